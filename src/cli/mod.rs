@@ -1,0 +1,118 @@
+//! The command line: one subcommand a file.
+//!
+//! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0 done,
+//! 1 failed, 2 bad usage or input.
+
+mod index;
+mod live;
+mod profile;
+mod search;
+mod simulate;
+mod trace;
+mod train;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::exec::ExecError;
+use crate::files::InputError;
+use crate::index::IndexError;
+
+/// Why a command ended without its result.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Bad usage or input: exit code 2.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 2 }
+    }
+
+    /// The work itself failed: exit code 1.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1 }
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(e: InputError) -> Self {
+        Self::input(e.to_string())
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(e: IndexError) -> Self {
+        Self::input(e.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(e: std::io::Error) -> Self {
+        // A full disk or an unreadable path: the user's to mend, like any bad input.
+        Self::input(e.to_string())
+    }
+}
+
+impl From<ExecError> for Failure {
+    fn from(e: ExecError) -> Self {
+        match e {
+            ExecError::Cuda { .. } => Self::failed(e.to_string()),
+            _ => Self::input(e.to_string()),
+        }
+    }
+}
+
+/// A scheduling lab for search nodes with CPUs and GPUs.
+#[derive(Debug, Parser)]
+#[command(name = "tandem", version, about, infer_subcommands = false, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make, and describe, an index: from text, or a synthetic one.
+    Index(index::Arguments),
+    /// Answer queries: print the best documents.
+    Search(search::Arguments),
+    /// Draw arrivals over a query log or workload.
+    Trace(trace::Arguments),
+    /// Measure what every query costs on each processor present.
+    Profile(profile::Arguments),
+    /// Fit cost models to a workload and report their error.
+    Train(train::Arguments),
+    /// Play arrivals through policies: delay against rate, and the capacity within a deadline.
+    Simulate(simulate::Arguments),
+    /// Drive the real executors with the same scheduler code.
+    Live(live::Arguments),
+    /// The whole loop: index, profile, train, simulate, drive live, compare.
+    Validate(validate::Arguments),
+}
+
+/// Runs the command line and gives the exit code.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Index(arguments) => index::run(&arguments),
+        Command::Search(arguments) => search::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
+        Command::Train(arguments) => train::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Live(arguments) => live::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! `tandem simulate`.
+
+use super::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {}
+
+pub(super) fn run(_arguments: &Arguments) -> Result<(), Failure> {
+    Err(Failure::failed("not built yet"))
+}

@@ -1,0 +1,1 @@
+//! What can be indexed: collections of text, and synthetic ones.

@@ -1,0 +1,1 @@
+//! CPU executors, one algorithm a file.

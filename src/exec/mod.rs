@@ -1,0 +1,76 @@
+//! Executors: they find the k best documents of a query, on a CPU or a GPU.
+//!
+//! Every executor returns the same documents with the same scores, bit for bit: BM25 as
+//! [`Bm25::score`](crate::index::Bm25::score) has it, terms added in the query's order, ties to the smaller document.
+//! The reference is the exhaustive one in [`cpu`].
+
+pub mod cpu;
+pub mod gpu;
+mod topk;
+
+use crate::ids::{DocId, ProcessorKind};
+use crate::query::{Mode, Query};
+
+pub use topk::TopK;
+
+/// One result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The document.
+    pub doc: DocId,
+    /// Its score.
+    pub score: f32,
+}
+
+/// The largest `k` that executors take.
+pub const MAX_K: usize = 1000;
+
+/// Why a query could not be executed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecError {
+    /// There is no GPU to use: no driver, no device, or one too old.
+    #[error("--on gpu: {0}; CPU executors need none")]
+    NoGpu(String),
+    /// The index does not fit into device memory.
+    #[error("the index needs {needed_bytes} bytes of device memory, {free_bytes} are free")]
+    DoesNotFit {
+        /// What the index takes there.
+        needed_bytes: u64,
+        /// What is free.
+        free_bytes: u64,
+    },
+    /// A CUDA call failed.
+    #[error("{doing}: {message}")]
+    Cuda {
+        /// The kernel or call, and the query at hand.
+        doing: String,
+        /// The driver's name for the error.
+        message: String,
+    },
+    /// `k` is 0 or above [`MAX_K`].
+    #[error("k is {0}, expected 1 to 1000")]
+    BadK(usize),
+}
+
+/// What is known after a query ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Execution {
+    /// The device's own time in microseconds, where it has a clock of its own (GPU events).
+    pub device_us: Option<f64>,
+}
+
+/// Finds the k best documents of queries, one after another. It belongs to one thread at a time.
+pub trait Executor: Send {
+    /// What it runs on.
+    fn kind(&self) -> ProcessorKind;
+
+    /// What it runs on, in words: the CPU's or the GPU's name.
+    fn device(&self) -> String;
+
+    /// Replaces `hits` by the at most `k` best documents, best first.
+    ///
+    /// # Errors
+    /// If `k` is out of range or the device fails. It can be called again after an error.
+    fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
+}

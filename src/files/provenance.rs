@@ -1,0 +1,67 @@
+//! Where a file's numbers come from, as comment lines at its head.
+
+use std::io::{self, Write};
+
+/// The `# key: value` lines that open every CSV file: command, version, machine, seed.
+///
+/// The same run must write the same bytes, so no time of day is in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    lines: Vec<(String, String)>,
+}
+
+impl Provenance {
+    /// Starts with the version of this program.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default().with("tandem", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Adds a line; line breaks in `value` become spaces.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
+        self.lines.push((key.to_owned(), value.to_string().replace(['\n', '\r'], " ")));
+        self
+    }
+
+    /// Adds the command line that runs now, and the machine that it runs on.
+    #[must_use]
+    pub fn with_command_and_machine(self) -> Self {
+        let command: Vec<String> = std::env::args().skip(1).collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.with("command", format!("tandem {}", command.join(" ")))
+            .with("machine", format!("{}, {cores} cores", cpu_name()))
+    }
+
+    /// The value of `key`, if there is such a line.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.lines.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// Takes in one `# key: value` line of a file; lines of any other form are ignored.
+    pub fn parse_line(&mut self, line: &str) {
+        if let Some((key, value)) = line.trim_start_matches('#').split_once(':') {
+            self.lines.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+
+    /// Writes the lines.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        for (key, value) in &self.lines {
+            writeln!(out, "# {key}: {value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The processor's name as the system tells it, or its architecture.
+fn cpu_name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("model name").and_then(|rest| rest.split_once(':')))
+        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}

@@ -1,0 +1,132 @@
+//! Posting lists and their blocks.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::BLOCK_LEN;
+
+/// Where a term's headers and payload are, and its statistics. 24 bytes, as stored.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct TermEntry {
+    /// First word of the list's payload, in 32-bit words from the payload's start; a multiple of 4 when the
+    /// list has a full block.
+    pub payload_word: u64,
+    /// The list's first header; the list has `doc_freq` / 128 headers, rounded up.
+    pub first_block: u32,
+    /// Documents that contain the term.
+    pub doc_freq: u32,
+    /// The largest `max_impact` of its blocks.
+    pub max_impact: f32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// What a search must know of a block before decoding it. 16 bytes, as stored and as the GPU reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct BlockHeader {
+    /// The last document in the block.
+    pub last_doc: u32,
+    /// Where the block's payload begins, in 32-bit words from the list's payload start.
+    pub word_offset: u32,
+    /// Bits of each packed gap minus one (document ids), 0 to 32.
+    pub doc_bits: u8,
+    /// Bits of each packed frequency minus one, 0 to 32.
+    pub freq_bits: u8,
+    /// Postings in the block minus one: 127 in a full block.
+    pub len_minus_one: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// Upper bound of `tf / (tf + norm(document))` over the block, BM25 at the parameters the index was built
+    /// with; a posting's score is that times the term's weight.
+    pub max_impact: f32,
+}
+
+impl BlockHeader {
+    /// Postings in the block.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.len_minus_one) + 1
+    }
+
+    /// Never: a block holds at least one posting.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// 32-bit words that the packed gaps take; the frequencies follow.
+    #[must_use]
+    pub fn doc_words(&self) -> usize {
+        packed_words(self.len(), self.doc_bits)
+    }
+
+    /// 32-bit words of the whole block.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.doc_words() + packed_words(self.len(), self.freq_bits)
+    }
+}
+
+/// Words that `len` values of `bits` bits take: 4 x `bits` for a full block (vertical layout), else as few
+/// whole words as hold them (horizontal layout).
+fn packed_words(len: usize, bits: u8) -> usize {
+    (len * usize::from(bits)).div_ceil(32)
+}
+
+/// A term's postings, borrowed from an index.
+#[derive(Clone, Copy, Debug)]
+pub struct PostingList<'a> {
+    /// Documents that contain the term.
+    pub doc_freq: u32,
+    /// The largest impact bound of its blocks.
+    pub max_impact: f32,
+    /// One header a block, ascending by `last_doc`.
+    pub headers: &'a [BlockHeader],
+    /// The blocks' packed bits.
+    pub payload: &'a [u32],
+}
+
+/// Decoded postings of one block: documents and frequencies, valid up to the block's length.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct BlockBuffer {
+    /// Document ids, ascending.
+    pub docs: [u32; BLOCK_LEN],
+    /// Frequencies, at least 1.
+    pub freqs: [u32; BLOCK_LEN],
+}
+
+impl Default for BlockBuffer {
+    fn default() -> Self {
+        Self { docs: [0; BLOCK_LEN], freqs: [0; BLOCK_LEN] }
+    }
+}
+
+impl PostingList<'_> {
+    /// Decodes the documents of block `block` into `docs` and returns how many there are.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
+        todo!("{block} {docs:?}")
+    }
+
+    /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
+        todo!("{block} {freqs:?}")
+    }
+
+    /// All postings as `(document, frequency)`, for tests and tools; searching decodes block by block.
+    pub fn postings(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let mut buffer = BlockBuffer::default();
+        (0..self.headers.len()).flat_map(move |block| {
+            let len = self.decode_docs(block, &mut buffer.docs);
+            self.decode_freqs(block, &mut buffer.freqs);
+            (0..len).map(|i| (buffer.docs[i], buffer.freqs[i])).collect::<Vec<_>>()
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! Tandem: a scheduling lab for search nodes that have both CPUs and GPUs.
+//!
+//! What query rate can this machine sustain within this deadline, under which scheduling policy, and how do we know?
+//! The layers, each importing only from those above it:
+//!
+//! | module | what lives there |
+//! | --- | --- |
+//! | [`time`], [`ids`], [`files`] | nanoseconds, identifiers, reading and writing files safely |
+//! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
+//! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
+//! | [`query`] | queries, logs, features, arrivals |
+//! | [`exec`] | executors on CPU and GPU |
+//! | [`cost`] | measured workloads, cost models |
+//! | [`sched`] | policies, the dispatcher, the run log |
+//! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
+//! | [`report`] | summaries, CSV files, plots |
+//! | [`cli`] | the commands |
+
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
+
+pub mod cli;
+pub mod corpus;
+pub mod cost;
+pub mod exec;
+pub mod files;
+pub mod ids;
+pub mod index;
+pub mod live;
+pub mod query;
+pub mod report;
+pub mod sched;
+pub mod sim;
+pub mod time;

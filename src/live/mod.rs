@@ -1,0 +1,1 @@
+//! Driving real executors with the same scheduler code.

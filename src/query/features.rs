@@ -1,0 +1,78 @@
+//! What is known of a query before it runs, and predicts what it costs.
+
+use serde::{Deserialize, Serialize};
+
+use super::Query;
+use crate::index::{BLOCK_LEN, Index};
+
+/// List-length features. The first four are those of Ding et al. 2009, section 9.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Features {
+    /// Distinct terms found in the index.
+    pub terms: u32,
+    /// Postings in the shortest list.
+    pub shortest: u64,
+    /// Postings in the second shortest list; the shortest again for a query of one term.
+    pub second_shortest: u64,
+    /// Postings in all lists.
+    pub postings: u64,
+    /// Postings in the longest list.
+    pub longest: u64,
+    /// Blocks in all lists: what a GPU decodes for OR.
+    pub blocks: u64,
+    /// Upper bound of the blocks that AND decodes: for each further list, no more than one a posting of the shortest.
+    pub and_blocks: u64,
+    /// Documents that AND is expected to find if terms were independent.
+    pub expected_matches: f64,
+}
+
+impl Features {
+    /// How many numbers [`Features::vector`] gives.
+    pub const COUNT: usize = 8;
+    /// Their column names, in order.
+    pub const NAMES: [&'static str; Self::COUNT] =
+        ["terms", "shortest", "second_shortest", "postings", "longest", "blocks", "and_blocks", "expected_matches"];
+
+    /// The features of `query` on its `index`.
+    #[must_use]
+    pub fn of(query: &Query, index: &Index) -> Self {
+        let lengths: Vec<u64> = query.terms.iter().map(|t| u64::from(t.doc_freq)).collect();
+        Self::from_lengths(&lengths, u64::from(index.num_docs()))
+    }
+
+    /// The features of lists of these lengths, ascending, in a collection of `num_docs`.
+    #[must_use]
+    pub fn from_lengths(lengths: &[u64], num_docs: u64) -> Self {
+        let block_len = BLOCK_LEN as u64;
+        let shortest = lengths.first().copied().unwrap_or(0);
+        let rest = lengths.get(1..).unwrap_or_default();
+        let own_blocks = shortest.div_ceil(block_len);
+        Self {
+            terms: lengths.len() as u32,
+            shortest,
+            second_shortest: rest.first().copied().unwrap_or(shortest),
+            postings: lengths.iter().sum(),
+            longest: lengths.last().copied().unwrap_or(0),
+            blocks: lengths.iter().map(|n| n.div_ceil(block_len)).sum(),
+            and_blocks: own_blocks + rest.iter().map(|n| n.div_ceil(block_len).min(shortest)).sum::<u64>(),
+            expected_matches: rest
+                .iter()
+                .fold(shortest as f64, |matches, &n| matches * n as f64 / num_docs.max(1) as f64),
+        }
+    }
+
+    /// As numbers, in the order of [`Features::NAMES`].
+    #[must_use]
+    pub fn vector(&self) -> [f64; Self::COUNT] {
+        [
+            f64::from(self.terms),
+            self.shortest as f64,
+            self.second_shortest as f64,
+            self.postings as f64,
+            self.longest as f64,
+            self.blocks as f64,
+            self.and_blocks as f64,
+            self.expected_matches,
+        ]
+    }
+}

@@ -1,0 +1,36 @@
+//! How a query's terms combine.
+
+use serde::{Deserialize, Serialize};
+
+/// Which documents match, before the best k are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Documents with all terms (conjunctive).
+    And,
+    /// Documents with any term (disjunctive).
+    Or,
+    /// As `and`; as `or` when that finds fewer than k documents.
+    AndOr,
+}
+
+impl Mode {
+    /// All modes, in the order used in files and tables.
+    pub const ALL: [Self; 3] = [Self::And, Self::Or, Self::AndOr];
+
+    /// `and`, `or` or `and-or`, as in files and options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::And => "and",
+            Self::Or => "or",
+            Self::AndOr => "and-or",
+        }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

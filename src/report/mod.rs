@@ -1,0 +1,1 @@
+//! Summaries, CSV files and plots.

@@ -1,0 +1,24 @@
+//! Scheduling: policies as pure state machines, and the dispatcher that drives and checks them.
+//!
+//! A policy is told the time, it never reads it; it sees estimates, never true costs. The simulator and the live
+//! driver are two short loops around one [`Dispatcher`]:
+//!
+//! ```text
+//!   arrivals ──Event::Arrive──▶ ┌────────────┐ ──Action::Start──▶ processors (simulated, real or replayed)
+//!                               │ Dispatcher │
+//!   processors ─Event::Finish─▶ │   Policy   │ ──Action::WakeAt─▶ the loop's clock
+//!                               └─────┬──────┘
+//!                                     ▼ RunLog
+//! ```
+//!
+//! Invariant: nothing here reads a clock, draws a random number or sees a true service time.
+
+mod dispatcher;
+mod job;
+mod log;
+mod policy;
+
+pub use dispatcher::{Action, Dispatcher, Event, LawBroken};
+pub use job::{Batch, Job};
+pub use log::{LogRow, RunLog};
+pub use policy::{Next, Policy};

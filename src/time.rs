@@ -1,0 +1,104 @@
+//! Time as the lab counts it: whole nanoseconds since a run began.
+//!
+//! Integers, not float seconds: equal histories must compare equal, and a sum of a million service
+//! times must not depend on the order of addition. A `u64` of nanoseconds lasts 584 years.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use serde::{Deserialize, Serialize};
+
+/// A point in time, or a length of time, in nanoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The beginning of a run.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that happens.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// Rounds `us` microseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
+    #[must_use]
+    pub fn from_us(us: f64) -> Self {
+        Self((us * 1e3).round() as u64)
+    }
+
+    /// Rounds `ms` milliseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
+    #[must_use]
+    pub fn from_ms(ms: f64) -> Self {
+        Self::from_us(ms * 1e3)
+    }
+
+    /// Rounds `s` seconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
+    #[must_use]
+    pub fn from_secs(s: f64) -> Self {
+        Self::from_us(s * 1e6)
+    }
+
+    /// In microseconds.
+    #[must_use]
+    pub fn as_us(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// In milliseconds.
+    #[must_use]
+    pub fn as_ms(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// In seconds.
+    #[must_use]
+    pub fn as_secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time from `earlier` to `self`, zero if `earlier` is the later one.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// `share` of this length of time (0.6 of a deadline, say), rounded; saturating.
+    #[must_use]
+    pub fn scaled(self, share: f64) -> Self {
+        Self((self.0 as f64 * share).round() as u64)
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Self;
+    /// Like [`Nanos::since`]: never below zero.
+    fn sub(self, other: Self) -> Self {
+        self.since(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_convert_and_saturate() {
+        assert_eq!(Nanos::from_ms(1.5), Nanos(1_500_000));
+        assert_eq!(Nanos::from_us(-1.0), Nanos::ZERO);
+        assert_eq!(Nanos::from_us(f64::NAN), Nanos::ZERO);
+        assert_eq!(Nanos::from_secs(1e300), Nanos::MAX);
+        assert_eq!(Nanos(3) - Nanos(5), Nanos::ZERO);
+        assert_eq!(Nanos::MAX + Nanos(1), Nanos::MAX);
+    }
+}
