@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::Receiver;
 
 use super::worker::Completion;
 use crate::time::Nanos;
@@ -50,10 +50,7 @@ impl Clock for RealClock {
         let left = Duration::from_nanos(until.since(now).0);
         let sleep = left.min(LONGEST_SLEEP);
         if sleep > EARLY && !(busy && self.owns_core) {
-            return match completions.recv_timeout(sleep - EARLY) {
-                Ok(completion) => Some(completion),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-            };
+            return completions.recv_timeout(sleep - EARLY).ok();
         }
         let poll_end = until.min(now + Nanos(sleep.as_nanos() as u64));
         loop {

@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::run::{Ending, LiveError};
 use super::worker::{Completion, Fleet, Lane};
 use crate::ids::ProcessorId;
-use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, RunLog};
+use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, RunLog};
 use crate::time::Nanos;
 
 /// What a run left behind.
@@ -170,7 +170,7 @@ impl<C: Clock> Driver<'_, C> {
         self.actions = actions;
     }
 
-    fn start(&mut self, processor: ProcessorId, batch: crate::sched::Batch) {
+    fn start(&mut self, processor: ProcessorId, batch: Batch) {
         let now = self.clock.now();
         self.started[processor.index()] = now;
         match self.fleet.lane(processor) {

@@ -20,7 +20,7 @@
 //!   one is the driver's and one the CPU worker's; a third thread that spins to hit a time exactly would take from
 //!   either the very time that is being measured.
 //! - **Manual clock.** With all lanes replayed and a clock that jumps, the driver writes exactly the log that the
-//!   simulator writes. That test is why the loop is generic over its [`Clock`](clock::Clock).
+//!   simulator writes. That test is why the loop is generic over its clock.
 //! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with its
 //!   first, whichever processor gave it. Speed measured on wrong answers is worth nothing.
 //!
@@ -30,12 +30,14 @@ mod clock;
 mod driver;
 mod interrupt;
 mod pinning;
+mod plan;
 mod queries;
 mod replay;
 mod run;
 mod worker;
 
 pub use interrupt::{catch_interrupts, interrupted};
+pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};
 pub use replay::RecordedTimes;
 pub use run::{Ending, LiveError, LiveOutcome, LiveRun, Spread, run, run_under_manual_clock};

@@ -163,11 +163,6 @@ impl LiveOutcome {
 /// If a job asks for a query that a worker does not know or a replayed lane has no time for. What goes wrong later ends
 /// the run as [`Ending::Failed`], with what was measured.
 pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    let drive_in_real_time = |fleet: &Fleet, dispatcher, limits| {
-        let cores = fleet.cores();
-        let mut clock = RealClock::start(cores.driver_owns_core());
-        drive(&mut clock, fleet, dispatcher, run.jobs, limits)
-    };
     let limits = Limits { stop: interrupt::flag(), abandon_after: run.abandon_after };
     let dispatcher = prepare(fleet, run.policy, run.jobs)?;
     // Not on the caller's thread: threads inherit the cores of the one that starts them, and a pool started after a run
@@ -175,7 +170,8 @@ pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError
     let driven = std::thread::scope(|scope| {
         let driver = || {
             fleet.cores().pin_driver();
-            drive_in_real_time(fleet, dispatcher, limits)
+            let mut clock = RealClock::start(fleet.cores().driver_owns_core());
+            drive(&mut clock, fleet, dispatcher, run.jobs, limits)
         };
         std::thread::Builder::new().name(String::from("driver")).spawn_scoped(scope, driver).map(|thread| thread.join())
     });
