@@ -180,6 +180,12 @@ impl<S: Sink> Dispatcher<S> {
         self.flights.front().map(|flight| flight.job.arrival)
     }
 
+    /// What has been recorded so far.
+    #[must_use]
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
     /// Ends the run and gives the sink.
     #[must_use]
     pub fn into_sink(self) -> S {
