@@ -7,6 +7,7 @@
 mod evaluate;
 mod model;
 mod model_file;
+mod profile;
 pub mod shipped;
 mod train;
 mod tree;
@@ -16,5 +17,6 @@ mod workload_csv;
 pub use evaluate::Evaluation;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
+pub use profile::{ProfileError, ProfileOptions, profile};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};
