@@ -1,10 +1,10 @@
-//! Workload files: what is known of each query, and what it cost when measured.
+//! Workloads: what is known of each query before it runs, and what it cost when measured.
 //!
-//! One CSV row a query and mode; columns as in `traces/README.md`.
+//! A workload stands between measuring and everything that uses measurements: `profile` writes one, `train` fits models
+//! to it, `simulate` draws arrivals from it. It holds one row a query and mode; its file form is in `workload_csv.rs`
+//! and, for people, in `traces/README.md`.
 
-use std::path::Path;
-
-use crate::files::{InputError, Provenance};
+use crate::files::Provenance;
 use crate::ids::{PerKind, QueryId};
 use crate::query::{Features, Mode};
 
@@ -46,23 +46,6 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
-    ///
-    /// # Errors
-    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or zero
-    /// times, unknown modes), query ids that repeat, no rows at all.
-    pub fn read(path: &Path) -> Result<Self, InputError> {
-        todo!("{path:?}")
-    }
-
-    /// Writes a workload file, whole or not at all.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn write(&self, path: &Path) -> std::io::Result<()> {
-        todo!("{path:?}")
-    }
-
     /// The rows in `mode` only.
     #[must_use]
     pub fn only(&self, mode: Mode) -> Self {

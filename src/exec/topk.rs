@@ -21,6 +21,7 @@ impl TopK {
     pub fn reset(&mut self, k: usize) {
         self.k = k;
         self.heap.clear();
+        self.heap.reserve(k);
     }
 
     /// The key of a document: greater is better.
@@ -80,5 +81,41 @@ impl TopK {
             hits.push(Self::hit(key));
         }
         hits.reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_k_come_out_in_order_whatever_the_order_in() {
+        let offers = [(9, 1.0), (3, 2.5), (7, 2.5), (1, 0.5), (5, f32::MIN_POSITIVE), (2, 2.5)];
+        let mut expected = offers.to_vec();
+        expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        for rotation in 0..offers.len() {
+            for k in 1..=offers.len() + 1 {
+                let mut best = TopK::default();
+                best.reset(k);
+                for &(doc, score) in offers.iter().cycle().skip(rotation).take(offers.len()) {
+                    best.offer(doc, score);
+                }
+                let mut hits = Vec::new();
+                best.drain_into(&mut hits);
+                let found: Vec<_> = hits.iter().map(|hit| (hit.doc.0, hit.score)).collect();
+                assert_eq!(found, expected[..k.min(offers.len())], "k {k}, rotation {rotation}");
+                assert!(best.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn the_threshold_is_zero_while_there_is_room() {
+        let mut best = TopK::default();
+        best.reset(2);
+        best.offer(1, 4.0);
+        assert_eq!(best.threshold(), 0.0);
+        best.offer(2, 3.0);
+        assert_eq!(best.threshold(), 3.0);
     }
 }

@@ -1,5 +1,6 @@
 //! The run log: one row a query, the same whether simulated or live.
 
+use super::Sink;
 use crate::ids::{JobId, PerKind, ProcessorId, ProcessorKind, QueryId};
 use crate::time::Nanos;
 
@@ -55,4 +56,10 @@ impl LogRow {
 pub struct RunLog {
     /// The rows.
     pub rows: Vec<LogRow>,
+}
+
+impl Sink for RunLog {
+    fn record(&mut self, row: &LogRow) {
+        self.rows.push(*row);
+    }
 }

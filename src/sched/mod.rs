@@ -14,11 +14,14 @@
 //! Invariant: nothing here reads a clock, draws a random number or sees a true service time.
 
 mod dispatcher;
+mod events;
 mod job;
 mod log;
+mod log_csv;
 mod policy;
 
-pub use dispatcher::{Action, Dispatcher, Event, LawBroken};
+pub use dispatcher::{Action, Dispatcher, Event, LawBroken, Sink};
+pub use events::{Due, EventQueue};
 pub use job::{Batch, Job};
 pub use log::{LogRow, RunLog};
 pub use policy::{Next, Policy};

@@ -1,0 +1,88 @@
+//! What ships inside the program: measured workloads and models, so that every command has something to work on.
+//!
+//! Each was written by the command in its provenance lines, on the machine named there; see `traces/README.md` and
+//! `models/README.md`. To ship another, put the file there and its line here.
+
+use std::io::Cursor;
+
+use super::Workload;
+use crate::files::InputError;
+
+/// A file's name, and its bytes.
+type Shipped = (&'static str, &'static [u8]);
+
+/// Workloads, packed or not; the first is the default.
+static WORKLOADS: &[Shipped] = &[];
+
+/// The workload that commands use where none is named, and its name.
+///
+/// # Errors
+/// If this build ships none.
+pub fn default_workload() -> Result<(&'static str, Workload), InputError> {
+    let Some(&(name, bytes)) = WORKLOADS.first() else {
+        return Err(InputError::file(
+            "(shipped workload)".as_ref(),
+            "this build ships none; measure one with `tandem profile`, then name its file",
+        ));
+    };
+    Ok((name, parse_workload(name, bytes)?))
+}
+
+/// The shipped workload of this name, such as `traces/x.workload.csv`; the folder and extensions may be left out.
+///
+/// # Errors
+/// If there is none of this name; the message lists those there are.
+pub fn workload(name: &str) -> Result<Workload, InputError> {
+    let (name, bytes) = find(WORKLOADS, name, "workload")?;
+    parse_workload(name, bytes)
+}
+
+/// The names of the shipped workloads.
+pub fn workload_names() -> impl Iterator<Item = &'static str> {
+    WORKLOADS.iter().map(|&(name, _)| name)
+}
+
+fn parse_workload(name: &str, bytes: &[u8]) -> Result<Workload, InputError> {
+    if name.ends_with(".zst") {
+        let unpacked = zstd::decode_all(bytes).map_err(|e| InputError::file(name.as_ref(), format!("damaged: {e}")))?;
+        Workload::parse(name, Cursor::new(unpacked))
+    } else {
+        Workload::parse(name, bytes)
+    }
+}
+
+fn find(shipped: &[Shipped], name: &str, what: &str) -> Result<Shipped, InputError> {
+    let stem = |full: &'static str| {
+        let file = full.rsplit('/').next().unwrap_or(full);
+        file.split('.').next().unwrap_or(file)
+    };
+    shipped.iter().copied().find(|&(full, _)| full == name || stem(full) == name).ok_or_else(|| {
+        let names: Vec<&str> = shipped.iter().map(|&(full, _)| full).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        InputError::file(name.as_ref(), format!("no shipped {what} of this name; shipped: {known}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_workload_reads() {
+        for name in workload_names() {
+            assert!(!workload(name).unwrap().rows.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_shipped_is_an_error_that_lists_those_that_are() {
+        static TWO: &[Shipped] = &[("traces/a.workload.csv", b""), ("traces/b.workload.csv.zst", b"")];
+        assert_eq!(find(TWO, "b", "workload").unwrap().0, "traces/b.workload.csv.zst");
+        assert_eq!(find(TWO, "traces/a.workload.csv", "workload").unwrap().0, "traces/a.workload.csv");
+        let message = find(TWO, "c", "workload").unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "c: no shipped workload of this name; shipped: traces/a.workload.csv, traces/b.workload.csv.zst"
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! A position in a posting list that moves forward, block by block.
+//!
+//! The cursor holds one decoded block. To reach a far document it searches the block headers, 16 bytes each, and decodes
+//! only the block where it lands; that block's frequencies wait until somebody asks for one:
+//!
+//! ```text
+//! next_geq(900)      headers  | ..127 | ..300 | ..655 | ..1203 | ..2001 |
+//!                                 ^ here            gallop  ^ last_doc >= 900: decode, search inside
+//! ```
+
+use crate::ids::DocId;
+use crate::index::{BLOCK_LEN, BlockBuffer, PostingList};
+
+/// A forward cursor over a [`PostingList`], decoding into a buffer that outlives it.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    list: PostingList<'a>,
+    buffer: &'a mut BlockBuffer,
+    /// The decoded block.
+    block: usize,
+    /// Its postings.
+    len: usize,
+    /// The posting in it at which the cursor stands.
+    position: usize,
+    /// That posting's document, [`DocId::END`] past the last.
+    doc: DocId,
+    /// Whether the block's frequencies are decoded, too.
+    has_freqs: bool,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the first posting of `list`; at [`DocId::END`] if the list is empty.
+    pub(super) fn new(list: PostingList<'a>, buffer: &'a mut BlockBuffer) -> Self {
+        let mut cursor = Self { list, buffer, block: 0, len: 0, position: 0, doc: DocId::END, has_freqs: false };
+        cursor.open_block(0);
+        cursor
+    }
+
+    /// The document at which the cursor stands, [`DocId::END`] past the last posting.
+    #[inline]
+    pub(super) fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    /// How often the term occurs in [`doc`](Self::doc). The first call in a block decodes all its frequencies.
+    ///
+    /// # Panics
+    /// In debug builds, past the last posting.
+    #[inline]
+    pub(super) fn freq(&mut self) -> u32 {
+        debug_assert!(self.doc < DocId::END, "no posting here");
+        self.decode_freqs();
+        self.buffer.freqs[self.position]
+    }
+
+    /// Moves to the next posting and returns its document.
+    ///
+    /// Returns [`DocId::END`] past the last posting, and may be called again there.
+    #[inline]
+    pub(super) fn next(&mut self) -> DocId {
+        self.stand_at(self.position + 1)
+    }
+
+    /// Moves to the first posting with a document of at least `target` and returns that document.
+    ///
+    /// Never moves backwards; returns [`DocId::END`] past the last posting, and may be called again there. Equals calling
+    /// [`next`](Self::next) while `doc() < target`, in O(log blocks passed) and the decoding of at most one block.
+    #[inline]
+    pub(super) fn next_geq(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        if self.list.headers[self.block].last_doc < target.0 {
+            let block = self.find_block(target);
+            if self.open_block(block) >= target {
+                return self.doc;
+            }
+        }
+        self.stand_at(first_geq(&self.buffer.docs, target.0))
+    }
+
+    /// Visits the postings with documents below `end`, in runs of documents and their frequencies, and moves past them.
+    #[inline]
+    pub(super) fn drain_below(&mut self, end: DocId, mut visit: impl FnMut(&[u32], &[u32])) {
+        while self.doc < end {
+            self.decode_freqs();
+            let is_whole = self.list.headers[self.block].last_doc < end.0;
+            let stop = if is_whole { self.len } else { first_geq(&self.buffer.docs, end.0) };
+            visit(&self.buffer.docs[self.position..stop], &self.buffer.freqs[self.position..stop]);
+            self.stand_at(stop);
+        }
+    }
+
+    /// Stands at a posting of the decoded block, or at the next block's first where the block ends.
+    #[inline]
+    fn stand_at(&mut self, position: usize) -> DocId {
+        if position < self.len {
+            self.position = position;
+            self.doc = DocId(self.buffer.docs[position]);
+            return self.doc;
+        }
+        self.open_block(self.block + 1)
+    }
+
+    /// Decodes the documents of a block and stands at its first; past the last block, at the end.
+    fn open_block(&mut self, block: usize) -> DocId {
+        self.position = 0;
+        self.has_freqs = false;
+        if block >= self.list.headers.len() {
+            // Nothing is left to step over: `next` comes back here, and `next_geq` returns at once.
+            self.block = self.list.headers.len();
+            self.len = 0;
+            self.doc = DocId::END;
+            return self.doc;
+        }
+        self.block = block;
+        self.len = self.list.decode_docs(block, &mut self.buffer.docs);
+        // Searching takes all 128 places in order; a tail's free places count as past the end.
+        self.buffer.docs[self.len..].fill(DocId::END.0);
+        self.doc = DocId(self.buffer.docs[0]);
+        self.doc
+    }
+
+    fn decode_freqs(&mut self) {
+        if !self.has_freqs {
+            self.list.decode_freqs(self.block, &mut self.buffer.freqs);
+            self.has_freqs = true;
+        }
+    }
+
+    /// The first block after the current one whose last document is at least `target`; the number of blocks if none is.
+    ///
+    /// Strides double until they pass it (targets tend to be near), then the last stride is halved.
+    fn find_block(&self, target: DocId) -> usize {
+        let headers = &self.list.headers[self.block + 1..];
+        let mut stride = 1;
+        while stride < headers.len() && headers[stride - 1].last_doc < target.0 {
+            stride *= 2;
+        }
+        let (low, high) = (stride / 2, stride.min(headers.len()));
+        self.block + 1 + low + headers[low..high].partition_point(|header| header.last_doc < target.0)
+    }
+}
+
+/// The position of the first value of at least `target` in an ascending block; the last position if there is none.
+///
+/// Seven steps without a branch that could be mispredicted.
+#[inline]
+fn first_geq(docs: &[u32; BLOCK_LEN], target: u32) -> usize {
+    let mut position = 0;
+    let mut half = BLOCK_LEN / 2;
+    while half > 0 {
+        position += if docs[position + half - 1] < target { half } else { 0 };
+        half /= 2;
+    }
+    position
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_geq_equals_partition_point_wherever_one_exists() {
+        let docs: [u32; BLOCK_LEN] = std::array::from_fn(|i| 3 * i as u32 + 1);
+        for target in 0..=docs[BLOCK_LEN - 1] {
+            assert_eq!(first_geq(&docs, target), docs.partition_point(|&doc| doc < target), "{target}");
+        }
+        assert_eq!(first_geq(&docs, u32::MAX), BLOCK_LEN - 1);
+    }
+}

@@ -1,0 +1,169 @@
+//! The executors against a twin that takes one posting at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::CpuExecutor;
+use crate::exec::{ExecError, Executor, Hit, MAX_K};
+use crate::ids::{DocId, QueryId};
+use crate::index::{Bm25, Idf, Index, IndexBuilder};
+use crate::query::{Mode, Query};
+
+/// Postings of each term; term i is named so that byte order is numerical order.
+type Lists = Vec<Vec<(u32, u32)>>;
+
+fn name(term: usize) -> String {
+    format!("t{term:03}")
+}
+
+/// An index of these lists on disk; the folder lives as long as the test needs it.
+fn build(lists: &Lists, lengths: &[u32]) -> (tempfile::TempDir, Arc<Index>) {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = (0..lengths.len()).map(|i| format!("d{i}")).collect();
+    let mut builder = IndexBuilder::new(lengths.to_vec(), ids, Bm25::default());
+    for (term, list) in lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+        builder.add(&name(term), list).unwrap();
+    }
+    let path = dir.path().join("index");
+    builder.write(&path).unwrap();
+    (dir, Arc::new(Index::open(&path).unwrap()))
+}
+
+/// All documents' scores, one posting at a time, then filtered and sorted.
+fn naive(index: &Index, bm25: Bm25, query: &Query, mode: Mode, k: usize) -> Vec<Hit> {
+    let mut scores: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
+    for term in &query.terms {
+        let weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
+        for (doc, tf) in index.list(term.term).postings() {
+            let norm = bm25.norm(index.doc_lengths()[doc as usize], index.average_length());
+            let (found, score) = scores.entry(doc).or_insert((0, 0.0));
+            *found += 1;
+            *score += (weight * tf as f32) / (tf as f32 + norm);
+        }
+    }
+    let best = |least: usize| {
+        let mut hits: Vec<Hit> = scores
+            .iter()
+            .filter(|(_, (found, _))| *found >= least)
+            .map(|(&doc, &(_, score))| Hit { doc: DocId(doc), score })
+            .collect();
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc.cmp(&b.doc)));
+        hits.truncate(k);
+        hits
+    };
+    match mode {
+        Mode::And => best(query.terms.len()),
+        Mode::Or => best(1),
+        Mode::AndOr => Some(best(query.terms.len())).filter(|hits| hits.len() == k).unwrap_or_else(|| best(1)),
+    }
+}
+
+fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
+    hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
+}
+
+fn all_terms(index: &Index, num_lists: usize) -> Option<Query> {
+    let terms: Vec<String> = (0..num_lists).map(name).collect();
+    Query::prepare(QueryId(0), "q", &terms, index)
+}
+
+/// Every `step`-th document from `first`, frequencies cycling from 1 to `max_tf`.
+fn strided(first: u32, step: u32, len: usize, max_tf: u32) -> Vec<(u32, u32)> {
+    (0..len as u32).map(|i| (first + i * step, 1 + i % max_tf)).collect()
+}
+
+#[test]
+fn all_modes_equal_the_naive_twin_around_block_and_window_borders() {
+    for len in [1, 2, 127, 128, 129, 255, 256, 257, 1000] {
+        // One list of every length, one that leads it by a stride, one in a far window.
+        let lists = vec![
+            strided(0, 3, len, 5),
+            strided(0, 2, 2 * len, 3),
+            strided(4095, 1, 300, 2),
+            strided(20_000, 7, 129, 1),
+        ];
+        let lengths: Vec<u32> = (0..25_000).map(|i| 10 + i % 90).collect();
+        let (_dir, index) = build(&lists, &lengths);
+        let mut executor = CpuExecutor::new(Arc::clone(&index), Bm25::default());
+        let mut hits = Vec::new();
+        for chosen in 1..16_usize {
+            let terms: Vec<String> = (0..4).filter(|i| chosen >> i & 1 == 1).map(name).collect();
+            let query = Query::prepare(QueryId(0), "q", &terms, &index).unwrap();
+            for (mode, k) in Mode::ALL.into_iter().flat_map(|mode| [1, 10, MAX_K].map(|k| (mode, k))) {
+                executor.search(&query, mode, k, &mut hits).unwrap();
+                let expected = naive(&index, Bm25::default(), &query, mode, k);
+                assert_eq!(bits(&hits), bits(&expected), "{len} {terms:?} {mode} {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_scores_rank_by_smaller_document() {
+    let lists = vec![strided(0, 1, 5000, 1)];
+    let (_dir, index) = build(&lists, &vec![7; 5000]);
+    let query = all_terms(&index, 1).unwrap();
+    let mut hits = Vec::new();
+    CpuExecutor::new(index, Bm25::default()).search(&query, Mode::Or, 300, &mut hits).unwrap();
+    assert!(hits.iter().map(|hit| hit.doc.0).eq(0..300));
+}
+
+#[test]
+fn a_bad_k_is_refused_and_the_executor_works_on() {
+    let (_dir, index) = build(&vec![vec![(0, 1)]], &[3]);
+    let query = all_terms(&index, 1).unwrap();
+    let mut executor = CpuExecutor::new(index, Bm25::default());
+    let mut hits = Vec::new();
+    for k in [0, MAX_K + 1] {
+        let refused = executor.search(&query, Mode::Or, k, &mut hits);
+        assert!(matches!(refused, Err(ExecError::BadK(bad)) if bad == k), "{k}");
+    }
+    executor.clone_for_worker().search(&query, Mode::And, MAX_K, &mut hits).unwrap();
+    assert_eq!(hits.len(), 1);
+}
+
+/// Up to 32 lists over up to 6,000 documents, from nearly empty to nearly full, with few distinct lengths so that
+/// scores tie often.
+fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
+    (1..6000_u32, 1..=Query::MAX_TERMS).prop_flat_map(|(num_docs, num_terms)| {
+        let list = (1..=256_u32, 1..=4_u32, any::<u64>()).prop_map(move |(one_in, max_tf, seed)| {
+            // A list of a million possible shapes from three numbers: shrinking stays quick.
+            let mut state = seed | 1;
+            let mut draw = move || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as u32
+            };
+            (0..num_docs).filter_map(|doc| (draw() % one_in == 0).then(|| (doc, 1 + draw() % max_tf))).collect()
+        });
+        let lengths = prop::collection::vec(1..6_u32, num_docs as usize);
+        (prop::collection::vec(list, num_terms), lengths)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn all_modes_equal_the_naive_twin_bit_for_bit(
+        (lists, lengths) in worlds(),
+        k in prop_oneof![1..20_usize, 1..=MAX_K],
+        k1 in 0.0..3.0_f32,
+        b in 0.0..=1.0_f32,
+        is_plus in any::<bool>(),
+    ) {
+        prop_assume!(lists.iter().any(|list| !list.is_empty()));
+        let (_dir, index) = build(&lists, &lengths);
+        let bm25 = Bm25 { k1, b, idf: if is_plus { Idf::Plus } else { Idf::Papers } };
+        let mut executor = CpuExecutor::new(Arc::clone(&index), bm25);
+        let mut hits = Vec::new();
+        for num_terms in [1, 2, 3, lists.len()] {
+            let Some(query) = all_terms(&index, num_terms.min(lists.len())) else { continue };
+            for mode in Mode::ALL {
+                executor.search(&query, mode, k, &mut hits).unwrap();
+                prop_assert_eq!(bits(&hits), bits(&naive(&index, bm25, &query, mode, k)), "{} terms {}", num_terms, mode);
+            }
+        }
+    }
+}

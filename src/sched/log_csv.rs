@@ -1,0 +1,245 @@
+//! The run log's file, `log.csv`.
+//!
+//! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty for
+//! a kind that the machine lacks.
+
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+
+use super::{LogRow, RunLog};
+use crate::files::{InputError, Provenance, open_text, write_atomically};
+use crate::ids::{JobId, PerKind, ProcessorId, ProcessorKind, QueryId};
+use crate::time::Nanos;
+
+/// The columns, in the order in which they are written; readers accept any order.
+const COLUMNS: [&str; 12] = [
+    "query_id",
+    "arrival_us",
+    "started_us",
+    "finished_us",
+    "processor",
+    "batch",
+    "deadline_us",
+    "predicted_cpu_us",
+    "predicted_gpu_us",
+    "job",
+    "kind",
+    "released_us",
+];
+
+impl RunLog {
+    /// Writes `log.csv`, whole or not at all.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write(&self, path: &Path, provenance: &Provenance) -> io::Result<()> {
+        write_atomically(path, |out| {
+            provenance.write_to(out)?;
+            writeln!(out, "{}", COLUMNS.join(","))?;
+            for row in &self.rows {
+                writeln!(
+                    out,
+                    "{},{},{},{},{},{},{},{},{},{},{},{}",
+                    row.query,
+                    Us(row.arrival),
+                    Us(row.started),
+                    Us(row.finished),
+                    row.processor,
+                    row.batch,
+                    Us(row.deadline),
+                    Us(row.predicted.cpu),
+                    Us(row.predicted.gpu),
+                    row.job,
+                    row.kind,
+                    Us(row.released),
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads a `log.csv` (also `.gz` or `.zst`) with its comment lines.
+    ///
+    /// # Errors
+    /// With line and column: missing, repeated or unknown columns, and values that are not what the column holds.
+    pub fn read(path: &Path) -> Result<(Self, Provenance), InputError> {
+        let mut provenance = Provenance::default();
+        let mut order: Option<Vec<usize>> = None;
+        let mut rows = Vec::new();
+        for (index, line) in open_text(path)?.lines().enumerate() {
+            let number = index as u64 + 1;
+            let line = line.map_err(|e| InputError::line(path, number, format!("cannot read: {e}")))?;
+            match &order {
+                _ if line.trim().is_empty() => {}
+                None if line.starts_with('#') => provenance.parse_line(&line),
+                None => order = Some(read_header(path, number, &line)?),
+                Some(order) => rows.push(read_row(&Fields::split(path, number, &line, order)?)?),
+            }
+        }
+        if order.is_none() {
+            return Err(InputError::file(path, "is empty, expected a run log with a header line"));
+        }
+        Ok((Self { rows }, provenance))
+    }
+}
+
+/// Prints a time as microseconds with three decimals, [`Nanos::MAX`] as nothing.
+struct Us(Nanos);
+
+impl std::fmt::Display for Us {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 == Nanos::MAX {
+            return Ok(());
+        }
+        write!(f, "{}.{:03}", self.0.0 / 1000, self.0.0 % 1000)
+    }
+}
+
+/// Reads microseconds with at most three decimals, exactly.
+fn parse_us(text: &str) -> Option<Nanos> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    if decimals.len() > 3 || !(whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit())) {
+        return None;
+    }
+    let thousandths: u64 = format!("{decimals:0<3}").parse().ok()?;
+    Some(Nanos(whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(thousandths)?))
+}
+
+/// For each of [`COLUMNS`], its position in this file.
+fn read_header(path: &Path, line: u64, header: &str) -> Result<Vec<usize>, InputError> {
+    let names: Vec<&str> = header.trim_end_matches('\r').split(',').map(str::trim).collect();
+    let mut at = 1;
+    for (i, name) in names.iter().enumerate() {
+        let fault = if !COLUMNS.contains(name) {
+            format!("unknown column {name:?}, expected {}", COLUMNS.join(", "))
+        } else if names[..i].contains(name) {
+            format!("column `{name}` comes twice")
+        } else {
+            at += name.len() as u64 + 1;
+            continue;
+        };
+        return Err(InputError::at(path, line, at, fault));
+    }
+    let find = |column: &&str| {
+        let missing = || InputError::line(path, line, format!("column `{column}` is missing"));
+        names.iter().position(|name| name == column).ok_or_else(missing)
+    };
+    COLUMNS.iter().map(find).collect()
+}
+
+/// One line's fields, by position in [`COLUMNS`], each with its place in the line.
+struct Fields<'a> {
+    path: &'a Path,
+    line: u64,
+    values: Vec<(u64, &'a str)>,
+}
+
+impl<'a> Fields<'a> {
+    fn split(path: &'a Path, line: u64, text: &'a str, order: &[usize]) -> Result<Self, InputError> {
+        let mut at = 1;
+        let fields: Vec<(u64, &str)> = text
+            .trim_end_matches('\r')
+            .split(',')
+            .map(|field| {
+                let start = at;
+                at += field.len() as u64 + 1;
+                (start, field.trim())
+            })
+            .collect();
+        if fields.len() != order.len() {
+            let fault = format!("has {} fields, the header has {}", fields.len(), order.len());
+            return Err(InputError::line(path, line, fault));
+        }
+        Ok(Self { path, line, values: order.iter().map(|&i| fields[i]).collect() })
+    }
+
+    fn get<T>(&self, column: usize, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, InputError> {
+        let (at, text) = self.values[column];
+        let fault = || format!("`{}` is {text:?}, expected {expected}", COLUMNS[column]);
+        parse(text).ok_or_else(|| InputError::at(self.path, self.line, at, fault()))
+    }
+
+    fn number(&self, column: usize) -> Result<u32, InputError> {
+        self.get(column, "a whole number", |text| text.parse().ok())
+    }
+
+    fn time(&self, column: usize) -> Result<Nanos, InputError> {
+        self.get(column, "microseconds with at most three decimals", parse_us)
+    }
+
+    fn time_or_none(&self, column: usize) -> Result<Nanos, InputError> {
+        if self.values[column].1.is_empty() { Ok(Nanos::MAX) } else { self.time(column) }
+    }
+}
+
+fn read_row(fields: &Fields<'_>) -> Result<LogRow, InputError> {
+    let kind = |text: &str| ProcessorKind::ALL.into_iter().find(|kind| kind.name() == text);
+    Ok(LogRow {
+        query: QueryId(fields.number(0)?),
+        arrival: fields.time(1)?,
+        started: fields.time(2)?,
+        finished: fields.time(3)?,
+        processor: ProcessorId(fields.number(4)?),
+        batch: fields.number(5)?,
+        deadline: fields.time_or_none(6)?,
+        predicted: PerKind { cpu: fields.time_or_none(7)?, gpu: fields.time_or_none(8)? },
+        job: JobId(fields.number(9)?),
+        kind: fields.get(10, "cpu or gpu", kind)?,
+        released: fields.time(11)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(job: u32) -> LogRow {
+        LogRow {
+            job: JobId(job),
+            query: QueryId(7),
+            arrival: Nanos(1_000_001),
+            released: Nanos(1_000_002),
+            started: Nanos(1_000_999),
+            finished: Nanos(u64::MAX - 1),
+            processor: ProcessorId(1),
+            kind: ProcessorKind::Gpu,
+            batch: 3,
+            deadline: Nanos(5),
+            predicted: PerKind { cpu: Nanos::MAX, gpu: Nanos(12) },
+        }
+    }
+
+    #[test]
+    fn every_nanosecond_survives_the_round_trip() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.csv");
+        let log = RunLog { rows: vec![row(0), row(1)] };
+        log.write(&path, &Provenance::new().with("seed", 7)).unwrap();
+        let (read, provenance) = RunLog::read(&path).unwrap();
+        assert_eq!(read, log);
+        assert_eq!(provenance.get("seed"), Some("7"));
+    }
+
+    #[test]
+    fn faults_are_reported_with_line_and_column() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.csv");
+        let header = COLUMNS.join(",");
+        let cases = [
+            (String::new(), "log.csv: is empty"),
+            (String::from("query_id,arrival_us\n"), "log.csv:1: column `started_us` is missing"),
+            (String::from("query_id,wat\n"), "log.csv:1:10: unknown column \"wat\""),
+            (String::from("job,job\n"), "log.csv:1:5: column `job` comes twice"),
+            (format!("{header}\n1,2\n"), "log.csv:2: has 2 fields"),
+            (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
+            (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
+            (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2\n"), "at most three decimals"),
+            (format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2\n"), "`kind` is \"tpu\", expected cpu or gpu"),
+        ];
+        for (text, expected) in cases {
+            std::fs::write(&path, text).unwrap();
+            let message = RunLog::read(&path).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message:?} should contain {expected:?}");
+        }
+    }
+}

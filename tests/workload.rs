@@ -1,0 +1,140 @@
+//! Workload files: what is written is read back, and what is wrong is named with its place.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use proptest::prelude::*;
+use tandem::cost::{Measured, Workload, WorkloadRow};
+use tandem::files::Provenance;
+use tandem::ids::{PerKind, QueryId};
+use tandem::query::{Features, Mode};
+
+const HEADER: &str = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results";
+
+fn parse(text: &str) -> Result<Workload, String> {
+    Workload::parse("x.csv", Cursor::new(text.as_bytes())).map_err(|e| e.to_string())
+}
+
+fn error(rows: &str) -> String {
+    parse(&format!("# docs: 100\n{HEADER}\n{rows}")).expect_err("must be refused")
+}
+
+/// A time as the file holds it.
+fn rounded(us: f64) -> f64 {
+    format!("{:.3}", us.max(0.001)).parse().unwrap()
+}
+
+fn measured() -> impl Strategy<Value = Option<Measured>> {
+    proptest::option::of((0.0001_f64..1e7, 0.0_f64..1e6).prop_map(|(median, spread)| Measured {
+        median_us: rounded(median),
+        spread_us: format!("{spread:.3}").parse().unwrap(),
+        device_us: None,
+    }))
+}
+
+fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
+    let lengths = proptest::collection::vec(1_u64..1_000_000, 1..6);
+    let row = (0..3_usize, lengths, measured(), measured(), proptest::option::of(0.01_f64..1e6), 0_u32..1000).prop_map(
+        |(mode, mut lengths, cpu, gpu, device, results)| {
+            lengths.sort_unstable();
+            let mut features = Features::from_lengths(&lengths, 1_000_000);
+            features.expected_matches = format!("{:.3}", features.expected_matches).parse().unwrap();
+            let gpu = gpu.map(|m| Measured { device_us: device.map(rounded), ..m });
+            let mode = Mode::ALL[mode];
+            WorkloadRow { query_id: QueryId(0), log_id: 7, mode, features, measured: PerKind { cpu, gpu }, results }
+        },
+    );
+    proptest::collection::vec(row, 1..40).prop_map(|mut rows| {
+        for (i, row) in rows.iter_mut().enumerate() {
+            row.query_id = QueryId(i as u32 * 3);
+        }
+        rows
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_written_is_read_back(rows in rows(), name in prop::sample::select(vec!["w.csv", "w.csv.gz", "w.csv.zst"])) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        let workload = Workload { provenance: Provenance::new().with("docs", 1_000_000), rows };
+        workload.write(&path).unwrap();
+        prop_assert_eq!(Workload::read(&path).unwrap(), workload);
+    }
+
+    #[test]
+    fn damaged_files_are_refused_or_read_but_never_panic(
+        at in 0_usize..400, byte in any::<u8>(), cut in 0_usize..400,
+    ) {
+        let mut text = format!("# docs: 9\n{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n1,or,1,5,5,5,,2.5,3\n").into_bytes();
+        let len = text.len();
+        text[at % len] = byte;
+        text.truncate(len.min(cut.max(10)));
+        let _ = Workload::parse("x.csv", Cursor::new(text));
+    }
+}
+
+#[test]
+fn columns_come_in_any_order_and_missing_features_are_derived() {
+    let text = "# docs: 1000\r\n\"results\",gpu_us,cpu_us,postings,second_shortest,shortest,terms,mode,query_id\r\n\
+                10,,12.5,1500,300,200,3,and-or,4\r\n";
+    let workload = parse(text).unwrap();
+    let row = &workload.rows[0];
+    assert_eq!(row.features, Features::from_lengths(&[200, 300, 1000], 1000));
+    assert_eq!((row.query_id, row.log_id, row.mode, row.results), (QueryId(4), 4, Mode::AndOr, 10));
+    assert_eq!(row.measured.cpu, Some(Measured { median_us: 12.5, spread_us: 0.0, device_us: None }));
+    assert_eq!(row.measured.gpu, None);
+    assert_eq!(workload.provenance.get("docs"), Some("1000"));
+}
+
+#[test]
+fn wrong_values_are_named_with_line_and_column() {
+    let good = "0,and,2,5,10,15,1.5,2.5,3\n";
+    for (row, expected) in [
+        ("1,and,2,5,10,15,12e,2.5,3", "x.csv:4:17: `cpu_us` is \"12e\", expected microseconds above 0"),
+        ("1,and,2,5,10,15,NaN,2.5,3", "x.csv:4:17: `cpu_us` is \"NaN\", expected microseconds above 0"),
+        ("1,and,2,5,10,15,0,2.5,3", "x.csv:4:17: `cpu_us` is \"0\", expected microseconds above 0"),
+        ("1,and,2,5,10,15,1,-2.5,3", "x.csv:4:19: `gpu_us` is \"-2.5\", expected microseconds above 0"),
+        ("1,and,2,5,10,15,1,inf,3", "x.csv:4:19: `gpu_us` is \"inf\", expected microseconds above 0"),
+        ("1,xor,2,5,10,15,1,2,3", "x.csv:4:3: `mode` is \"xor\", expected and, or, and-or"),
+        ("1,and,,5,10,15,1,2,3", "x.csv:4:7: `terms` is \"\", expected a whole number from 1"),
+        ("1,and,0,5,10,15,1,2,3", "x.csv:4:7: `terms` is \"0\", expected a whole number from 1"),
+        ("1,and,2,5,4,15,1,2,3", "x.csv:4:11: `second_shortest` is \"4\", expected at least `shortest`, 5"),
+        ("1,and,2,5,10,14,1,2,3", "x.csv:4:14: `postings` is \"14\", expected the sum of all lists, at least 15"),
+        ("0,and,2,5,10,15,1,2,3", "x.csv:4:1: `query_id` 0 was given in line 3 already"),
+        ("1,and,2,5", "x.csv:4: 4 values, expected 9 as in the header"),
+        (
+            "1,and,4,5,10,40,1,2,3",
+            "x.csv:4: no `longest`, and it does not follow from the other columns for a query of 4 terms",
+        ),
+    ] {
+        assert_eq!(error(&format!("{good}{row}\n")), expected);
+    }
+}
+
+#[test]
+fn wrong_headers_and_empty_files_are_refused() {
+    assert_eq!(parse("").unwrap_err(), "x.csv: holds no queries, expected a header and at least one row");
+    assert_eq!(
+        parse(&format!("{HEADER}\n")).unwrap_err(),
+        "x.csv: holds no queries, expected a header and at least one row"
+    );
+    assert_eq!(
+        parse("query_id,mode,terms,shortest,second_shortest,postings\n").unwrap_err(),
+        "x.csv:1:1: the header lacks `cpu_us`, `gpu_us`, `results`"
+    );
+    let twice = parse(&format!("{HEADER},mode\n")).unwrap_err();
+    assert!(twice.ends_with(": column `mode` is given twice"), "{twice}");
+    let unknown = parse(&format!("{HEADER},colour\n")).unwrap_err();
+    assert!(unknown.starts_with("x.csv:1:77: unknown column `colour`, expected some of query_id, mode"), "{unknown}");
+    assert!(Workload::read(Path::new("no/such/file.csv")).is_err());
+}
+
+#[test]
+fn a_spread_without_its_median_is_refused() {
+    let text = format!("{HEADER},gpu_spread_us\n0,and,1,5,5,5,1.5,,3,0.5\n");
+    let message = parse(&text).unwrap_err();
+    assert_eq!(message, "x.csv:2:22: `gpu_spread_us` is given where `gpu_us` is empty");
+}
