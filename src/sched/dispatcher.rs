@@ -174,6 +174,12 @@ impl<S: Sink> Dispatcher<S> {
         self.waiting + self.running
     }
 
+    /// What has been recorded so far.
+    #[must_use]
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
     /// Ends the run and gives the sink.
     #[must_use]
     pub fn into_sink(self) -> S {
