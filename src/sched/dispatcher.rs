@@ -174,6 +174,12 @@ impl<S: Sink> Dispatcher<S> {
         self.waiting + self.running
     }
 
+    /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
+    #[must_use]
+    pub fn oldest_arrival(&self) -> Option<Nanos> {
+        self.flights.front().map(|flight| flight.job.arrival)
+    }
+
     /// What has been recorded so far.
     #[must_use]
     pub fn sink(&self) -> &S {
@@ -345,7 +351,8 @@ mod tests {
     #[test]
     fn every_broken_law_is_named() {
         let arrive = |id| Event::Arrive(job(id));
-        let cases: Vec<(Vec<Next>, Vec<(u64, Event)>, &str)> = vec![
+        type Case = (Vec<Next>, Vec<(u64, Event)>, &'static str);
+        let cases: Vec<Case> = vec![
             (vec![], vec![(1, arrive(0))], "nothing runs"),
             (vec![run_one(0)], vec![(3, arrive(0)), (2, Event::Finish(ProcessorId(0)))], "time went back"),
             (vec![run_one(1)], vec![(1, arrive(0))], "before it arrived"),
