@@ -6,3 +6,4 @@ pub mod plot;
 pub mod rates;
 pub mod summary;
 pub mod table;
+pub mod validation;
