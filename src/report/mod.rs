@@ -1,1 +1,8 @@
-//! Summaries, CSV files and plots.
+//! Summaries, CSV files, tables and plots: the same for simulated and live runs.
+
+pub mod capacity;
+pub mod number;
+pub mod plot;
+pub mod rates;
+pub mod summary;
+pub mod table;
