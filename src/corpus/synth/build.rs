@@ -113,8 +113,7 @@ pub fn build_synthetic(
     // Before the index, which takes long: what can't be drawn is refused at once.
     let queries = synthetic_queries_of(options, &vocabulary)?;
     let documents = Documents::draw(options.num_docs as usize, options.mean_length, options.seed);
-    let mut writer =
-        IndexWriter::create(dir, documents.lengths().to_vec(), Vec::new(), Bm25::default(), "ascii")?;
+    let mut writer = IndexWriter::create(dir, documents.lengths().to_vec(), Vec::new(), Bm25::default(), "ascii")?;
     let made = make_lists(options, &vocabulary, &documents, &mut writer, progress)?;
     writer.finish()?;
 

@@ -138,7 +138,8 @@ impl<'a> ListSampler<'a> {
         }
         let middle = from + (to - from) / 2;
         let dense = points * self.dense_share;
-        let (left, right) = if self.random.bits() >> 63 == 0 { (dense, points - dense) } else { (points - dense, dense) };
+        let (left, right) =
+            if self.random.bits() >> 63 == 0 { (dense, points - dense) } else { (points - dense, dense) };
         self.scatter(from, middle, left);
         self.scatter(middle, to, right);
     }

@@ -33,7 +33,8 @@ fn the_index_has_the_laws_of_a_collection() {
     let entries = index.term_entries();
 
     // Zipf, far from the head and from lists of one posting: ranks 500 to 8000, in octaves to even out the draw.
-    let mean_freq = |from: usize| entries[from..2 * from].iter().map(|e| f64::from(e.doc_freq)).sum::<f64>() / from as f64;
+    let mean_freq =
+        |from: usize| entries[from..2 * from].iter().map(|e| f64::from(e.doc_freq)).sum::<f64>() / from as f64;
     let slope = (mean_freq(500) / mean_freq(4000)).log2() / 3.0;
     assert!((1.0..1.3).contains(&slope), "document frequencies fall by 2^{slope} an octave");
 
