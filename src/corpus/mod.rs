@@ -17,4 +17,4 @@ pub mod synth;
 mod tokenizer;
 
 pub use batch::{Batch, Collection, Document};
-pub use tokenizer::{STEM_LANGUAGES, StopWords, Tokenizer, Words};
+pub use tokenizer::{Tokenizer, Words};
