@@ -191,11 +191,10 @@ fn write_results(
     let provenance = lab.provenance();
     write_validation(&out.join("validation.csv"), &provenance, rows)?;
     write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, capacities)?;
-    let live = if lab.gpu_name() == "replay" { Source::Replay } else { Source::Live };
     let summaries: Vec<SummaryRow> = rows
         .iter()
         .flat_map(|row| {
-            [(Source::Simulated, row.predicted), (live, row.measured)].map(|(source, summary)| SummaryRow {
+            [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| SummaryRow {
                 source,
                 policy: row.policy,
                 rate_qps: row.rate_qps,
