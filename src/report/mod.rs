@@ -1,6 +1,7 @@
 //! Summaries, CSV files, tables and plots: the same for simulated and live runs.
 
 pub mod capacity;
+pub mod live;
 pub mod number;
 pub mod plot;
 pub mod rates;

@@ -5,10 +5,8 @@
 pub enum Source {
     /// By the simulator.
     Simulated,
-    /// On real executors.
+    /// Driven live; whether the GPU was real is told beside it (`gpu` in `summary.csv`, `lane` in `log.csv`).
     Live,
-    /// On a real CPU, with a lane that replays recorded times in the place of the GPU.
-    Replay,
 }
 
 impl Source {
@@ -18,7 +16,6 @@ impl Source {
         match self {
             Self::Simulated => "simulated",
             Self::Live => "live",
-            Self::Replay => "replay",
         }
     }
 }

@@ -161,7 +161,7 @@ pub struct SummaryRow {
 }
 
 /// The columns of `summary.csv`.
-const COLUMNS: &str = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,\
+pub(super) const COLUMNS: &str = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,\
                        gpu_utilisation,stolen,p999_ms,throughput_qps,lag_max_ms";
 
 /// Writes `summary.csv`, whole or not at all.
@@ -172,28 +172,33 @@ pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]
     write_atomically(path, |out| {
         provenance.write_to(out)?;
         writeln!(out, "{COLUMNS}")?;
-        for SummaryRow { source, policy, rate_qps, seed, summary: s } in rows {
-            writeln!(
-                out,
-                "{source},{policy},{},{seed},{},{:.6},{:.6},{:.6},{:.6},{:.6},{},{},{},{},{:.6},{},{:.6}",
-                number::text(*rate_qps, 9),
-                s.queries,
-                s.mean_ms,
-                s.p50_ms,
-                s.p95_ms,
-                s.p99_ms,
-                s.max_ms,
-                s.missed,
-                number::optional(s.utilisation.cpu, 6),
-                number::optional(s.utilisation.gpu, 6),
-                s.stolen,
-                s.p999_ms,
-                number::text(s.throughput_qps, 9),
-                s.lag_max_ms,
-            )?;
+        for row in rows {
+            writeln!(out, "{}", line(row))?;
         }
         Ok(())
     })
+}
+
+/// The fields under [`COLUMNS`].
+pub(super) fn line(row: &SummaryRow) -> String {
+    let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
+    format!(
+        "{source},{policy},{},{seed},{},{:.6},{:.6},{:.6},{:.6},{:.6},{},{},{},{},{:.6},{},{:.6}",
+        number::text(*rate_qps, 9),
+        s.queries,
+        s.mean_ms,
+        s.p50_ms,
+        s.p95_ms,
+        s.p99_ms,
+        s.max_ms,
+        s.missed,
+        number::optional(s.utilisation.cpu, 6),
+        number::optional(s.utilisation.gpu, 6),
+        s.stolen,
+        s.p999_ms,
+        number::text(s.throughput_qps, 9),
+        s.lag_max_ms,
+    )
 }
 
 #[cfg(test)]
