@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use tandem::cost::{Workload, train};
 use tandem::cost::{ModelFile, TrainOptions};
+use tandem::cost::{Workload, train};
 use tandem::index::{Bm25, IndexBuilder};
 use tandem::query::Mode;
 
@@ -52,7 +52,10 @@ fn every_query_is_measured_in_every_mode_and_a_model_can_learn_from_it() {
     for (key, value) in [("docs", "5000"), ("repeats", "3"), ("k", "10"), ("queries", "log.tsv")] {
         assert_eq!(workload.provenance.get(key), Some(value));
     }
-    assert_eq!(workload.provenance.get("command"), Some(command.join(" ").as_str()).map(|c| format!("tandem {c}")).as_deref());
+    assert_eq!(
+        workload.provenance.get("command"),
+        Some(command.join(" ").as_str()).map(|c| format!("tandem {c}")).as_deref()
+    );
 
     let models: ModelFile = train(&workload, &TrainOptions { folds: 5, ..TrainOptions::default() }).unwrap();
     assert_eq!(models.models().len(), 3);
@@ -64,7 +67,20 @@ fn modes_and_limits_choose_what_is_measured() {
     world(dir.path());
     let (code, _, stderr) = tandem(
         dir.path(),
-        &["profile", "index", "--queries", "log.tsv", "--on", "cpu", "--mode", "or,and", "--limit", "7", "--repeats", "1"],
+        &[
+            "profile",
+            "index",
+            "--queries",
+            "log.tsv",
+            "--on",
+            "cpu",
+            "--mode",
+            "or,and",
+            "--limit",
+            "7",
+            "--repeats",
+            "1",
+        ],
     );
     assert_eq!(code, Some(0), "{stderr}");
     let workload = Workload::read(&dir.path().join("out/profile.workload.csv")).unwrap();
@@ -85,10 +101,7 @@ fn bad_options_are_refused_with_exit_code_2() {
     assert_eq!(refused(&[&usual[..], &["-k", "0"]].concat()), "error: k is 0, expected 1 to 1000\n");
     assert_eq!(refused(&[&usual[..], &["--repeats", "0"]].concat()), "error: --repeats is 0, expected 1 or more\n");
     assert_eq!(refused(&[&usual[..], &["--limit", "0"]].concat()), "error: --limit is 0, expected 1 or more\n");
-    assert_eq!(
-        refused(&["index"]),
-        "error: what to measure on this index? name a query log: --queries FILE\n"
-    );
+    assert_eq!(refused(&["index"]), "error: what to measure on this index? name a query log: --queries FILE\n");
     assert!(refused(&["index", "--queries", "log.tsv", "--on", "tpu"]).contains("invalid value 'tpu'"));
     assert!(refused(&["nowhere", "--queries", "log.tsv"]).starts_with("error: nowhere"));
     let missing = refused(&["index", "--queries", "nowhere.tsv", "--on", "cpu"]);

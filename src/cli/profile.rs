@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Failure, defaults};
 use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
@@ -14,12 +13,12 @@ use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::Provenance;
 use crate::ids::ProcessorKind;
 use crate::index::Index;
-use crate::query::{Mode, Query};
+use crate::query::Mode;
 
 /// Options of `profile`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Folder of the index; left out, the one of the last `validate`, or a synthetic one made in `out/`
+    /// Folder of the index; left out, the one of the last `validate`, or a synthetic one made in `out/index`
     index: Option<PathBuf>,
     /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
     #[arg(long, value_name = "FILE")]
@@ -48,15 +47,14 @@ pub(super) struct Arguments {
 }
 
 fn kinds() -> impl TypedValueParser<Value = ProcessorKind> {
-    PossibleValuesParser::new(ProcessorKind::ALL.map(ProcessorKind::name)).map(|name| {
-        if name == ProcessorKind::Gpu.name() { ProcessorKind::Gpu } else { ProcessorKind::Cpu }
-    })
+    PossibleValuesParser::new(ProcessorKind::ALL.map(ProcessorKind::name))
+        .map(|name| if name == ProcessorKind::Gpu.name() { ProcessorKind::Gpu } else { ProcessorKind::Cpu })
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = check(arguments)?;
     let (index, queries_path) = input(arguments)?;
-    let mut queries = defaults::prepare_log(&queries_path, &index)?;
+    let mut queries = defaults::read_queries(&queries_path, &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     let mut executors = executors(arguments, &index)?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.kind(), e.device())).collect();
@@ -68,9 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         options.repeats,
     );
 
-    let bar = ProgressBar::new(options.searches(executors.len(), queries.len()));
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left");
-    bar.set_style(style.map_err(|e| Failure::failed(e.to_string()))?);
+    let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
     let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
     let mut workload = measured?;
@@ -107,7 +103,7 @@ fn input(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
         (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
         (Some(_), None) => Err(Failure::input("what to measure on this index? name a query log: --queries FILE")),
         (None, queries) => {
-            let (index, its_queries) = defaults::default_index("out".as_ref())?;
+            let (index, its_queries) = defaults::default_index()?;
             Ok((index, queries.clone().unwrap_or(its_queries)))
         }
     }
