@@ -5,7 +5,7 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`time`], [`ids`], [`files`] | nanoseconds, identifiers, reading and writing files safely |
+//! | [`time`], [`ids`], [`files`], [`random`] | nanoseconds, identifiers, reading and writing files safely, seeded randomness |
 //! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
 //! | [`query`] | queries, logs, features, arrivals |
@@ -28,6 +28,7 @@ pub mod ids;
 pub mod index;
 pub mod live;
 pub mod query;
+pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;

@@ -1,10 +1,86 @@
-//! `tandem train`.
+//! `tandem train`: fits cost models to measured workloads and says how wrong they are.
+
+use std::path::PathBuf;
 
 use super::Failure;
+use crate::cost::{ModelFile, TrainOptions, Workload, shipped, train};
+use crate::files::Provenance;
 
+/// Options of `train`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// Workloads that `profile` wrote on this machine; left out, the one that ships with Tandem
+    workloads: Vec<PathBuf>,
+    /// Where the models go
+    #[arg(short, long, default_value = "out/model.json")]
+    output: PathBuf,
+    /// Parts of the cross-validation
+    #[arg(long, default_value_t = TrainOptions::default().folds)]
+    folds: usize,
+    /// Most questions that a tree asks before it answers
+    #[arg(long, default_value_t = TrainOptions::default().max_depth)]
+    max_depth: u16,
+    /// Fewest queries behind an answer
+    #[arg(long, default_value_t = TrainOptions::default().min_leaf)]
+    min_leaf: usize,
+    /// Draws the folds
+    #[arg(long, default_value_t = TrainOptions::default().seed)]
+    seed: u64,
+}
 
-pub(super) fn run(_arguments: &Arguments) -> Result<(), Failure> {
-    Err(Failure::failed("not built yet"))
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (names, workload) = read(&arguments.workloads)?;
+    let options = TrainOptions {
+        folds: arguments.folds,
+        max_depth: arguments.max_depth,
+        min_leaf: arguments.min_leaf,
+        seed: arguments.seed,
+    };
+    let mut models = train(&workload, &options).map_err(|e| Failure::input(format!("{names}: {e}")))?;
+    let here = Provenance::new().with_command_and_machine();
+    for key in ["tandem", "command", "machine"] {
+        if let Some(value) = here.get(key) {
+            models.provenance.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    models.provenance.insert("workload".to_owned(), names.clone());
+    print_table(&names, &models);
+    models.write(&arguments.output)?;
+    println!("models: {}", arguments.output.display());
+    Ok(())
+}
+
+/// Reads the workloads as one, and their names. Rows are told apart by position, so ids of different files may be equal.
+fn read(paths: &[PathBuf]) -> Result<(String, Workload), Failure> {
+    let Some((first, others)) = paths.split_first() else {
+        let (name, workload) = shipped::default_workload()?;
+        return Ok((name.to_owned(), workload));
+    };
+    let mut workload = Workload::read(first)?;
+    for path in others {
+        workload.rows.extend(Workload::read(path)?.rows);
+    }
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    Ok((names.join(", "), workload))
+}
+
+fn print_table(names: &str, models: &ModelFile) {
+    println!("{names}: relative error on queries held back, in percent\n");
+    println!("kind  mode    samples  leaves    mean  median     p95  always the mean cost  rank correlation");
+    for model in models.models() {
+        let Some(evaluation) = &model.evaluation else { continue };
+        println!(
+            "{:<4}  {:<6}  {:>7}  {:>6}  {:>6.1}  {:>6.1}  {:>6.1}  {:>20.1}  {:>16.3}",
+            model.kind.name(),
+            model.mode.name(),
+            evaluation.samples,
+            model.leaves(),
+            evaluation.mean_relative_error * 100.0,
+            evaluation.median * 100.0,
+            evaluation.p95 * 100.0,
+            evaluation.baseline_mean_relative_error * 100.0,
+            evaluation.rank_correlation,
+        );
+    }
+    println!();
 }

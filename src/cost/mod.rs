@@ -4,10 +4,19 @@
 //! index, queries --profile--> Workload (CSV) --train--> ModelFile (JSON) --predict_us--> scheduler
 //! ```
 
+mod evaluate;
 mod model;
+mod model_file;
+mod profile;
 pub mod shipped;
+mod train;
+mod tree;
 mod workload;
 mod workload_csv;
 
+pub use evaluate::Evaluation;
 pub use model::CostModel;
+pub use model_file::{Model, ModelFile};
+pub use profile::{ProfileError, ProfileOptions, profile};
+pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

@@ -5,7 +5,7 @@
 
 use std::io::Cursor;
 
-use super::Workload;
+use super::{ModelFile, Workload};
 use crate::files::InputError;
 
 /// A file's name, and its bytes.
@@ -13,6 +13,9 @@ type Shipped = (&'static str, &'static [u8]);
 
 /// Workloads, packed or not; the first is the default.
 static WORKLOADS: &[Shipped] = &[];
+
+/// Models fitted to the shipped workloads.
+static MODELS: &[Shipped] = &[];
 
 /// The workload that commands use where none is named, and its name.
 ///
@@ -42,6 +45,20 @@ pub fn workload_names() -> impl Iterator<Item = &'static str> {
     WORKLOADS.iter().map(|&(name, _)| name)
 }
 
+/// The shipped model of this name, such as `models/x.json`; the folder and extension may be left out.
+///
+/// # Errors
+/// If there is none of this name; the message lists those there are.
+pub fn model(name: &str) -> Result<ModelFile, InputError> {
+    let (name, bytes) = find(MODELS, name, "model")?;
+    ModelFile::parse(name, bytes)
+}
+
+/// The names of the shipped models.
+pub fn model_names() -> impl Iterator<Item = &'static str> {
+    MODELS.iter().map(|&(name, _)| name)
+}
+
 fn parse_workload(name: &str, bytes: &[u8]) -> Result<Workload, InputError> {
     if name.ends_with(".zst") {
         let unpacked = zstd::decode_all(bytes).map_err(|e| InputError::file(name.as_ref(), format!("damaged: {e}")))?;
@@ -68,9 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shipped_workload_reads() {
+    fn everything_shipped_reads() {
         for name in workload_names() {
             assert!(!workload(name).unwrap().rows.is_empty());
+        }
+        for name in model_names() {
+            assert!(!model(name).unwrap().models().is_empty());
         }
     }
 

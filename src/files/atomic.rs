@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes a file through `write`: beside its place, synced, then renamed over it.
 ///
@@ -13,26 +13,61 @@ use std::path::Path;
 /// Whatever `write` or the file system reports; the message names `path`.
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
     let attempt = || -> io::Result<T> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(folder)?;
-        let beside = tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder)?;
-        let (file, beside_path) = beside.into_parts();
-        let mut out = BufWriter::with_capacity(1 << 20, file);
+        let mut pending = PendingFile::create(path)?;
+        let mut out = BufWriter::with_capacity(1 << 20, pending.file().try_clone()?);
         let value = write(&mut out)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        make_readable(&file)?;
-        file.sync_all()?;
-        beside_path.persist(path).map_err(|e| e.error)?;
-        // The rename itself must survive a crash: sync the folder where the system allows it.
-        if let Ok(folder) = File::open(folder) {
-            let _ = folder.sync_all();
-        }
+        out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        pending.commit()?;
         Ok(value)
     };
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
+}
+
+/// A file being written beside its place; dropped before [`commit`](Self::commit), it is removed.
+#[derive(Debug)]
+pub struct PendingFile {
+    beside: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl PendingFile {
+    /// Starts a file that will be at `path`; missing parent folders are made.
+    ///
+    /// # Errors
+    /// If the folder can't be made or written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let folder = folder_of(path);
+        fs::create_dir_all(folder)?;
+        let beside = tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder)?;
+        Ok(Self { beside, path: path.to_owned() })
+    }
+
+    /// Where to write.
+    pub fn file(&mut self) -> &mut File {
+        self.beside.as_file_mut()
+    }
+
+    /// Makes what was written durable, then puts it in place of what was there.
+    ///
+    /// # Errors
+    /// If the file system refuses; the old file then stays.
+    pub fn commit(self) -> io::Result<()> {
+        make_readable(self.beside.as_file())?;
+        self.beside.as_file().sync_all()?;
+        self.beside.persist(&self.path).map_err(|e| e.error)?;
+        // The rename itself must survive a crash: sync the folder where the system allows it.
+        if let Ok(folder) = File::open(folder_of(&self.path)) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }
 
 /// Temporary files are private; a result is as readable as any file that the user makes.

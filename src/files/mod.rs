@@ -1,7 +1,7 @@
 //! Reading and writing files so that nothing is lost, half-written or silently misread.
 //!
 //! - [`InputError`]: what is wrong with a text file, and where: `path:line:column: message`.
-//! - [`write_atomically`]: beside, sync, rename. A reader sees the old file or the new one.
+//! - [`write_atomically`], [`PendingFile`]: beside, sync, rename. A reader sees the old file or the new one.
 //! - [`open_text`]: plain, `.gz` and `.zst` alike, streamed.
 //! - [`Provenance`]: the `#` lines that open every CSV file we write.
 
@@ -9,6 +9,6 @@ mod atomic;
 mod input;
 mod provenance;
 
-pub use atomic::write_atomically;
+pub use atomic::{PendingFile, write_atomically};
 pub use input::{InputError, open_text};
 pub use provenance::Provenance;

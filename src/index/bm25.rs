@@ -69,9 +69,69 @@ impl Bm25 {
         (weight * tf) / (tf + norm)
     }
 
+    /// Whether the parameters make sense: `k1` from 0 to 1000 (so that nothing overflows), `b` from 0 to 1.
+    ///
+    /// # Errors
+    /// Which does not, and what is expected.
+    pub fn check(&self) -> Result<(), String> {
+        if !(0.0..=1000.0).contains(&self.k1) {
+            return Err(format!("k1 is {}, expected 0 to 1000", self.k1));
+        }
+        if !(0.0..=1.0).contains(&self.b) {
+            return Err(format!("b is {}, expected 0 to 1", self.b));
+        }
+        Ok(())
+    }
+
+    /// An upper bound of `tf / (tf + norm)` over these postings that survives rounding: for every weight,
+    /// [`Bm25::score`] of each posting is at most `weight * max_impact`, both in single precision.
+    #[must_use]
+    pub fn max_impact(postings: impl IntoIterator<Item = (u32, f32)>) -> f32 {
+        let largest = postings.into_iter().map(|(tf, norm)| Self::score(1.0, tf, norm)).fold(0.0, f32::max);
+        // The score takes three roundings, this quotient two, the product with the weight one: each of at most half
+        // a unit in the last place. Eight units cover them.
+        largest * (1.0 + 8.0 * f32::EPSILON)
+    }
+
     /// The norms of all documents, in order: what executors look up and the GPU keeps in device memory.
     #[must_use]
     pub fn norms(&self, lengths: &[u32], average_length: f64) -> Vec<f32> {
         lengths.iter().map(|&length| self.norm(length, average_length)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_score_exceeds_weight_times_max_impact(
+            k1 in 0.0_f32..1000.0,
+            b in 0.0_f32..=1.0,
+            papers: bool,
+            lengths in proptest::collection::vec((1_u32..50_000, 1_u32..5_000), 1..20),
+            doc_freq in 1_u32..1_000_000,
+            qtf in 1_u32..9,
+        ) {
+            let idf = if papers { Idf::Papers } else { Idf::Plus };
+            let bm25 = Bm25 { k1, b, idf };
+            let weight = bm25.weight(1_000_000, doc_freq, qtf);
+            let postings: Vec<(u32, f32)> = lengths.iter().map(|&(l, tf)| (tf, bm25.norm(l, 321.7))).collect();
+            let bound = weight * Bm25::max_impact(postings.iter().copied());
+            for (tf, norm) in postings {
+                prop_assert!(Bm25::score(weight, tf, norm) <= bound);
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let check = |k1, b| Bm25 { k1, b, idf: Idf::Plus }.check();
+        assert!(check(0.0, 0.0).is_ok() && check(1000.0, 1.0).is_ok());
+        assert!(check(f32::NAN, 0.5).is_err() && check(-0.1, 0.5).is_err() && check(f32::INFINITY, 0.5).is_err());
+        assert!(check(1.2, 1.1).is_err() && check(1.2, f32::NAN).is_err());
     }
 }

@@ -1,104 +1,301 @@
 //! The index file, memory-mapped.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{BlockHeader, Bm25, IndexError, PostingList, TermEntry};
+use bytemuck::Pod;
+use memmap2::Mmap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::check::{check_file, check_lists};
+use super::layout::{FILE_NAME, FileHeader, Section};
+use super::{BlockHeader, Bm25, Idf, IndexBuilder, IndexError, PostingList, TermEntry};
 use crate::ids::{DocId, TermId};
 
 /// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
 #[derive(Debug)]
-pub struct Index {}
+pub struct Index {
+    map: Arc<Mmap>,
+    header: FileHeader,
+    dictionary: fst::Map<MappedBytes>,
+    bm25: Bm25,
+    tokenizer: String,
+}
+
+/// A part of the mapped file that owns a share of the mapping.
+#[derive(Clone, Debug)]
+struct MappedBytes {
+    map: Arc<Mmap>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for MappedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.map[self.range.clone()]
+    }
+}
 
 impl Index {
     /// Opens the index in folder `dir`, checking magic number, version, lengths and checksums.
     ///
+    /// All of the file is read once, on all threads: about as fast as the disk or memory gives it.
+    ///
     /// # Errors
     /// If it is missing, truncated, damaged or of another version: what is wrong, and what would mend it.
     pub fn open(dir: &Path) -> Result<Self, IndexError> {
-        todo!("{dir:?}")
+        let path = dir.join(FILE_NAME);
+        let map = map_file(&path)?;
+        Self::from_map(map)
+            .map_err(|what| IndexError::Damaged { path, message: format!("{what} (rebuild it: `tandem index build`)") })
     }
+
+    /// An index of these lists in a temporary folder, at BM25's usual parameters: for tests and examples.
+    ///
+    /// Terms may come in any order; a document's length is the sum of its frequencies, and there are as many documents
+    /// as the largest number needs.
+    ///
+    /// # Errors
+    /// As [`IndexBuilder::add`] and [`IndexBuilder::write`].
+    pub fn from_lists<S: AsRef<str>>(lists: &[(S, Vec<(u32, u32)>)]) -> Result<Self, IndexError> {
+        let num_docs = lists.iter().flat_map(|(_, list)| list).map(|&(doc, _)| doc as usize + 1).max().unwrap_or(0);
+        let mut doc_lengths = vec![0_u32; num_docs];
+        for &(doc, freq) in lists.iter().flat_map(|(_, list)| list) {
+            let length = &mut doc_lengths[doc as usize];
+            *length = length.saturating_add(freq);
+        }
+        let mut sorted: Vec<_> = lists.iter().map(|(term, list)| (term.as_ref(), list)).collect();
+        sorted.sort_by_key(|&(term, _)| term);
+        let mut builder = IndexBuilder::new(doc_lengths, Vec::new(), Bm25::default());
+        for (term, list) in sorted {
+            builder.add(term, list)?;
+        }
+        let dir = tempfile::tempdir().map_err(|source| IndexError::Io { path: std::env::temp_dir(), source })?;
+        builder.write(dir.path())?;
+        Self::open(dir.path())
+    }
+
+    fn from_map(map: Mmap) -> Result<Self, String> {
+        let header = check_file(&map)?;
+        let idf = match header.idf {
+            0 => Idf::Plus,
+            1 => Idf::Papers,
+            other => return Err(format!("damaged: idf form {other}, expected 0 or 1")),
+        };
+        let map = Arc::new(map);
+        let dictionary_bytes = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };
+        let dictionary = fst::Map::new(dictionary_bytes).map_err(|e| format!("damaged: the dictionary: {e}"))?;
+        if dictionary.len() != header.num_terms as usize {
+            return Err("damaged: the dictionary's size differs from the number of terms".into());
+        }
+        let tokenizer = std::str::from_utf8(&map[range_of(&header, Section::Tokenizer)])
+            .map_err(|_| "damaged: the tokenizer's name is not UTF-8")?
+            .to_owned();
+        let index = Self { map, header, dictionary, bm25: Bm25 { k1: header.k1, b: header.b, idf }, tokenizer };
+        index.bm25.check().map_err(|what| format!("damaged: {what}"))?;
+        check_lists(
+            &header,
+            index.items(Section::Terms)?,
+            index.items(Section::Blocks)?,
+            index.items(Section::Payload)?,
+        )?;
+        index.check_documents()?;
+        Ok(index)
+    }
+
+    fn check_documents(&self) -> Result<(), String> {
+        let lengths: &[u32] = self.items(Section::DocLengths)?;
+        if lengths.len() != self.header.num_docs as usize || lengths.len() >= 1 << 31 {
+            return Err("damaged: the number of documents differs from the header's".into());
+        }
+        let ends: &[u64] = self.items(Section::ExternalIdEnds)?;
+        let text = self.bytes(Section::ExternalIds);
+        let in_range = ends.is_sorted() && ends.last().is_none_or(|&end| end == text.len() as u64);
+        if !in_range || !(ends.is_empty() || ends.len() == lengths.len()) {
+            return Err("damaged: the external ids are out of place".into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of a section, for display.
+    #[must_use]
+    pub fn section_bytes(&self, section: Section) -> u64 {
+        self.header.section(section).len
+    }
+
     /// Documents.
     #[must_use]
     pub fn num_docs(&self) -> u32 {
-        todo!()
+        self.header.num_docs
     }
+
     /// Distinct terms.
     #[must_use]
     pub fn num_terms(&self) -> u32 {
-        todo!()
+        self.header.num_terms
     }
+
     /// Postings in all lists.
     #[must_use]
     pub fn num_postings(&self) -> u64 {
-        todo!()
+        self.header.num_postings
     }
+
     /// Tokens in all documents.
     #[must_use]
     pub fn num_tokens(&self) -> u64 {
-        todo!()
+        self.header.num_tokens
     }
+
     /// Mean tokens a document.
     #[must_use]
     pub fn average_length(&self) -> f64 {
-        todo!()
+        self.num_tokens() as f64 / f64::from(self.num_docs())
     }
+
     /// Tokens of each document.
     #[must_use]
     pub fn doc_lengths(&self) -> &[u32] {
-        todo!()
+        self.checked_items(Section::DocLengths)
     }
+
     /// The BM25 parameters that the stored impacts were computed with.
     #[must_use]
     pub fn built_with(&self) -> Bm25 {
-        todo!()
+        self.bm25
     }
+
     /// How text was cut into terms when this index was built, so that queries are cut alike.
     #[must_use]
     pub fn tokenizer_name(&self) -> &str {
-        todo!()
+        &self.tokenizer
     }
+
     /// The term's number, if it is in the vocabulary.
     #[must_use]
     pub fn term(&self, term: &str) -> Option<TermId> {
-        todo!("{term}")
+        self.dictionary.get(term).map(|rank| TermId(rank as u32))
     }
+
     /// The term's text.
+    ///
+    /// # Panics
+    /// If there is no such term.
     #[must_use]
     pub fn term_text(&self, term: TermId) -> String {
-        todo!("{term}")
+        assert!(term.0 < self.num_terms(), "term {term} of {}", self.num_terms());
+        // Ranks ascend with the keys, which is what finding a key by its value asks for.
+        let key = self.dictionary.as_fst().get_key(u64::from(term.0)).unwrap_or_default();
+        String::from_utf8_lossy(&key).into_owned()
     }
-    /// The document's id in its collection.
+
+    /// The document's id in its collection; its number where the collection gives none.
+    ///
+    /// # Panics
+    /// If there is no such document.
     #[must_use]
     pub fn external_id(&self, doc: DocId) -> Cow<'_, str> {
-        todo!("{doc}")
+        assert!(doc.0 < self.num_docs(), "document {doc} of {}", self.num_docs());
+        let ends: &[u64] = self.checked_items(Section::ExternalIdEnds);
+        if ends.is_empty() {
+            return Cow::Owned(doc.to_string());
+        }
+        let start = doc.index().checked_sub(1).map_or(0, |before| ends[before] as usize);
+        String::from_utf8_lossy(&self.bytes(Section::ExternalIds)[start..ends[doc.index()] as usize])
     }
+
     /// The term's postings.
     ///
     /// # Panics
     /// If there is no such term.
     #[must_use]
     pub fn list(&self, term: TermId) -> PostingList<'_> {
-        todo!("{term}")
+        let entry = &self.term_entries()[term.index()];
+        let first_block = entry.first_block as usize;
+        let num_blocks = (entry.doc_freq as usize).div_ceil(super::BLOCK_LEN);
+        let headers = &self.block_headers()[first_block..first_block + num_blocks];
+        let words = headers.last().map_or(0, |last| last.word_offset as usize + last.words());
+        let start = entry.payload_word as usize;
+        PostingList {
+            doc_freq: entry.doc_freq,
+            max_impact: entry.max_impact,
+            headers,
+            payload: &self.payload()[start..start + words],
+        }
     }
-    /// Identifies the content: equal for equal indexes (a hash of the section checksums).
+
+    /// Identifies the content: equal for equal indexes (a hash of the section checksums and BM25's parameters).
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        todo!()
+        let mut bytes: Vec<u8> = self.header.sections.iter().flat_map(|s| s.checksum.to_le_bytes()).collect();
+        bytes.extend([self.header.k1, self.header.b].iter().flat_map(|value| value.to_le_bytes()));
+        bytes.extend(self.header.idf.to_le_bytes());
+        xxh3_64(&bytes)
     }
+
     /// All term entries, for upload to a device.
     #[must_use]
     pub fn term_entries(&self) -> &[TermEntry] {
-        todo!()
+        self.checked_items(Section::Terms)
     }
+
     /// All block headers, for upload to a device.
     #[must_use]
     pub fn block_headers(&self) -> &[BlockHeader] {
-        todo!()
+        self.checked_items(Section::Blocks)
     }
+
     /// All packed bits, for upload to a device.
     #[must_use]
     pub fn payload(&self) -> &[u32] {
-        todo!()
+        self.checked_items(Section::Payload)
+    }
+
+    fn bytes(&self, section: Section) -> &[u8] {
+        &self.map[range_of(&self.header, section)]
+    }
+
+    /// A section as items of type `T`.
+    fn items<T: Pod>(&self, section: Section) -> Result<&[T], String> {
+        bytemuck::try_cast_slice(self.bytes(section))
+            .map_err(|_| format!("damaged: section `{}` holds no whole number of items", section.name()))
+    }
+
+    /// A section that [`Index::open`] has seen to hold items of type `T`.
+    #[inline]
+    fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
+        bytemuck::cast_slice(self.bytes(section))
     }
 }
+
+/// Where a section of a checked file is.
+fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
+    let entry = header.section(section);
+    entry.offset as usize..(entry.offset + entry.len) as usize
+}
+
+fn map_file(path: &Path) -> Result<Mmap, IndexError> {
+    let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
+    let file = File::open(path).map_err(|e| {
+        let hint = match e.kind() {
+            io::ErrorKind::NotFound => {
+                "there is no index here (make one: `tandem index build` or `tandem index synth`)"
+            }
+            _ => "cannot open",
+        };
+        cannot(io::Error::new(e.kind(), format!("{hint}: {e}")))
+    })?;
+    if file.metadata().map_err(cannot)?.len() == 0 {
+        let message = "truncated: the file is empty (rebuild it: `tandem index build`)".to_owned();
+        return Err(IndexError::Damaged { path: path.to_owned(), message });
+    }
+    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new file over the
+    // old one, whose pages live on. Another program that truncates or edits the file while it is mapped breaks this.
+    unsafe { Mmap::map(&file) }.map_err(cannot)
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::BLOCK_LEN;
+use super::codec::{packed_words, unpack_docs, unpack_freqs};
 
 /// Where a term's headers and payload are, and its statistics. 24 bytes, as stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -68,12 +69,6 @@ impl BlockHeader {
     }
 }
 
-/// Words that `len` values of `bits` bits take: 4 x `bits` for a full block (vertical layout), else as few
-/// whole words as hold them (horizontal layout).
-fn packed_words(len: usize, bits: u8) -> usize {
-    (len * usize::from(bits)).div_ceil(32)
-}
-
 /// A term's postings, borrowed from an index.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
@@ -108,16 +103,27 @@ impl PostingList<'_> {
     ///
     /// # Panics
     /// If the list has no such block.
+    #[inline]
     pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
-        todo!("{block} {docs:?}")
+        let header = &self.headers[block];
+        let previous = block.checked_sub(1).map(|before| self.headers[before].last_doc);
+        let start = header.word_offset as usize;
+        let words = &self.payload[start..start + header.doc_words()];
+        unpack_docs(previous, words, header.doc_bits, header.len(), docs);
+        header.len()
     }
 
     /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
     ///
     /// # Panics
     /// If the list has no such block.
+    #[inline]
     pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
-        todo!("{block} {freqs:?}")
+        let header = &self.headers[block];
+        let start = header.word_offset as usize;
+        let words = &self.payload[start + header.doc_words()..start + header.words()];
+        unpack_freqs(words, header.freq_bits, header.len(), freqs);
+        header.len()
     }
 
     /// All postings as `(document, frequency)`, for tests and tools; searching decodes block by block.

@@ -18,16 +18,23 @@
 
 mod bm25;
 mod builder;
+mod check;
 mod codec;
+mod encode;
 mod error;
 mod file;
+mod layout;
 mod list;
+mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
+pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
+pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, BlockHeader, PostingList, TermEntry};
+pub use writer::IndexWriter;
 
 /// Postings in a full block.
 pub const BLOCK_LEN: usize = 128;

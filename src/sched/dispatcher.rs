@@ -174,6 +174,18 @@ impl<S: Sink> Dispatcher<S> {
         self.waiting + self.running
     }
 
+    /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
+    #[must_use]
+    pub fn oldest_arrival(&self) -> Option<Nanos> {
+        self.flights.front().map(|flight| flight.job.arrival)
+    }
+
+    /// What has been recorded so far.
+    #[must_use]
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
     /// Ends the run and gives the sink.
     #[must_use]
     pub fn into_sink(self) -> S {

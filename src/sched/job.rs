@@ -1,6 +1,6 @@
 //! Jobs: queries that have arrived.
 
-use crate::ids::{JobId, PerKind, QueryId};
+use crate::ids::{JobId, PerKind, ProcessorKind, QueryId};
 use crate::time::Nanos;
 
 /// One arrival of a query, with what a policy may know of it.
@@ -16,6 +16,14 @@ pub struct Job {
     pub deadline: Nanos,
     /// Estimated service time on each kind of processor. On a kind that the machine lacks, [`Nanos::MAX`].
     pub predicted: PerKind<Nanos>,
+}
+
+impl Job {
+    /// The kind of processor that is predicted to answer it sooner; the CPU if both take equally long.
+    #[must_use]
+    pub fn preferred_kind(&self) -> ProcessorKind {
+        if self.predicted.cpu <= self.predicted.gpu { ProcessorKind::Cpu } else { ProcessorKind::Gpu }
+    }
 }
 
 /// Jobs that one processor runs together. Never empty.

@@ -13,15 +13,26 @@
 //!
 //! Invariant: nothing here reads a clock, draws a random number or sees a true service time.
 
+mod best_of;
 mod dispatcher;
 mod events;
 mod job;
 mod log;
 mod log_csv;
+mod mct;
+mod only;
 mod policy;
+mod registry;
+mod stealing;
+mod waiting;
 
+pub use best_of::BestOf;
 pub use dispatcher::{Action, Dispatcher, Event, LawBroken, Sink};
 pub use events::{Due, EventQueue};
 pub use job::{Batch, Job};
 pub use log::{LogRow, RunLog};
+pub use mct::EarliestCompletion;
+pub use only::OnlyOn;
 pub use policy::{Next, Policy};
+pub use registry::{PolicyError, PolicyKind, PolicyOptions, StealGuard, policy_by_name};
+pub use stealing::Stealing;

@@ -1,6 +1,6 @@
-//! `tandem index`.
+//! `tandem index synth`.
 
-use super::Failure;
+use crate::cli::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {}

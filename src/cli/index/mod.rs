@@ -1,0 +1,31 @@
+//! `tandem index`: makes an index from text or a synthetic one, or describes one.
+
+mod build;
+mod info;
+mod synth;
+
+use super::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Index a collection of text: JSON lines (plain, .gz or .zst) or a folder of text files.
+    Build(build::Arguments),
+    /// Make an index of a given size whose lists look like those of real text.
+    Synth(synth::Arguments),
+    /// Describe an index: sizes, bits a posting, list lengths.
+    Info(info::Arguments),
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Build(arguments) => build::run(arguments),
+        Command::Synth(arguments) => synth::run(arguments),
+        Command::Info(arguments) => info::run(arguments),
+    }
+}

@@ -1,0 +1,274 @@
+//! Writing the index file as lists come in.
+//!
+//! The payload, by far the largest section, is streamed to a file beside the target; block headers, term entries and the
+//! dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
+
+use std::fmt;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytemuck::Zeroable;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::layout::{
+    BYTE_ORDER_MARK, FILE_NAME, FileHeader, HEADER_BYTES, MAGIC, PIECE_BYTES, SECTION_ALIGNMENT, Section, SectionEntry,
+    VERSION,
+};
+use super::{BLOCK_LEN, BlockHeader, Bm25, EncodedLists, Idf, IndexError, TermEntry};
+use crate::files::PendingFile;
+
+/// Writes an index from chunks of lists in byte order of the terms.
+pub struct IndexWriter {
+    path: PathBuf,
+    doc_lengths: Vec<u32>,
+    external_ids: Vec<String>,
+    bm25: Bm25,
+    tokenizer: String,
+    norms: Arc<[f32]>,
+    sections: SectionWriter,
+    entries: Vec<TermEntry>,
+    headers: Vec<BlockHeader>,
+    dictionary: fst::MapBuilder<Vec<u8>>,
+    last_term: Vec<u8>,
+    payload_words: u64,
+    num_postings: u64,
+}
+
+impl fmt::Debug for IndexWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexWriter")
+            .field("path", &self.path)
+            .field("terms", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl IndexWriter {
+    /// Starts an index in folder `dir`, of documents with these lengths (tokens).
+    ///
+    /// `external_ids` is empty when documents have no ids of their own: their numbers are shown then. `tokenizer` says
+    /// how text was cut into terms.
+    ///
+    /// # Errors
+    /// If there is no document, there are 2^31 or more, the ids are not one a document, BM25's parameters are out of
+    /// range, or the folder can't be written.
+    pub fn create(
+        dir: &Path,
+        doc_lengths: Vec<u32>,
+        external_ids: Vec<String>,
+        bm25: Bm25,
+        tokenizer: &str,
+    ) -> Result<Self, IndexError> {
+        let num_docs = doc_lengths.len();
+        if num_docs == 0 {
+            return Err(IndexError::Collection("the collection is empty: there is no document to index".into()));
+        }
+        if num_docs >= 1 << 31 {
+            let message = format!("{num_docs} documents, an index holds fewer than 2147483648 (split the collection)");
+            return Err(IndexError::Collection(message));
+        }
+        if !external_ids.is_empty() && external_ids.len() != num_docs {
+            let message = format!("{} external ids for {num_docs} documents", external_ids.len());
+            return Err(IndexError::Collection(message));
+        }
+        bm25.check().map_err(IndexError::Collection)?;
+        let num_tokens: u64 = doc_lengths.iter().map(|&length| u64::from(length)).sum();
+        let norms = bm25.norms(&doc_lengths, num_tokens as f64 / num_docs as f64).into();
+        let path = dir.join(FILE_NAME);
+        let sections = SectionWriter::create(&path).map_err(|source| io_error(&path, source))?;
+        Ok(Self {
+            path,
+            doc_lengths,
+            external_ids,
+            bm25,
+            tokenizer: tokenizer.to_owned(),
+            norms,
+            sections,
+            entries: Vec::new(),
+            headers: Vec::new(),
+            dictionary: fst::MapBuilder::memory(),
+            last_term: Vec::new(),
+            payload_words: 0,
+            num_postings: 0,
+        })
+    }
+
+    /// The documents' BM25 norms, for [`ListEncoder`](super::ListEncoder)s.
+    #[must_use]
+    pub fn norms(&self) -> Arc<[f32]> {
+        Arc::clone(&self.norms)
+    }
+
+    /// Appends the next range of the vocabulary. A list is copied and written as it is: gigabytes a second.
+    ///
+    /// # Errors
+    /// If a term is not above all terms before, the file system refuses, or the format's limits are reached.
+    pub fn append(&mut self, lists: &EncodedLists) -> Result<(), IndexError> {
+        let first_block = self.headers.len();
+        if first_block + lists.headers.len() > u32::MAX as usize || self.entries.len() + lists.len() > i32::MAX as usize
+        {
+            let message = "an index holds fewer than 2^32 blocks and 2^31 terms (split the collection)";
+            return Err(IndexError::Collection(message.into()));
+        }
+        for position in 0..lists.len() {
+            let term = lists.term(position);
+            if !self.entries.is_empty() && self.last_term.as_slice() >= term {
+                let (term, last) = (String::from_utf8_lossy(term), String::from_utf8_lossy(&self.last_term));
+                let message = format!("term {term:?} comes after {last:?}, expected ascending byte order");
+                return Err(IndexError::Collection(message));
+            }
+            self.dictionary
+                .insert(term, self.entries.len() as u64)
+                .map_err(|e| IndexError::Collection(format!("the dictionary refuses a term: {e}")))?;
+            self.last_term.clear();
+            self.last_term.extend_from_slice(term);
+            let entry = lists.entries[position];
+            if entry.doc_freq as usize >= BLOCK_LEN {
+                let padding = (4 - self.payload_words % 4) % 4;
+                self.write_words(&[0; 4][..padding as usize])?;
+            }
+            let payload_word = self.payload_words;
+            self.write_words(lists.words(position))?;
+            self.num_postings += u64::from(entry.doc_freq);
+            let first_block = first_block as u32 + entry.first_block;
+            self.entries.push(TermEntry { payload_word, first_block, ..entry });
+        }
+        self.headers.extend_from_slice(&lists.headers);
+        Ok(())
+    }
+
+    /// Writes the other sections and the header, and puts the index in place of what was there.
+    ///
+    /// # Errors
+    /// If no list was appended, or the file system refuses; an index that was there stays.
+    pub fn finish(self) -> Result<(), IndexError> {
+        if self.entries.is_empty() {
+            let message = "the collection has no terms: all of its documents are empty once cut into terms";
+            return Err(IndexError::Collection(message.into()));
+        }
+        let dictionary = self
+            .dictionary
+            .into_inner()
+            .map_err(|e| IndexError::Collection(format!("the dictionary can't be built: {e}")))?;
+        let mut end = 0;
+        let ends: Vec<u64> = self
+            .external_ids
+            .iter()
+            .map(|id| {
+                end += id.len() as u64;
+                end
+            })
+            .collect();
+        let mut header = FileHeader::zeroed();
+        header.magic = MAGIC;
+        header.version = VERSION;
+        header.byte_order_mark = BYTE_ORDER_MARK;
+        header.num_postings = self.num_postings;
+        header.num_tokens = self.doc_lengths.iter().map(|&length| u64::from(length)).sum();
+        header.num_docs = self.doc_lengths.len() as u32;
+        header.num_terms = self.entries.len() as u32;
+        (header.k1, header.b) = (self.bm25.k1, self.bm25.b);
+        header.idf = match self.bm25.idf {
+            Idf::Plus => 0,
+            Idf::Papers => 1,
+        };
+        let mut sections = self.sections;
+        let mut write = || -> io::Result<()> {
+            sections.end()?;
+            for section in &Section::ALL[1..] {
+                match section {
+                    Section::Payload => unreachable!("the payload is streamed before all other sections"),
+                    Section::Blocks => sections.write(bytemuck::cast_slice(&self.headers))?,
+                    Section::Terms => sections.write(bytemuck::cast_slice(&self.entries))?,
+                    Section::Dictionary => sections.write(&dictionary)?,
+                    Section::DocLengths => sections.write(bytemuck::cast_slice(&self.doc_lengths))?,
+                    Section::ExternalIdEnds => sections.write(bytemuck::cast_slice(&ends))?,
+                    Section::ExternalIds => {
+                        self.external_ids.iter().try_for_each(|id| sections.write(id.as_bytes()))?;
+                    }
+                    Section::Tokenizer => sections.write(self.tokenizer.as_bytes())?,
+                }
+                sections.end()?;
+            }
+            Ok(())
+        };
+        write().and_then(|()| sections.commit(header)).map_err(|source| io_error(&self.path, source))
+    }
+
+    fn write_words(&mut self, words: &[u32]) -> Result<(), IndexError> {
+        self.payload_words += words.len() as u64;
+        self.sections.write(bytemuck::cast_slice(words)).map_err(|source| io_error(&self.path, source))
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> IndexError {
+    IndexError::Io { path: path.to_owned(), source: io::Error::new(source.kind(), format!("cannot write: {source}")) }
+}
+
+/// Writes sections one after another, each piece hashed as it goes out.
+struct SectionWriter {
+    file: PendingFile,
+    /// The piece at hand.
+    piece: Vec<u8>,
+    /// Of the section at hand: the hash of its pieces' hashes, and its length.
+    hash: Xxh3,
+    len: u64,
+    /// Where the section at hand began.
+    offset: u64,
+    done: Vec<SectionEntry>,
+}
+
+impl SectionWriter {
+    fn create(path: &Path) -> io::Result<Self> {
+        let mut file = PendingFile::create(path)?;
+        file.file().write_all(&[0; HEADER_BYTES])?;
+        let offset = HEADER_BYTES as u64;
+        Ok(Self { file, piece: Vec::with_capacity(PIECE_BYTES), hash: Xxh3::new(), len: 0, offset, done: Vec::new() })
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.len += bytes.len() as u64;
+        while self.piece.len() + bytes.len() >= PIECE_BYTES {
+            let (now, later) = bytes.split_at(PIECE_BYTES - self.piece.len());
+            self.piece.extend_from_slice(now);
+            self.write_piece()?;
+            bytes = later;
+        }
+        self.piece.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_piece(&mut self) -> io::Result<()> {
+        self.hash.update(&xxh3_64(&self.piece).to_le_bytes());
+        self.file.file().write_all(&self.piece)?;
+        self.piece.clear();
+        Ok(())
+    }
+
+    /// Ends the section at hand and pads the file for the next.
+    fn end(&mut self) -> io::Result<()> {
+        if !self.piece.is_empty() {
+            self.write_piece()?;
+        }
+        let kind = Section::ALL[self.done.len()].kind();
+        self.done.push(SectionEntry { kind, offset: self.offset, len: self.len, checksum: self.hash.digest() });
+        let end = self.offset + self.len;
+        self.offset = end.next_multiple_of(SECTION_ALIGNMENT);
+        let padding = (self.offset - end) as usize;
+        self.file.file().write_all(&[0; SECTION_ALIGNMENT as usize][..padding])?;
+        self.len = 0;
+        self.hash.reset();
+        Ok(())
+    }
+
+    fn commit(mut self, mut header: FileHeader) -> io::Result<()> {
+        header.file_len = self.offset;
+        header.sections.copy_from_slice(&self.done);
+        header.checksum = header.compute_checksum();
+        let file = self.file.file();
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(bytemuck::bytes_of(&header))?;
+        self.file.commit()
+    }
+}

@@ -1,0 +1,252 @@
+//! Workers: a thread around each executor, and the fleet of all lanes of a machine.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+
+use super::pinning::{self, Cores};
+use super::run::LiveError;
+use super::{QuerySet, RecordedTimes};
+use crate::exec::{Executor, Hit, MAX_K};
+use crate::ids::{Machine, ProcessorId, ProcessorKind};
+use crate::sched::Batch;
+use crate::time::Nanos;
+
+/// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
+/// waking a sleeping thread costs tens of microseconds that are no part of the query.
+const POLL: Duration = Duration::from_micros(200);
+
+/// What stands in the GPU's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuLane {
+    /// A GPU.
+    Real,
+    /// Recorded times.
+    Replay,
+    /// Nothing.
+    None,
+}
+
+impl GpuLane {
+    /// `real`, `replay` or `none`, as in options and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Replay => "replay",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for GpuLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The GPU lanes of a fleet.
+pub enum Gpus {
+    /// None.
+    None,
+    /// One for each executor.
+    Real(Vec<Box<dyn Executor>>),
+    /// This many that take the recorded times.
+    Replay(usize, RecordedTimes),
+}
+
+impl fmt::Debug for Gpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Real(executors) => write!(f, "Real({})", executors.len()),
+            Self::Replay(count, _) => write!(f, "Replay({count})"),
+        }
+    }
+}
+
+/// A worker has finished a batch, or failed.
+#[derive(Debug)]
+pub(super) struct Completion {
+    /// Which lane.
+    pub(super) processor: ProcessorId,
+    /// How long the worker itself was at it.
+    pub(super) worked: Nanos,
+    /// Whether all queries were answered, rightly.
+    pub(super) result: Result<(), LiveError>,
+}
+
+/// How a lane gets its work done.
+#[derive(Debug)]
+pub(super) enum Lane {
+    /// By a thread that takes batches from this channel.
+    Worker(Sender<Batch>),
+    /// By waiting for the recorded time.
+    Replay,
+}
+
+/// The lanes of a machine, spawned once and reused from run to run: executors keep their memory and caches.
+///
+/// Dropping it ends the threads.
+#[derive(Debug)]
+pub struct Fleet {
+    machine: Machine,
+    gpu: GpuLane,
+    queries: Arc<QuerySet>,
+    recorded: RecordedTimes,
+    cores: Cores,
+    lanes: Vec<Lane>,
+    completions: Receiver<Completion>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Fleet {
+    /// Spawns a worker for each executor in `cpus` and in `gpus`.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn spawn(queries: Arc<QuerySet>, cpus: Vec<Box<dyn Executor>>, gpus: Gpus) -> Result<Self, LiveError> {
+        let (gpu, gpu_executors, replayed, recorded) = match gpus {
+            Gpus::None => (GpuLane::None, Vec::new(), 0, RecordedTimes::default()),
+            Gpus::Real(executors) => (GpuLane::Real, executors, 0, RecordedTimes::default()),
+            Gpus::Replay(count, recorded) => (GpuLane::Replay, Vec::new(), count, recorded),
+        };
+        let machine = Machine::new(cpus.len(), gpu_executors.len() + replayed);
+        let cores = Cores::share(cpus.len());
+        let (done, completions) = bounded(machine.len().max(1));
+        let mut lanes = Vec::with_capacity(machine.len());
+        let mut threads = Vec::new();
+        for executor in cpus.into_iter().chain(gpu_executors) {
+            let processor = ProcessorId(lanes.len() as u32);
+            let (orders, inbox) = bounded(1);
+            let worker = Worker { processor, executor, queries: Arc::clone(&queries), hits: Vec::with_capacity(MAX_K) };
+            let (done, core) = (done.clone(), cores.worker(processor.index()));
+            let thread = std::thread::Builder::new()
+                .name(format!("{} worker {processor}", machine.kind(processor)))
+                .spawn(move || {
+                    pinning::pin(core);
+                    worker.serve(&inbox, &done);
+                })
+                .map_err(|e| LiveError::NoThread(e.to_string()))?;
+            lanes.push(Lane::Worker(orders));
+            threads.push(thread);
+        }
+        lanes.resize_with(machine.len(), || Lane::Replay);
+        Ok(Self { machine, gpu, queries, recorded, cores, lanes, completions, threads })
+    }
+
+    /// A fleet without threads: every processor of `machine` takes the recorded times.
+    #[must_use]
+    pub fn replayed(machine: Machine, recorded: RecordedTimes) -> Self {
+        let gpu = if machine.count(ProcessorKind::Gpu) > 0 { GpuLane::Replay } else { GpuLane::None };
+        let lanes = machine.processors().map(|_| Lane::Replay).collect();
+        let (_, completions) = bounded(1);
+        let (queries, cores, threads) = (Arc::default(), Cores::default(), Vec::new());
+        Self { machine, gpu, queries, recorded, cores, lanes, completions, threads }
+    }
+
+    /// Its processors.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What stands in the GPU's place.
+    #[must_use]
+    pub fn gpu(&self) -> GpuLane {
+        self.gpu
+    }
+
+    /// Whether there are cores enough: one for the driver and one for each CPU worker. If not, they take time from each
+    /// other and delays come out too long.
+    #[must_use]
+    pub fn has_cores_enough(&self) -> bool {
+        self.threads.is_empty() || self.cores.driver_owns_core()
+    }
+
+    pub(super) fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    pub(super) fn completions(&self) -> &Receiver<Completion> {
+        &self.completions
+    }
+
+    pub(super) fn lane(&self, processor: ProcessorId) -> &Lane {
+        &self.lanes[processor.index()]
+    }
+
+    pub(super) fn recorded(&self) -> &RecordedTimes {
+        &self.recorded
+    }
+
+    pub(super) fn queries(&self) -> &QuerySet {
+        &self.queries
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        // Workers end when their channel closes.
+        self.lanes.clear();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a worker thread owns.
+struct Worker {
+    processor: ProcessorId,
+    executor: Box<dyn Executor>,
+    queries: Arc<QuerySet>,
+    hits: Vec<Hit>,
+}
+
+impl Worker {
+    fn serve(mut self, inbox: &Receiver<Batch>, done: &Sender<Completion>) {
+        while let Some(batch) = next_batch(inbox) {
+            let started = Instant::now();
+            // A panic in an executor must end the run with an error, not leave the driver waiting for ever.
+            let run = std::panic::AssertUnwindSafe(|| self.run(&batch));
+            let result = std::panic::catch_unwind(run).unwrap_or(Err(LiveError::WorkerPanicked(self.processor)));
+            let worked = Nanos(started.elapsed().as_nanos() as u64);
+            if done.send(Completion { processor: self.processor, worked, result }).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<(), LiveError> {
+        for job in batch.jobs() {
+            let processor = self.processor;
+            let live = self.queries.get(job.query).ok_or(LiveError::UnknownQuery(job.query))?;
+            self.executor
+                .search(&live.query, live.mode, self.queries.k(), &mut self.hits)
+                .map_err(|error| LiveError::Executor { query: job.query, processor, error })?;
+            let kind = self.executor.kind();
+            self.queries.check(job.query, &self.hits).map_err(|difference| LiveError::WrongAnswer {
+                query: job.query,
+                kind,
+                difference,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The next batch: polled for a while, then slept for. `None` when the fleet is dropped.
+fn next_batch(inbox: &Receiver<Batch>) -> Option<Batch> {
+    let idle = Instant::now();
+    loop {
+        match inbox.try_recv() {
+            Ok(batch) => return Some(batch),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) if idle.elapsed() > POLL => return inbox.recv().ok(),
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! When queries arrive: one **unit-rate** sequence a seed, stretched to every rate.
+//!
+//! A sequence is drawn once, in units of the mean gap, and divided by the rate to get times. All rates and all policies of
+//! an experiment so share the same luck, and the differences between them are due to rate and policy alone (common random
+//! numbers). Which query arrives is drawn from a separate stream of the same seed.
+//!
+//! ```text
+//! unit rate      |--|----|-|-|------|--|         mean gap 1
+//! 500 q/s        |--|----|-|-|------|--|         mean gap 2 ms
+//! 1000 q/s       |-|--||-|---|-|                 mean gap 1 ms
+//! ```
+//!
+//! | process | gaps |
+//! | --- | --- |
+//! | Poisson | independent, exponential: many independent users |
+//! | bursty | a two-state Markov-modulated Poisson process ([`Burstiness`]): calm, then a rush |
+//! | uniform | all equal to 1: a metronome, the least variable arrivals there are |
+//! | recorded | those of a file ([`Recording`]), divided by their mean |
+
+use std::path::Path;
+
+use super::arrival_csv::{Purpose, read_rows};
+use crate::files::{InputError, open_text};
+use crate::random::Random;
+use crate::time::Nanos;
+
+/// Stream numbers of [`Random`]: arrivals and queries never share one.
+const ARRIVAL_STREAM: u64 = 1;
+const QUERY_STREAM: u64 = 2;
+
+/// How gaps between arrivals are distributed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArrivalProcess {
+    /// Independent exponential gaps.
+    Poisson,
+    /// Rushes and calms.
+    Bursty(Burstiness),
+    /// Equal gaps.
+    Uniform,
+    /// The gaps of a recording; the seed then chooses queries only.
+    Recorded(Recording),
+}
+
+impl ArrivalProcess {
+    /// What an option names: `poisson`, `bursty`, `uniform`, or else a file of recorded arrivals.
+    ///
+    /// # Errors
+    /// Those of [`Recording::read`].
+    pub fn named(name: &str) -> Result<Self, InputError> {
+        Ok(match name {
+            "poisson" => Self::Poisson,
+            "bursty" => Self::Bursty(Burstiness::default()),
+            "uniform" => Self::Uniform,
+            file if Path::new(file).exists() => Self::Recorded(Recording::read(Path::new(file))?),
+            other => {
+                let message = "no such file, and none of poisson, bursty, uniform";
+                return Err(InputError::file(Path::new(other), message));
+            }
+        })
+    }
+}
+
+/// A two-state Markov-modulated Poisson process with mean rate 1.
+///
+/// A hidden state is calm or in a rush; how long it stays is exponential. In a rush, arrivals come [`ratio`](Self::ratio)
+/// times as fast. The defaults (a fifth of the time in rushes, five times the calm rate, 100 mean gaps long on average)
+/// give calm 0.56 and rush 2.78 times the mean rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burstiness {
+    ratio: f64,
+    share: f64,
+    length: f64,
+}
+
+impl Default for Burstiness {
+    fn default() -> Self {
+        Self { ratio: 5.0, share: 0.2, length: 100.0 }
+    }
+}
+
+impl Burstiness {
+    /// Rushes at `ratio` times the calm rate that last for `length` mean gaps on average and take `share` of the time.
+    ///
+    /// `None` unless `ratio` and `length` are finite, `ratio` at least 1, `length` above 0 and `share` between 0 and 1, ends
+    /// excluded.
+    #[must_use]
+    pub fn new(ratio: f64, share: f64, length: f64) -> Option<Self> {
+        let sound =
+            ratio.is_finite() && ratio >= 1.0 && length.is_finite() && length > 0.0 && share > 0.0 && share < 1.0;
+        sound.then_some(Self { ratio, share, length })
+    }
+
+    /// How many times faster arrivals come in a rush.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// The rate in the calm state, where the mean rate is 1.
+    #[must_use]
+    pub fn calm_rate(&self) -> f64 {
+        1.0 / (1.0 - self.share + self.share * self.ratio)
+    }
+}
+
+/// The state of a [`Burstiness`] process.
+struct Modulated {
+    process: Burstiness,
+    in_rush: bool,
+    /// Time left in this state.
+    left: f64,
+}
+
+impl Modulated {
+    /// Starts in the long run's distribution of states.
+    fn new(process: Burstiness, random: &mut Random) -> Self {
+        let in_rush = random.unit() <= process.share;
+        let mut modulated = Self { process, in_rush: !in_rush, left: 0.0 };
+        modulated.switch(random);
+        modulated
+    }
+
+    fn switch(&mut self, random: &mut Random) {
+        self.in_rush = !self.in_rush;
+        let Burstiness { share, length, .. } = self.process;
+        let mean = if self.in_rush { length } else { length * (1.0 - share) / share };
+        self.left = mean * random.exponential();
+    }
+
+    fn gap(&mut self, random: &mut Random) -> f64 {
+        let mut gap = 0.0;
+        loop {
+            let rate = self.process.calm_rate() * if self.in_rush { self.process.ratio } else { 1.0 };
+            let next = random.exponential() / rate;
+            if next < self.left {
+                self.left -= next;
+                return gap + next;
+            }
+            // The state ends first. Exponential gaps have no memory, so the next state simply draws anew.
+            gap += self.left;
+            self.switch(random);
+        }
+    }
+}
+
+/// Arrivals that were recorded somewhere, with their mean gap made 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    gaps: Vec<f64>,
+    rate_qps: f64,
+}
+
+impl Recording {
+    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`); other columns are passed over, so
+    /// that our own `*.trace.csv` files and recordings from elsewhere both serve.
+    ///
+    /// # Errors
+    /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
+    /// arrivals, or all at the same time.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        let (_, rows) = read_rows(path, open_text(path)?, Purpose::Arrivals)?;
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+            return Err(InputError::file(path, "holds no arrivals"));
+        };
+        if rows.len() < 2 {
+            return Err(InputError::line(
+                path,
+                first.line,
+                "holds one arrival, expected at least two: no gap, no rate",
+            ));
+        }
+        let span = last.arrival.since(first.arrival).as_us();
+        if span == 0.0 {
+            let message = format!("all {} arrivals are at the same time: no gap, no rate", rows.len());
+            return Err(InputError::line(path, last.line, message));
+        }
+        let mean_us = span / (rows.len() - 1) as f64;
+        let gaps = rows.windows(2).map(|pair| pair[1].arrival.since(pair[0].arrival).as_us() / mean_us).collect();
+        Ok(Self { gaps, rate_qps: 1e6 / mean_us })
+    }
+
+    /// How many arrivals were recorded.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.gaps.len() + 1
+    }
+
+    /// Never: a recording has at least two arrivals.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The mean rate at which they were recorded.
+    #[must_use]
+    pub fn rate_qps(&self) -> f64 {
+        self.rate_qps
+    }
+
+    /// The gap before arrival number `i`; the recording repeats end to end, one mean gap between.
+    fn gap(&self, i: usize) -> f64 {
+        match i % self.len() {
+            0 => 1.0,
+            i => self.gaps[i - 1],
+        }
+    }
+}
+
+/// The first `n` arrivals of `process` at a mean rate of 1: ascending times in units of the mean gap.
+///
+/// The first comes one gap after time 0. The same `seed` gives the same bytes on every machine, and a longer sequence
+/// begins with the shorter one.
+#[must_use]
+pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> {
+    let mut random = Random::new(seed, ARRIVAL_STREAM);
+    let mut time = 0.0;
+    let mut cumulate = |gap: f64| {
+        time += gap;
+        time
+    };
+    match process {
+        ArrivalProcess::Poisson => (0..n).map(|_| cumulate(random.exponential())).collect(),
+        ArrivalProcess::Bursty(burstiness) => {
+            let mut modulated = Modulated::new(*burstiness, &mut random);
+            (0..n).map(|_| cumulate(modulated.gap(&mut random))).collect()
+        }
+        ArrivalProcess::Uniform => (1..=n).map(|i| i as f64).collect(),
+        ArrivalProcess::Recorded(recording) => (0..n).map(|i| cumulate(recording.gap(i))).collect(),
+    }
+}
+
+/// Stretches unit-rate arrivals to `rate_qps` queries a second.
+///
+/// # Panics
+/// If the rate is not finite and above 0; options are checked with [`check_rate`] first.
+pub fn at_rate(unit: &[f64], rate_qps: f64) -> impl Iterator<Item = Nanos> + '_ {
+    assert!(check_rate(rate_qps).is_ok(), "rate {rate_qps} q/s");
+    let mean_gap_us = 1e6 / rate_qps;
+    unit.iter().map(move |&time| Nanos::from_us(time * mean_gap_us))
+}
+
+/// Whether arrivals can come at `rate_qps` queries a second: finite and above 0.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_rate(rate_qps: f64) -> Result<f64, String> {
+    if rate_qps.is_finite() && rate_qps > 0.0 {
+        Ok(rate_qps)
+    } else {
+        Err(format!("rate is {rate_qps}, expected a number of queries a second above 0"))
+    }
+}
+
+/// Which query arrives each time: `n` positions below `num_rows`, uniform, with replacement.
+///
+/// # Panics
+/// If `num_rows` is 0 or past 2^32.
+#[must_use]
+pub fn draw_queries(seed: u64, n: usize, num_rows: usize) -> Vec<u32> {
+    let bound = u32::try_from(num_rows).expect("fewer than 2^32 queries");
+    let mut random = Random::new(seed, QUERY_STREAM);
+    (0..n).map(|_| random.below(bound)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: usize = 200_000;
+
+    fn moments(process: &ArrivalProcess, seed: u64) -> (f64, f64) {
+        let times = unit_arrivals(process, seed, N);
+        let mean = times[N - 1] / N as f64;
+        let square = std::iter::once(times[0])
+            .chain(times.windows(2).map(|pair| pair[1] - pair[0]))
+            .map(|gap| (gap - mean).powi(2))
+            .sum::<f64>();
+        (mean, square / N as f64 / mean.powi(2))
+    }
+
+    #[test]
+    fn poisson_gaps_have_mean_and_variance_one() {
+        let (mean, variation) = moments(&ArrivalProcess::Poisson, 5);
+        // Five standard errors: the gap's is 1 / sqrt(N), its variance's sqrt(8 / N).
+        assert!((mean - 1.0).abs() < 0.012, "{mean}");
+        assert!((variation - 1.0).abs() < 0.032, "{variation}");
+    }
+
+    #[test]
+    fn bursty_gaps_have_mean_one_and_vary_more() {
+        // With slow switching 0.56 of the arrivals come at rate 2.78 and 0.44 at 0.56, so E gap² = Σ share · 2 / rate² = 3.02,
+        // and the squared coefficient of variation is 2.02.
+        let means: Vec<f64> =
+            (0..5).map(|seed| moments(&ArrivalProcess::Bursty(Burstiness::default()), seed).0).collect();
+        let mean = means.iter().sum::<f64>() / 5.0;
+        assert!((mean - 1.0).abs() < 0.03, "{means:?}");
+        let (_, variation) = moments(&ArrivalProcess::Bursty(Burstiness::default()), 0);
+        assert!((1.8..2.2).contains(&variation), "{variation}");
+        assert_eq!(Burstiness::new(0.5, 0.2, 1.0), None);
+        assert_eq!(Burstiness::new(2.0, f64::NAN, 1.0), None);
+    }
+
+    #[test]
+    fn a_longer_sequence_begins_with_the_shorter_and_seeds_differ() {
+        for process in [ArrivalProcess::Poisson, ArrivalProcess::Bursty(Burstiness::default())] {
+            let long = unit_arrivals(&process, 1, 1000);
+            assert_eq!(long[..100], unit_arrivals(&process, 1, 100));
+            assert_ne!(long, unit_arrivals(&process, 2, 1000));
+            assert!(long.is_sorted());
+        }
+        assert_eq!(draw_queries(1, 1000, 7)[..10], draw_queries(1, 10, 7));
+    }
+
+    #[test]
+    fn rates_stretch_one_sequence() {
+        let unit = unit_arrivals(&ArrivalProcess::Poisson, 9, 100);
+        let (slow, fast): (Vec<_>, Vec<_>) = (at_rate(&unit, 10.0).collect(), at_rate(&unit, 1000.0).collect());
+        for (slow, fast) in slow.iter().zip(&fast) {
+            assert!((slow.0 as f64 / 100.0 - fast.0 as f64).abs() <= 0.51, "{slow:?} {fast:?}");
+        }
+        assert!(check_rate(0.0).is_err() && check_rate(f64::INFINITY).is_err() && check_rate(-1.0).is_err());
+    }
+
+    #[test]
+    fn a_recording_repeats_end_to_end_with_one_mean_gap_between() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.csv");
+        std::fs::write(&path, "size,arrival_s\n1,10\n1,11\n1,14\n").unwrap();
+        let process = ArrivalProcess::named(path.to_str().unwrap()).unwrap();
+        assert_eq!(unit_arrivals(&process, 0, 7), [1.0, 1.5, 3.0, 4.0, 4.5, 6.0, 7.0]);
+        let ArrivalProcess::Recorded(recording) = process else { panic!("not a recording") };
+        assert_eq!((recording.len(), recording.rate_qps()), (3, 0.5));
+    }
+
+    #[test]
+    fn recordings_that_have_no_rate_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.csv");
+        for (text, expected) in [
+            ("arrival_s\n5\n", "r.csv:2: holds one arrival"),
+            ("arrival_s\n5\n5\n", "r.csv:3: all 2 arrivals are at the same time"),
+            ("arrival_s\n5\n4\n", "r.csv:3:1: arrivals go backwards: 4 s after 5 s (sort by arrival_s)"),
+            ("time\n5\n4\n", "r.csv:1:1: the header lacks `arrival_us` or `arrival_s`"),
+            ("arrival_s,arrival_us\n5,4\n", "r.csv:1:1: both"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let message = Recording::read(&path).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `cpu-only` and `gpu-only`: one FIFO queue before all processors of one kind; the other kind stays idle.
+//!
+//! The first two configurations of Ding et al. 2009, section 9; with c processors of the kind this is the textbook's
+//! queue with c servers.
+
+use std::collections::VecDeque;
+
+use super::{Batch, Job, Next, Policy, PolicyError};
+use crate::ids::{Machine, ProcessorId, ProcessorKind};
+use crate::time::Nanos;
+
+/// Runs every job on processors of one kind, first come, first served.
+#[derive(Clone, Debug)]
+pub struct OnlyOn {
+    kind: ProcessorKind,
+    machine: Machine,
+    queue: VecDeque<Job>,
+}
+
+impl OnlyOn {
+    /// Uses the processors of `kind` alone.
+    ///
+    /// # Errors
+    /// If `machine` has none.
+    pub fn new(kind: ProcessorKind, machine: &Machine) -> Result<Self, PolicyError> {
+        let policy = Self { kind, machine: machine.clone(), queue: VecDeque::new() };
+        PolicyError::require(machine, policy.name(), &[kind])?;
+        Ok(policy)
+    }
+}
+
+impl Policy for OnlyOn {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            ProcessorKind::Cpu => "cpu-only",
+            ProcessorKind::Gpu => "gpu-only",
+        }
+    }
+
+    fn arrive(&mut self, job: Job, _now: Nanos) {
+        self.queue.push_back(job);
+    }
+
+    fn next(&mut self, processor: ProcessorId, _now: Nanos) -> Next {
+        if self.machine.kind(processor) != self.kind {
+            return Next::Wait;
+        }
+        self.queue.pop_front().map_or(Next::Wait, |job| Next::Run(Batch::One(job)))
+    }
+}

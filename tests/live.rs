@@ -1,0 +1,249 @@
+//! The live driver: the simulator's log under a manual clock, and honest endings under the real one.
+//!
+//! No test here asserts a time: what is checked is order, counts and words.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use tandem::exec::{ExecError, Execution, Executor, Hit};
+use tandem::ids::{DocId, Machine, PerKind, ProcessorId, ProcessorKind, QueryId};
+use tandem::live::{self, Ending, Fleet, Gpus, LiveError, LiveQuery, LiveRun, QuerySet, RecordedTimes};
+use tandem::query::{Mode, Query};
+use tandem::sched::{Batch, Job, Next, Policy, PolicyKind, PolicyOptions};
+use tandem::sim::{SimQuery, SimRun, simulate};
+use tandem::time::Nanos;
+
+const DEADLINE: Nanos = Nanos(40);
+
+/// Few, small and often equal numbers: ties are where two loops would differ.
+fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
+    let time = || (1u64..30).prop_map(Nanos);
+    let query = (time(), time(), time(), time()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| SimQuery {
+        id: QueryId(0),
+        service: PerKind { cpu, gpu },
+        estimate: PerKind { cpu: cpu_guess, gpu: gpu_guess },
+    });
+    prop::collection::vec(query, 1..8).prop_map(|mut queries| {
+        for (i, query) in queries.iter_mut().enumerate() {
+            query.id = QueryId(100 + i as u32);
+        }
+        queries
+    })
+}
+
+/// Gaps between arrivals, many of them zero, and which query arrives (taken modulo their number).
+fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
+    prop::collection::vec((prop_oneof![Just(0u64), 0u64..20], any::<u32>()), 0..120).prop_map(|gaps| {
+        let mut now = 0;
+        gaps.into_iter()
+            .map(|(gap, query)| {
+                now += gap;
+                (Nanos(now), query)
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn live_driver_with_manual_clock_logs_exactly_what_sim_logs(
+        queries in queries(),
+        mut arrivals in arrivals(),
+        cpus in 1usize..4,
+        gpus in 1usize..3,
+    ) {
+        for (_, query) in &mut arrivals {
+            *query %= queries.len() as u32;
+        }
+        let machine = Machine::new(cpus, gpus);
+        let recorded = RecordedTimes::new(queries.iter().map(|q| (q.id, PerKind::from_fn(|kind| Some(q.service[kind])))));
+        let mut fleet = Fleet::replayed(machine.clone(), recorded);
+        let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
+        let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
+        for kind in PolicyKind::ALL {
+            let policy = || kind.build(&PolicyOptions::default(), &machine).unwrap();
+            let simulated = simulate(SimRun {
+                machine: &machine,
+                policy: policy(),
+                queries: &queries,
+                arrivals: arrivals.iter().copied(),
+                deadline: DEADLINE,
+            })
+            .unwrap();
+            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None };
+            let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
+            prop_assert_eq!(&driven.log, &simulated, "{}", kind);
+            prop_assert!(matches!(driven.ending, Ending::Complete));
+            prop_assert_eq!(driven.log.rows.len(), jobs.len());
+            prop_assert_eq!(driven.lag.max, Nanos::ZERO);
+        }
+    }
+}
+
+/// First come, first served, on any processor; counts what has arrived.
+struct Fifo {
+    waiting: VecDeque<Job>,
+    arrived: Arc<AtomicU32>,
+}
+
+impl Policy for Fifo {
+    fn name(&self) -> &'static str {
+        "fifo"
+    }
+
+    fn arrive(&mut self, job: Job, _now: Nanos) {
+        self.waiting.push_back(job);
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn next(&mut self, _processor: ProcessorId, _now: Nanos) -> Next {
+        self.waiting.pop_front().map_or(Next::Wait, |job| Next::Run(Batch::One(job)))
+    }
+}
+
+fn fifo() -> Box<dyn Policy> {
+    counting_fifo(&Arc::default())
+}
+
+fn counting_fifo(arrived: &Arc<AtomicU32>) -> Box<dyn Policy> {
+    Box::new(Fifo { waiting: VecDeque::new(), arrived: Arc::clone(arrived) })
+}
+
+/// An executor whose answers a closure makes from the query's number in its log.
+struct Scripted<F>(F);
+
+impl<F: FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send> Executor for Scripted<F> {
+    fn kind(&self) -> ProcessorKind {
+        ProcessorKind::Cpu
+    }
+
+    fn device(&self) -> String {
+        String::from("a script")
+    }
+
+    fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        *hits = (self.0)(query.id.0)?;
+        Ok(Execution::default())
+    }
+}
+
+fn one_hit(score: f32) -> Vec<Hit> {
+    vec![Hit { doc: DocId(1), score }]
+}
+
+/// A fleet of one scripted CPU worker that knows queries 0 to 9, each with one result.
+fn fleet(script: impl FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send + 'static) -> Fleet {
+    let live = |id| LiveQuery {
+        id: QueryId(id),
+        query: Query { id: QueryId(id), label: id.to_string(), terms: Vec::new(), dropped_terms: 0 },
+        mode: Mode::And,
+        results: Some(1),
+    };
+    let queries = Arc::new(QuerySet::new(10, (0..10).map(live)));
+    Fleet::spawn(queries, vec![Box::new(Scripted(script))], Gpus::None).unwrap()
+}
+
+/// `count` jobs that all arrive at once and ask queries 0 to 9 in turn.
+fn jobs_at_once(count: u32) -> Vec<Job> {
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerKind { cpu: Nanos(1000), gpu: Nanos::MAX })).collect();
+    live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, DEADLINE)
+}
+
+#[test]
+fn jobs_are_released_whatever_the_backlog() {
+    let arrived = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&arrived);
+    // The first query is answered only when all have been released: a driver that waited for answers would hang here.
+    let mut fleet = fleet(move |_| {
+        let patience = Instant::now();
+        while seen.load(Ordering::Relaxed) < 50 {
+            assert!(
+                patience.elapsed() < Duration::from_secs(60),
+                "the driver waits for an answer before it releases more"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(one_hit(1.0))
+    });
+    let jobs = jobs_at_once(50);
+    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
+    let outcome = live::run(&mut fleet, run).unwrap();
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 50);
+    assert_eq!((outcome.unreleased, outcome.unfinished), (0, 0));
+}
+
+#[test]
+fn one_fleet_serves_many_runs() {
+    let mut fleet = fleet(|_| Ok(one_hit(1.0)));
+    for count in [0, 1, 30] {
+        let jobs = jobs_at_once(count);
+        let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+        assert_eq!(outcome.log.rows.len(), count as usize);
+    }
+}
+
+#[test]
+fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
+    let mut fleet = fleet(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
+    let jobs = jobs_at_once(8);
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!(query, QueryId(3));
+    assert_eq!(outcome.log.rows.len(), 3);
+    assert_eq!(outcome.unreleased + outcome.unfinished, 5);
+    // The worker has survived.
+    let jobs = jobs_at_once(3);
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    assert_eq!(outcome.log.rows.len(), 3);
+}
+
+#[test]
+fn an_executor_that_panics_ends_the_run_with_an_error() {
+    let mut fleet = fleet(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
+    let jobs = jobs_at_once(5);
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 2);
+}
+
+#[test]
+fn an_answer_that_changes_ends_the_run_with_an_error() {
+    let mut answers = 0u8;
+    let mut fleet = fleet(move |_| {
+        answers += 1;
+        Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
+    });
+    let jobs = jobs_at_once(20);
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
+    assert_eq!(outcome.log.rows.len(), 10);
+}
+
+#[test]
+fn a_plan_that_the_fleet_cannot_run_is_refused_before_it_starts() {
+    let jobs = jobs_at_once(3);
+    let machine = Machine::new(1, 0);
+    let mut fleet = Fleet::replayed(machine, RecordedTimes::default());
+    let error = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
+    assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
+}
+
+#[test]
+fn a_hopeless_backlog_is_given_up_and_accounted_for() {
+    let recorded = RecordedTimes::new((0..10).map(|id| (QueryId(id), PerKind { cpu: Some(Nanos(100)), gpu: None })));
+    let mut fleet = Fleet::replayed(Machine::new(1, 0), recorded);
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerKind { cpu: Nanos(100), gpu: Nanos::MAX })).collect();
+    let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
+    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
+    let outcome = live::run_under_manual_clock(&mut fleet, run).unwrap();
+    assert!(outcome.overloaded());
+    assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
+    assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 1000);
+    // The backlog was seen as soon as it was too old, and what ran then was waited for.
+    assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
+}
