@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tandem::report::Qrels;
+use tandem::report::effectiveness::Qrels;
 
 /// Single precision rounds each of up to about 60 additions by 6e-8 of the sum; the largest error seen is far below.
 const TOLERANCE: f64 = 1e-5;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::Failure;
+use crate::corpus::Tokenizer;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
@@ -14,7 +15,8 @@ use crate::files::{Provenance, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
 use crate::index::{Bm25, Idf, Index};
 use crate::query::{Mode, Query};
-use crate::report::{Qrels, Ranking, write_run_csv, write_run_trec};
+use crate::report::effectiveness::Qrels;
+use crate::report::trec::{Ranking, write_run_csv, write_run_trec};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -173,9 +175,14 @@ fn input(arguments: &Arguments) -> Result<(PathBuf, Option<PathBuf>), Failure> {
     default_input(arguments)
 }
 
+/// Cuts queries as the index's documents were cut.
+fn tokenizer(index: &Index) -> Result<Tokenizer, Failure> {
+    Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)
+}
+
 /// A query of words from the command line.
 fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
-    let terms = tokenize(words, index)?;
+    let terms = tokenizer(index)?.terms(words);
     if terms.is_empty() {
         return Err(Failure::input("the query is empty: it holds no word"));
     }
@@ -294,11 +301,16 @@ fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: 
     );
 }
 
-fn tokenize(words: &str, _index: &Index) -> Result<Vec<String>, Failure> {
-    Ok(words.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect())
-}
-fn prepare_log(_path: &Path, _index: &Index) -> Result<Vec<Query>, Failure> {
-    Err(Failure::failed("wait"))
+fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
+    let tokenizer = tokenizer(index)?;
+    Ok(std::fs::read_to_string(path)?
+        .lines()
+        .enumerate()
+        .filter_map(|(i, line)| {
+            let (label, words) = line.split_once('\t')?;
+            Query::prepare(QueryId(i as u32), label, &tokenizer.terms(words), index)
+        })
+        .collect())
 }
 fn default_input(_arguments: &Arguments) -> Result<(PathBuf, Option<PathBuf>), Failure> {
     Err(Failure::failed("wait"))

@@ -1,1 +1,19 @@
 //! What can be indexed: collections of text, and synthetic ones.
+//!
+//! A collection is read as a stream of [`Batch`]es of a few megabytes, each of which any thread can parse by itself:
+//!
+//! ```text
+//! file or folder ──Collection──▶ Batch ──▶ documents (id, title, text) ──Tokenizer──▶ terms
+//!                                Batch ──▶ ...
+//! ```
+//!
+//! Documents are numbered in the order of the collection, whatever the number of threads.
+
+mod batch;
+mod folder;
+mod jsonl;
+mod stop_words;
+mod tokenizer;
+
+pub use batch::{Batch, Collection, Document};
+pub use tokenizer::{STEM_LANGUAGES, StopWords, Tokenizer, Words};

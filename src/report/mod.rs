@@ -1,7 +1,11 @@
-//! Summaries, CSV files and plots.
+//! Summaries, CSV files, tables and plots: the same for simulated and live runs.
 
-mod effectiveness;
-mod trec;
-
-pub use effectiveness::{Effectiveness, Judgements, Qrels, average_precision, ndcg};
-pub use trec::{Ranking, write_run_csv, write_run_trec};
+pub mod capacity;
+pub mod effectiveness;
+pub mod live;
+pub mod number;
+pub mod plot;
+pub mod rates;
+pub mod summary;
+pub mod table;
+pub mod trec;

@@ -351,7 +351,8 @@ mod tests {
     #[test]
     fn every_broken_law_is_named() {
         let arrive = |id| Event::Arrive(job(id));
-        let cases: Vec<(Vec<Next>, Vec<(u64, Event)>, &str)> = vec![
+        type Case = (Vec<Next>, Vec<(u64, Event)>, &'static str);
+        let cases: Vec<Case> = vec![
             (vec![], vec![(1, arrive(0))], "nothing runs"),
             (vec![run_one(0)], vec![(3, arrive(0)), (2, Event::Finish(ProcessorId(0)))], "time went back"),
             (vec![run_one(1)], vec![(1, arrive(0))], "before it arrived"),

@@ -27,6 +27,10 @@ const COLUMNS: [&str; 12] = [
     "released_us",
 ];
 
+/// A last column that live runs have: whether the row's processor was `real` or a `replay` of recorded times. What
+/// happened is told by the other columns, so readers pass over it.
+const LANE: &str = "lane";
+
 impl RunLog {
     /// Writes `log.csv`, whole or not at all.
     ///
@@ -36,25 +40,24 @@ impl RunLog {
         write_atomically(path, |out| {
             provenance.write_to(out)?;
             writeln!(out, "{}", COLUMNS.join(","))?;
-            for row in &self.rows {
-                writeln!(
-                    out,
-                    "{},{},{},{},{},{},{},{},{},{},{},{}",
-                    row.query,
-                    Us(row.arrival),
-                    Us(row.started),
-                    Us(row.finished),
-                    row.processor,
-                    row.batch,
-                    Us(row.deadline),
-                    Us(row.predicted.cpu),
-                    Us(row.predicted.gpu),
-                    row.job,
-                    row.kind,
-                    Us(row.released),
-                )?;
-            }
-            Ok(())
+            self.rows.iter().try_for_each(|row| writeln!(out, "{}", Line(row)))
+        })
+    }
+
+    /// Writes the `log.csv` of a live run: with a last column that says for each row what its processor was.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_with_lanes(
+        &self,
+        path: &Path,
+        provenance: &Provenance,
+        lane: impl Fn(&LogRow) -> &'static str,
+    ) -> io::Result<()> {
+        write_atomically(path, |out| {
+            provenance.write_to(out)?;
+            writeln!(out, "{},{LANE}", COLUMNS.join(","))?;
+            self.rows.iter().try_for_each(|row| writeln!(out, "{},{}", Line(row), lane(row)))
         })
     }
 
@@ -64,22 +67,47 @@ impl RunLog {
     /// With line and column: missing, repeated or unknown columns, and values that are not what the column holds.
     pub fn read(path: &Path) -> Result<(Self, Provenance), InputError> {
         let mut provenance = Provenance::default();
-        let mut order: Option<Vec<usize>> = None;
+        let mut header: Option<Header> = None;
         let mut rows = Vec::new();
         for (index, line) in open_text(path)?.lines().enumerate() {
             let number = index as u64 + 1;
             let line = line.map_err(|e| InputError::line(path, number, format!("cannot read: {e}")))?;
-            match &order {
+            match &header {
                 _ if line.trim().is_empty() => {}
                 None if line.starts_with('#') => provenance.parse_line(&line),
-                None => order = Some(read_header(path, number, &line)?),
-                Some(order) => rows.push(read_row(&Fields::split(path, number, &line, order)?)?),
+                None => header = Some(read_header(path, number, &line)?),
+                Some(header) => rows.push(read_row(&Fields::split(path, number, &line, header)?)?),
             }
         }
-        if order.is_none() {
+        if header.is_none() {
             return Err(InputError::file(path, "is empty, expected a run log with a header line"));
         }
         Ok((Self { rows }, provenance))
+    }
+}
+
+/// Prints a row as the fields of [`COLUMNS`].
+struct Line<'a>(&'a LogRow);
+
+impl std::fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let row = self.0;
+        write!(
+            f,
+            "{},{},{},{},{},{},{},{},{},{},{},{}",
+            row.query,
+            Us(row.arrival),
+            Us(row.started),
+            Us(row.finished),
+            row.processor,
+            row.batch,
+            Us(row.deadline),
+            Us(row.predicted.cpu),
+            Us(row.predicted.gpu),
+            row.job,
+            row.kind,
+            Us(row.released),
+        )
     }
 }
 
@@ -105,12 +133,19 @@ fn parse_us(text: &str) -> Option<Nanos> {
     Some(Nanos(whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(thousandths)?))
 }
 
-/// For each of [`COLUMNS`], its position in this file.
-fn read_header(path: &Path, line: u64, header: &str) -> Result<Vec<usize>, InputError> {
+/// How a file orders its columns.
+struct Header {
+    /// For each of [`COLUMNS`], its position.
+    order: Vec<usize>,
+    /// How many columns there are.
+    columns: usize,
+}
+
+fn read_header(path: &Path, line: u64, header: &str) -> Result<Header, InputError> {
     let names: Vec<&str> = header.trim_end_matches('\r').split(',').map(str::trim).collect();
     let mut at = 1;
     for (i, name) in names.iter().enumerate() {
-        let fault = if !COLUMNS.contains(name) {
+        let fault = if !COLUMNS.contains(name) && *name != LANE {
             format!("unknown column {name:?}, expected {}", COLUMNS.join(", "))
         } else if names[..i].contains(name) {
             format!("column `{name}` comes twice")
@@ -124,7 +159,7 @@ fn read_header(path: &Path, line: u64, header: &str) -> Result<Vec<usize>, Input
         let missing = || InputError::line(path, line, format!("column `{column}` is missing"));
         names.iter().position(|name| name == column).ok_or_else(missing)
     };
-    COLUMNS.iter().map(find).collect()
+    Ok(Header { order: COLUMNS.iter().map(find).collect::<Result<_, _>>()?, columns: names.len() })
 }
 
 /// One line's fields, by position in [`COLUMNS`], each with its place in the line.
@@ -135,7 +170,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn split(path: &'a Path, line: u64, text: &'a str, order: &[usize]) -> Result<Self, InputError> {
+    fn split(path: &'a Path, line: u64, text: &'a str, header: &Header) -> Result<Self, InputError> {
         let mut at = 1;
         let fields: Vec<(u64, &str)> = text
             .trim_end_matches('\r')
@@ -146,11 +181,11 @@ impl<'a> Fields<'a> {
                 (start, field.trim())
             })
             .collect();
-        if fields.len() != order.len() {
-            let fault = format!("has {} fields, the header has {}", fields.len(), order.len());
+        if fields.len() != header.columns {
+            let fault = format!("has {} fields, the header has {}", fields.len(), header.columns);
             return Err(InputError::line(path, line, fault));
         }
-        Ok(Self { path, line, values: order.iter().map(|&i| fields[i]).collect() })
+        Ok(Self { path, line, values: header.order.iter().map(|&i| fields[i]).collect() })
     }
 
     fn get<T>(&self, column: usize, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, InputError> {
@@ -218,6 +253,16 @@ mod tests {
         let (read, provenance) = RunLog::read(&path).unwrap();
         assert_eq!(read, log);
         assert_eq!(provenance.get("seed"), Some("7"));
+    }
+
+    #[test]
+    fn the_log_of_a_live_run_reads_like_any_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.csv");
+        let log = RunLog { rows: vec![row(0)] };
+        log.write_with_lanes(&path, &Provenance::new(), |_| "replay").unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with(",replay\n"));
+        assert_eq!(RunLog::read(&path).unwrap().0, log);
     }
 
     #[test]

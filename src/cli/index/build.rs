@@ -1,10 +1,110 @@
-//! `tandem index build`.
+//! `tandem index build`: makes an index from text.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use std::io::Read;
 
 use crate::cli::Failure;
+use crate::corpus::{Collection, Tokenizer, Words};
+use crate::files::{InputError, open_text};
+use crate::index::{Bm25, BuildError, BuildOptions, Idf, Index, Progress, build_from_text};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// JSON lines with `id`, `text` and, optionally, `title` (plain, .gz or .zst), or a folder of text files
+    input: PathBuf,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// How text is cut into words
+    #[arg(long, value_enum, default_value_t = Words::Unicode)]
+    tokenizer: Words,
+    /// Stem words of this language (english, german, ...)
+    #[arg(long, value_name = "LANG")]
+    stem: Option<String>,
+    /// Words to leave out: `english` for a built-in list, or a file of words
+    #[arg(long, value_name = "english|FILE")]
+    stop_words: Option<String>,
+    /// BM25: saturation of the frequency, 0 to 1000
+    #[arg(long, default_value_t = Bm25::default().k1)]
+    k1: f32,
+    /// BM25: share of the length normalisation, 0 to 1
+    #[arg(long, default_value_t = Bm25::default().b)]
+    b: f32,
+    /// BM25: form of the inverse document frequency
+    #[arg(long, value_enum, default_value_t = Idf::Plus)]
+    idf: Idf,
+    /// Threads; all cores unless given
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
 
-pub(super) fn run(_arguments: &Arguments) -> Result<(), Failure> {
-    Err(Failure::failed("not built yet"))
+impl From<BuildError> for Failure {
+    fn from(e: BuildError) -> Self {
+        match e {
+            BuildError::Threads(_) => Self::failed(e.to_string()),
+            _ => Self::input(e.to_string()),
+        }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let options = checked(arguments)?;
+    let collection = Collection::open(&arguments.input)?;
+    let bar = ProgressBar::new_spinner().with_style(
+        ProgressStyle::with_template("{spinner} {elapsed} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let summary = build_from_text(collection, &arguments.out, &options, &|progress| {
+        bar.set_message(match progress {
+            Progress::Reading { documents, bytes } => {
+                format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes))
+            }
+            Progress::Writing { done, of } => format!("wrote {done} of {of} ranges of terms"),
+        });
+    });
+    bar.finish_and_clear();
+    let summary = summary?;
+    let seconds = started.elapsed().as_secs_f64();
+    // Reading it back is the proof that the index is whole.
+    let index = Index::open(&arguments.out)?;
+    println!("documents  {:>15}", index.num_docs());
+    println!("tokens     {:>15}", index.num_tokens());
+    println!("terms      {:>15}", index.num_terms());
+    println!("postings   {:>15}", index.num_postings());
+    let megabytes = summary.bytes as f64 / 1e6;
+    println!("text       {megabytes:>15.1} MB");
+    println!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
+    if summary.skipped_files > 0 {
+        println!("skipped    {:>15} binary files", summary.skipped_files);
+    }
+    println!("tokenizer  {}", index.tokenizer_name());
+    println!("index      {}", arguments.out.display());
+    Ok(())
+}
+
+fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
+    let bm25 = Bm25 { k1: arguments.k1, b: arguments.b, idf: arguments.idf };
+    bm25.check().map_err(|what| Failure::input(format!("--{what}")))?;
+    let mut tokenizer = Tokenizer::new(arguments.tokenizer);
+    if let Some(language) = &arguments.stem {
+        tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;
+    }
+    match arguments.stop_words.as_deref() {
+        None => {}
+        Some("english") => tokenizer = tokenizer.with_english_stop_words(),
+        Some(file) => {
+            let path = PathBuf::from(file);
+            let mut text = String::new();
+            open_text(&path)?
+                .read_to_string(&mut text)
+                .map_err(|e| InputError::file(&path, format!("cannot read stop words: {e}")))?;
+            tokenizer = tokenizer.with_stop_words(&text);
+        }
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(BuildOptions { tokenizer, bm25, threads: arguments.threads.map_or(cores, usize::from) })
 }

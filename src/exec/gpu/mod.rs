@@ -1,36 +1,22 @@
-//! The CUDA executor.
+//! The CUDA executor: a query is a short chain of kernels on one stream.
+//!
+//! ```text
+//! clear the state ─▶ score_intersect ─▶ score_union ─▶ merge_topk ─▶ keys in pinned host memory
+//!                    (and, and-or)      (or, and-or)
+//! ```
+//!
+//! The index lies in device memory, in the bytes that the CPU reads too. For AND+OR all kernels are launched at once:
+//! `score_union` reads on the device how many documents the intersection found, and returns when they were enough.
+//! The kernels are in `kernels/`, one family a file; what they compile to is embedded in this binary, so that a machine
+//! needs NVIDIA's driver and nothing else. The driver is loaded when a GPU is asked for: without one, all else works.
+//!
+//! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
+//! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
-use std::sync::Arc;
+mod device;
+mod executor;
+mod index;
+mod kernels;
 
-use super::{ExecError, Execution, Executor, Hit};
-use crate::ids::ProcessorKind;
-use crate::index::{Bm25, Index};
-use crate::query::{Mode, Query};
-
-/// Searches an index on a GPU.
-#[derive(Debug)]
-pub struct GpuExecutor {}
-
-impl GpuExecutor {
-    /// Copies the index to the device.
-    ///
-    /// # Errors
-    /// If there is no usable GPU.
-    pub fn new(_index: &Arc<Index>, _bm25: Bm25) -> Result<Self, ExecError> {
-        Err(ExecError::NoGpu("this build has no GPU executor yet".to_owned()))
-    }
-}
-
-impl Executor for GpuExecutor {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Gpu
-    }
-
-    fn device(&self) -> String {
-        String::new()
-    }
-
-    fn search(&mut self, _: &Query, _: Mode, _: usize, _: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        Err(ExecError::NoGpu("this build has no GPU executor yet".to_owned()))
-    }
-}
+pub use device::{GpuInfo, list_gpus};
+pub use executor::GpuExecutor;

@@ -77,16 +77,16 @@ fn lists_with_a_full_block_begin_at_16_bytes() {
 
 #[test]
 fn wrong_postings_are_refused() {
-    let bad: [(&str, &[(u32, u32)], &str); 5] = [
-        ("b", &[(1, 1), (1, 1)], "ascending documents"),
-        ("b", &[(2, 1), (1, 1)], "ascending documents"),
-        ("b", &[(10, 1)], "document 10 of 10"),
-        ("b", &[(1, 0)], "at least 1"),
-        ("b", &[], "0 documents"),
+    let bad = [
+        (vec![(1, 1), (1, 1)], "ascending documents"),
+        (vec![(2, 1), (1, 1)], "ascending documents"),
+        (vec![(10, 1)], "document 10 of 10"),
+        (vec![(1, 0)], "at least 1"),
+        (vec![], "0 documents"),
     ];
-    for (term, list, expected) in bad {
+    for (list, expected) in bad {
         let mut builder = IndexBuilder::new(vec![5; 10], Vec::new(), Bm25::default());
-        let message = builder.add(term, list).unwrap_err().to_string();
+        let message = builder.add("b", &list).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
         assert!(builder.write(tempfile::tempdir().unwrap().path()).is_err(), "an index without terms");
     }

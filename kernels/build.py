@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Compiles the kernels with NVRTC, NVIDIA's run-time compiler. It needs neither a GPU nor the CUDA toolkit:
+
+    python3 -m venv /tmp/nvrtc && /tmp/nvrtc/bin/pip install nvidia-cuda-nvrtc-cu12==12.4.127
+    /tmp/nvrtc/bin/python kernels/build.py           # writes kernels/compiled/
+    /tmp/nvrtc/bin/python kernels/build.py --check   # fails if kernels/compiled/ is stale
+
+What it writes is committed and embedded in the binary, so that building Tandem needs no compiler but Rust's. PTX for
+compute_75 runs on every GPU since Turing (drivers of CUDA 12.4 and later compile it when they load it); GPUs of
+compute capability 9.0 load the native image and skip that. Warnings are errors, and so are registers spilled to memory.
+"""
+
+import argparse
+import ctypes
+import pathlib
+import re
+import sys
+
+VERSION = (12, 4)
+PACKAGE = "nvidia-cuda-nvrtc-cu12==12.4.127"
+KERNELS = pathlib.Path(__file__).resolve().parent
+UNIT = "tandem.cu"
+OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
+# Committed: file name, architecture, whether it is the native image.
+OUTPUTS = [("tandem.ptx", "compute_75", False), ("tandem.sm_90.cubin", "sm_90", True)]
+# Compiled to be checked only: every architecture whose registers we vouch for.
+CHECKED = ["sm_75", "sm_80", "sm_90"]
+
+
+def load_nvrtc():
+    """Opens the library of the pip package, or the system's, if it is of the right version."""
+    names = [str(path) for folder in sys.path for path in pathlib.Path(folder).glob("nvidia/cuda_nvrtc/lib/libnvrtc.so.12")]
+    for name in names + ["libnvrtc.so.12"]:
+        try:
+            nvrtc = ctypes.CDLL(name)
+        except OSError:
+            continue
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        if (major.value, minor.value) == VERSION:
+            nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+            return nvrtc
+    sys.exit(f"error: NVRTC {VERSION[0]}.{VERSION[1]} not found; install it with: pip install {PACKAGE}")
+
+
+class Compiler:
+    """Compiles the unit, with its sources handed over in memory so that no path reaches the output."""
+
+    def __init__(self):
+        self.nvrtc = load_nvrtc()
+        sources = sorted(path for path in KERNELS.iterdir() if path.suffix in (".cu", ".cuh") and path.name != UNIT)
+        self.unit = (KERNELS / UNIT).read_bytes()
+        self.names = [path.name.encode() for path in sources]
+        self.texts = [path.read_bytes() for path in sources]
+
+    def call(self, name, *arguments):
+        result = getattr(self.nvrtc, name)(*arguments)
+        if result != 0:
+            raise RuntimeError(f"{name}: {self.nvrtc.nvrtcGetErrorString(result).decode()}")
+
+    def fetch(self, program, what):
+        """Reads one of a program's outputs: its log, its PTX, its native image."""
+        size = ctypes.c_size_t()
+        self.call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        self.call(f"nvrtcGet{what}", program, buffer)
+        return buffer.raw
+
+    def compile(self, architecture):
+        """Returns (PTX or native image, log)."""
+        program = ctypes.c_void_p()
+        count = len(self.names)
+        strings = ctypes.c_char_p * count
+        self.call("nvrtcCreateProgram", ctypes.byref(program), self.unit, UNIT.encode(), count,
+                  strings(*self.texts), strings(*self.names))
+        options = [option.encode() for option in [f"--gpu-architecture={architecture}", *OPTIONS]]
+        try:
+            self.call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * len(options))(*options))
+        except RuntimeError as error:
+            sys.exit(f"{self.fetch(program, 'ProgramLog').rstrip(bytes(1)).decode()}\nerror: {architecture}: {error}")
+        log = self.fetch(program, "ProgramLog").rstrip(b"\0").decode()
+        image = self.fetch(program, "CUBIN") if architecture.startswith("sm_") else self.fetch(program, "PTX").rstrip(b"\0")
+        self.call("nvrtcDestroyProgram", ctypes.byref(program))
+        return image, log
+
+
+def complaints(log):
+    """Lines of a log that must not be there: warnings, and registers spilled to memory."""
+    return [line.strip() for line in log.splitlines()
+            if "warning" in line.lower() or re.search(r"\b[1-9]\d* bytes (spill|stack)", line)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compiles the CUDA kernels.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if what is committed is stale")
+    parser.add_argument("--verbose", action="store_true", help="show registers and shared memory of each kernel")
+    arguments = parser.parse_args()
+
+    compiler = Compiler()
+    failed = False
+    for architecture in CHECKED:
+        _, log = compiler.compile(architecture)
+        if arguments.verbose:
+            print(f"{architecture}:\n{log}")
+        for line in complaints(log):
+            print(f"error: {architecture}: {line}", file=sys.stderr)
+            failed = True
+    for name, architecture, is_native in OUTPUTS:
+        image, log = compiler.compile(architecture)
+        path = KERNELS / "compiled" / name
+        for line in complaints(log):
+            print(f"error: {architecture}: {line}", file=sys.stderr)
+            failed = True
+        if arguments.check:
+            if not path.exists() or path.read_bytes() != image:
+                print(f"error: {path} is stale: run kernels/build.py and commit what it writes", file=sys.stderr)
+                failed = True
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(image)
+            print(f"{path}: {len(image)} bytes")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+// select.cuh: the best keys of many, by a whole thread block: a radix select on 64-bit keys that all differ.
+//
+// Each pass counts 256 equal slices of the range of keys that still matter and goes on inside the slice that holds the last
+// wanted key. The first range is that of the keys themselves, smallest to largest, so that the passes are spent on bits that
+// differ (scores share their exponents), and a pass whose slice is wanted whole is the last one: two or three are usual.
+#pragma once
+
+#include "tandem.cuh"
+
+constexpr u32 SLICES = 256;
+
+// Shared memory of a selection.
+struct Selection {
+    u64 smallest;
+    u64 largest;
+    u32 slice;
+    u32 in_slice;
+    u32 wanted;
+    u32 counts[SLICES];
+};
+
+// A number that exactly `wanted` of the keys(0) ... keys(n - 1) reach. At least `wanted` of them must reach `floor` >= 1;
+// 0 stands for no key. All threads of the block call it with the same arguments; it begins and ends with a barrier.
+template <u32 THREADS, class Keys>
+__device__ u64 select_cut(const Keys& keys, u32 n, u32 wanted, u64 floor, Selection& shared) {
+    const u32 lane = threadIdx.x % WARP;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        shared.smallest = ~0ull;
+        shared.largest = 0;
+    }
+    __syncthreads();
+    u64 low = ~0ull, high = 0;
+    for (u32 i = threadIdx.x; i < n; i += THREADS) {
+        const u64 key = keys(i);
+        if (key >= floor) {
+            low = min(low, key);
+            high = max(high, key);
+        }
+    }
+#pragma unroll
+    for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
+        low = min(low, __shfl_xor_sync(FULL_WARP, low, distance));
+        high = max(high, __shfl_xor_sync(FULL_WARP, high, distance));
+    }
+    if (lane == 0) {
+        atomicMin(&shared.smallest, low);
+        atomicMax(&shared.largest, high);
+    }
+    __syncthreads();
+    low = shared.smallest;
+    u64 span = shared.largest - low + 1;
+    u32 shift = max(64 - __clzll(span - 1), 8) - 8;
+
+    for (;;) {
+        for (u32 i = threadIdx.x; i < SLICES; i += THREADS) shared.counts[i] = 0;
+        __syncthreads();
+        for (u32 first = 0; first < n; first += THREADS) {
+            // A key below the range wraps round to an offset above it.
+            const u32 i = first + threadIdx.x;
+            const u64 offset = i < n ? keys(i) - low : ~0ull;
+            const bool counts = offset < span;
+            const u32 counting = __ballot_sync(FULL_WARP, counts);
+            if (counts) {
+                // Neighbours often fall into one slice: one addition for all of them.
+                const u32 slice = static_cast<u32>(offset >> shift);
+                const u32 peers = __match_any_sync(counting, slice);
+                if (lane == __ffs(peers) - 1) atomicAdd(&shared.counts[slice], __popc(peers));
+            }
+        }
+        __syncthreads();
+        if (threadIdx.x < WARP) {
+            // Lane 0 has the highest slices: an ascending scan over lanes counts from the best key down.
+            constexpr u32 EACH = SLICES / WARP;
+            const u32 highest = SLICES - 1 - EACH * lane;
+            u32 sum = 0;
+            for (u32 j = 0; j < EACH; ++j) sum += shared.counts[highest - j];
+            u32 upto = sum;
+#pragma unroll
+            for (u32 distance = 1; distance < WARP; distance *= 2) {
+                const u32 better = __shfl_up_sync(FULL_WARP, upto, distance);
+                if (lane >= distance) upto += better;
+            }
+            u32 better = upto - sum;
+            if (better < wanted && wanted <= upto) {
+                u32 slice = highest;
+                while (better + shared.counts[slice] < wanted) better += shared.counts[slice--];
+                shared.slice = slice;
+                shared.in_slice = shared.counts[slice];
+                shared.wanted = wanted - better;
+            }
+        }
+        __syncthreads();
+        low += static_cast<u64>(shared.slice) << shift;
+        wanted = shared.wanted;
+        const bool whole = shared.in_slice == wanted;
+        __syncthreads();
+        if (whole || shift == 0) return low;
+        span = 1ull << shift;
+        shift = max(shift, 8u) - 8;
+    }
+}

@@ -1,0 +1,5 @@
+// tandem.cu: all kernels as one compile unit. kernels/build.py compiles it.
+
+#include "union.cu"
+#include "intersect.cu"
+#include "topk.cu"

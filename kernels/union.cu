@@ -1,0 +1,168 @@
+// union.cu: documents with any of the terms (OR), one thread block a tile of TILE_DOCS documents.
+// In:   headers, payload, norms; the query. Out: at most k candidates a tile into `candidates`, counted in state->union_.
+// A tile's scores lie in shared memory. Terms are added one after another, with a barrier between, because floating-point
+// sums must have the order of the host's; within a term every document occurs once, so that no atomics are needed.
+// Tiles without postings exit after the search of the headers, and so do tiles whose bound (sum of weight x largest impact of
+// the blocks that they meet) is below the threshold that earlier tiles have set.
+// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 34 KiB. Twin on the host: exec/cpu/exhaustive.rs.
+// Launch bounds: 256 threads, 4 blocks a multiprocessor: up to 64 registers and no spills; shared memory would allow 6.
+
+#include "block_codec.cuh"
+#include "select.cuh"
+
+constexpr u32 UNION_WARPS = UNION_THREADS / WARP;
+constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / UNION_THREADS;
+static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
+static_assert(MAX_TERMS == WARP, "a warp looks at all terms at once");
+
+// No score yet. It is also the neutral element: -0 + x is x for every x, +0 too.
+constexpr u32 NO_SCORE = 0x80000000u;
+
+// Bounds are rounded sums and products, as are scores: at most 36 roundings of 2^-24 each, well within 2^-16.
+constexpr float BOUND_SLACK = 1.0f + 1.0f / 65536.0f;
+
+struct TileKeys {
+    const float* scores;
+    u32 first_doc;
+    __device__ __forceinline__ u64 operator()(u32 i) const {
+        const float score = scores[i];
+        return __float_as_uint(score) == NO_SCORE ? 0 : make_key(score, first_doc + i);
+    }
+};
+
+// The lane's postings of one block: places in the tile (TILE_DOCS or more: outside) and scores.
+struct TilePostings {
+    u32 places[4];
+    float scores[4];
+
+    __device__ __forceinline__ void decode(
+        const Index& index, const List& list, float weight, u32 block, u32 first_doc, u32 lane
+    ) {
+        const BlockHeader header = list.header(block);
+        u32 freqs[4];
+        decode_docs(list, header, list.base(block), lane, places);
+        decode_freqs(list, header, lane, freqs);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            const u32 doc = places[i];
+            places[i] = doc - first_doc;
+            const float norm = places[i] < TILE_DOCS ? __ldg(index.norms + doc) : 1.0f;
+            scores[i] = posting_score(weight, freqs[i], norm);
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(UNION_THREADS, 4) score_union(
+    const __grid_constant__ Index index, const __grid_constant__ Query query, State* state, u64* candidates
+) {
+    __shared__ float scores[TILE_DOCS];
+    __shared__ u32 begins[MAX_TERMS], ends[MAX_TERMS];
+    __shared__ float bounds[MAX_TERMS];
+    __shared__ Selection selection;
+    __shared__ bool skip;
+    __shared__ u64 floor;
+    __shared__ u32 num_candidates, next_slot;
+
+    if (query.mode == MODE_AND_OR && state->matches >= query.k) return;  // the intersection was enough
+
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 first_doc = blockIdx.x * TILE_DOCS;
+    const u32 last_doc = min(index.num_docs, first_doc + TILE_DOCS) - 1;
+
+    // Which blocks of each list meet the tile, and the best that they can contribute.
+    for (u32 t = warp; t < query.num_terms; t += UNION_WARPS) {
+        const List list(index, query.terms[t]);
+        const u32 begin = find_block<false>(list, 0, first_doc, lane);
+        const u32 end = min(find_block<true>(list, begin, last_doc, lane) + 1, list.num_blocks);
+        float impact = 0.0f;
+        for (u32 block = begin + lane; block < end; block += WARP) impact = fmaxf(impact, max_impact(list.header(block)));
+#pragma unroll
+        for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
+            impact = fmaxf(impact, __shfl_xor_sync(FULL_WARP, impact, distance));
+        }
+        if (lane == 0) {
+            begins[t] = begin;
+            ends[t] = end;
+            bounds[t] = query.terms[t].weight * impact;
+        }
+    }
+    __syncthreads();
+    if (warp == 0) {
+        const bool any = __any_sync(FULL_WARP, lane < query.num_terms && begins[lane] < ends[lane]);
+        float bound = lane < query.num_terms ? bounds[lane] : 0.0f;
+#pragma unroll
+        for (u32 distance = WARP / 2; distance > 0; distance /= 2) bound += __shfl_xor_sync(FULL_WARP, bound, distance);
+        if (lane == 0) {
+            const u64 best = make_key(bound * BOUND_SLACK, first_doc);
+            skip = !any || (query.use_bounds != 0 && best < read_threshold(state));
+            num_candidates = 0;
+            next_slot = 0;
+        }
+    }
+    __syncthreads();
+    if (skip) return;
+
+    const float none = __uint_as_float(NO_SCORE);
+    float4* quads = reinterpret_cast<float4*>(scores);
+#pragma unroll
+    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) quads[j * UNION_THREADS + threadIdx.x] = make_float4(none, none, none, none);
+
+    for (u32 t = 0; t < query.num_terms; ++t) {
+        u32 block = begins[t] + warp;
+        const u32 end = ends[t];
+        if (begins[t] >= end) continue;
+        const List list(index, query.terms[t]);
+        const float weight = query.terms[t].weight;
+        TilePostings postings;
+        // A warp decodes its first block before the barrier: memory is awaited while other warps finish the term before.
+        if (block < end) postings.decode(index, list, weight, block, first_doc, lane);
+        __syncthreads();
+        while (block < end) {
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) {
+                const u32 place = postings.places[i];
+                if (place < TILE_DOCS) scores[place] = __fadd_rn(scores[place], postings.scores[i]);
+            }
+            block += UNION_WARPS;
+            if (block < end) postings.decode(index, list, weight, block, first_doc, lane);
+        }
+    }
+    if (threadIdx.x == 0) floor = read_threshold(state);
+    __syncthreads();
+
+    // The documents that reach the threshold: bit 4j + i of `reaching` is part i of the thread's quad j.
+    const TileKeys keys = {scores, first_doc};
+    u64 cut = floor;
+    u32 reaching = 0;
+#pragma unroll
+    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            reaching |= static_cast<u32>(keys(4 * (j * UNION_THREADS + threadIdx.x) + i) >= cut) << (4 * j + i);
+        }
+    }
+    const u32 reaching_in_warp = warp_sum(__popc(reaching));
+    if (lane == 0 && reaching_in_warp != 0) atomicAdd(&num_candidates, reaching_in_warp);
+    __syncthreads();
+    u32 count = num_candidates;
+    if (count == 0) return;
+    if (count >= query.k) {
+        cut = select_cut<UNION_THREADS>(keys, TILE_DOCS, query.k, cut, selection);
+        count = query.k;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (count == query.k) atomicMax(&state->threshold, cut);
+        next_slot = atomicAdd(&state->union_.count, count);
+    }
+    __syncthreads();
+    while (reaching != 0) {
+        const u32 bit = __ffs(reaching) - 1;
+        reaching &= reaching - 1;
+        const u64 key = keys(4 * (bit / 4 * UNION_THREADS + threadIdx.x) + bit % 4);
+        if (key >= cut) {
+            candidates[atomicAdd(&next_slot, 1)] = key;
+            atomicAdd(&state->union_.bins[score_bin(key, query.bins_per_score)], 1);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Collections as streams of batches.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::folder::{FileBatch, Folder};
+use super::jsonl::{JsonLines, LineBatch};
+use crate::files::InputError;
+
+/// Text in a batch, roughly: large enough that a batch's vocabulary repeats, small enough that every thread holds one.
+pub(super) const BATCH_BYTES: usize = 8 << 20;
+
+/// One document, borrowed from its batch.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// Its name in the collection.
+    pub id: Cow<'a, str>,
+    /// Its title; empty where it has none.
+    pub title: Cow<'a, str>,
+    /// Its text.
+    pub text: Cow<'a, str>,
+    /// The line that it stands on, where it stands on one.
+    pub line: Option<u64>,
+}
+
+/// Consecutive documents of a collection, not parsed yet.
+#[derive(Debug)]
+pub struct Batch(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Lines(LineBatch),
+    Files(FileBatch),
+}
+
+impl Batch {
+    /// Parses the batch and calls `visit` for each of its documents, in order.
+    ///
+    /// Returns how many files were skipped because they are binary.
+    ///
+    /// # Errors
+    /// If a document can't be read: where, and what is wrong with it.
+    pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<usize, InputError> {
+        match &self.0 {
+            Kind::Lines(lines) => lines.for_each(visit).map(|()| 0),
+            Kind::Files(files) => files.for_each(visit),
+        }
+    }
+
+    /// Bytes of the lines or files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match &self.0 {
+            Kind::Lines(lines) => lines.bytes(),
+            Kind::Files(files) => files.bytes(),
+        }
+    }
+}
+
+/// A collection that is being read.
+#[derive(Debug)]
+pub struct Collection {
+    path: PathBuf,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Lines(JsonLines),
+    Folder(Folder),
+}
+
+impl Collection {
+    /// Opens a file of JSON lines (plain, `.gz` or `.zst`) or a folder of text files.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn open(path: &Path) -> Result<Self, InputError> {
+        let source =
+            if path.is_dir() { Source::Folder(Folder::open(path)?) } else { Source::Lines(JsonLines::open(path)?) };
+        Ok(Self { path: path.to_owned(), source })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next documents, at least one; `None` after the last.
+    ///
+    /// # Errors
+    /// If the file system or the decompressor fails.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, InputError> {
+        Ok(match &mut self.source {
+            Source::Lines(lines) => lines.next_batch()?.map(|batch| Batch(Kind::Lines(batch))),
+            Source::Folder(folder) => folder.next_batch().map(|batch| Batch(Kind::Files(batch))),
+        })
+    }
+}

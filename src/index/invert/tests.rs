@@ -1,0 +1,113 @@
+//! Whole builds, small and real.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::corpus::Words;
+use crate::index::Index;
+
+fn build(input: &Path, dir: &Path, words: Words, threads: usize) -> Result<BuildSummary, String> {
+    let options = BuildOptions { tokenizer: Tokenizer::new(words), bm25: Bm25::default(), threads };
+    let collection = Collection::open(input).map_err(|e| e.to_string())?;
+    build_from_text(collection, dir, &options, &|_| ()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_collection_is_indexed_in_its_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("c.jsonl");
+    let lines = r#"{"id":"x","title":"Red","text":"red fox"}
+{"id":"y","text":""}
+{"id":"z","text":"a fox"}"#;
+    fs::write(&input, lines).unwrap();
+    let summary = build(&input, dir.path(), Words::Unicode, 2).unwrap();
+    assert_eq!((summary.documents, summary.tokens), (3, 5));
+    let index = Index::open(dir.path()).unwrap();
+    let list = |term| index.list(index.term(term).unwrap()).postings().collect::<Vec<_>>();
+    assert_eq!(list("red"), [(0, 2)]);
+    assert_eq!(list("fox"), [(0, 1), (2, 1)]);
+    assert_eq!(index.doc_lengths(), [3, 0, 2]);
+    assert_eq!(index.external_id(crate::ids::DocId(2)), "z");
+}
+
+#[test]
+fn repeated_ids_and_empty_collections_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("c.jsonl");
+    fs::write(&input, "{\"id\":\"x\",\"text\":\"a\"}\n\n{\"id\":\"x\",\"text\":\"b\"}\n").unwrap();
+    let message = build(&input, dir.path(), Words::Ascii, 1).unwrap_err();
+    assert!(message.contains("c.jsonl:3: ") && message.contains("line 1"), "{message}");
+    for (text, expected) in [("\n", "empty"), ("{\"id\":\"x\",\"text\":\" \"}\n", "no terms")] {
+        fs::write(&input, text).unwrap();
+        let message = build(&input, dir.path(), Words::Ascii, 1).unwrap_err();
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(Index::open(dir.path()).is_err());
+}
+
+/// A collection of several batches: documents of pseudo-random words, about 8 MB a batch.
+fn write_large(path: &Path, documents: usize) {
+    let mut state = 1_u64;
+    let mut out = String::new();
+    for id in 0..documents {
+        out.push_str(&format!("{{\"id\":{id},\"text\":\""));
+        for _ in 0..2_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let spread = (state >> 60) * 4;
+            out.push_str(&format!("w{} ", (state >> 33) % (1 << spread.min(16))));
+        }
+        out.push_str("\"}\n");
+    }
+    fs::write(path, out).unwrap();
+}
+
+#[test]
+fn the_index_is_the_same_for_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("c.jsonl");
+    write_large(&input, 2_500);
+    let bytes = [1, 3].map(|threads| {
+        let out = dir.path().join(threads.to_string());
+        build(&input, &out, Words::Ascii, threads).unwrap();
+        fs::read(out.join(crate::index::FILE_NAME)).unwrap()
+    });
+    assert!(fs::metadata(&input).unwrap().len() > 16 << 20, "several batches");
+    assert!(bytes[0] == bytes[1]);
+}
+
+#[test]
+fn the_first_error_of_a_large_collection_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("c.jsonl");
+    write_large(&input, 2_500);
+    let mut lines: Vec<String> = fs::read_to_string(&input).unwrap().lines().map(str::to_owned).collect();
+    lines[900] = "bad".to_owned();
+    lines[2_100] = "worse".to_owned();
+    fs::write(&input, lines.join("\n")).unwrap();
+    for _ in 0..3 {
+        let message = build(&input, dir.path(), Words::Ascii, 3).unwrap_err();
+        assert!(message.contains("c.jsonl:901:1: "), "{message}");
+    }
+}
+
+#[test]
+fn small_real_collections_have_the_published_figures() {
+    let Some(data) = std::env::var_os("TANDEM_DATA").map(PathBuf::from) else {
+        println!("skipped: TANDEM_DATA is not set");
+        return;
+    };
+    let figures = [
+        ("cranfield", 1_400, 226_560, 7_471, 122_884),
+        ("cacm", 3_204, 174_913, 9_552, 112_833),
+        ("vaswani", 11_429, 479_163, 12_189, 351_590),
+    ];
+    for (name, documents, tokens, terms, postings) in figures {
+        let dir = tempfile::tempdir().unwrap();
+        let input = data.join(format!("corpus/{name}.jsonl.zst"));
+        build(&input, dir.path(), Words::Ascii, 2).unwrap();
+        let index = Index::open(dir.path()).unwrap();
+        let got = (index.num_docs(), index.num_tokens(), index.num_terms(), index.num_postings());
+        assert_eq!(got, (documents, tokens, terms, postings), "{name}");
+    }
+}

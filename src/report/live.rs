@@ -1,0 +1,54 @@
+//! What live runs say beyond simulated ones: the last columns of their `summary.csv`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::summary::{COLUMNS, SummaryRow, line};
+use crate::files::{Provenance, write_atomically};
+
+/// A line of a live `summary.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveSummaryRow {
+    /// The columns that simulated runs have too. They count jobs that finished.
+    pub row: SummaryRow,
+    /// Median of the driver's lag.
+    pub lag_p50_ms: f64,
+    /// 99th percentile of the driver's lag.
+    pub lag_p99_ms: f64,
+    /// Median time that handing a batch to a worker and back took beyond the work.
+    pub handoff_p50_us: f64,
+    /// Jobs released that never finished, because the run ended early.
+    pub unfinished: usize,
+    /// Jobs never released, because the run ended early.
+    pub unreleased: usize,
+    /// Whether the run was given up because of a hopeless backlog: then the delays are those of its beginning only.
+    pub overloaded: bool,
+    /// What stood in the GPU's place: `real`, `replay` or `none`.
+    pub gpu: &'static str,
+}
+
+/// Writes a live `summary.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_live_summaries(path: &Path, provenance: &Provenance, rows: &[LiveSummaryRow]) -> io::Result<()> {
+    write_atomically(path, |out| {
+        provenance.write_to(out)?;
+        writeln!(out, "{COLUMNS},lag_p50_ms,lag_p99_ms,handoff_p50_us,unfinished,unreleased,overloaded,gpu")?;
+        for live in rows {
+            writeln!(
+                out,
+                "{},{:.6},{:.6},{:.3},{},{},{},{}",
+                line(&live.row),
+                live.lag_p50_ms,
+                live.lag_p99_ms,
+                live.handoff_p50_us,
+                live.unfinished,
+                live.unreleased,
+                live.overloaded,
+                live.gpu,
+            )?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,239 @@
+//! What a run comes to: delays, misses, utilisation; `summary.csv`.
+//!
+//! Percentiles are order statistics, not estimates: the p-th is the smallest delay that at least p % of the delays don't
+//! exceed. Delay counts from the intended arrival.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::number;
+use super::rates::Source;
+use crate::files::{Provenance, write_atomically};
+use crate::ids::{Machine, PerKind, ProcessorKind};
+use crate::sched::{LogRow, RunLog, Sink};
+use crate::time::Nanos;
+
+/// A run in numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Queries that finished.
+    pub queries: usize,
+    /// Mean delay.
+    pub mean_ms: f64,
+    /// Median delay.
+    pub p50_ms: f64,
+    /// 95th percentile of the delay.
+    pub p95_ms: f64,
+    /// 99th percentile of the delay.
+    pub p99_ms: f64,
+    /// 99.9th percentile of the delay.
+    pub p999_ms: f64,
+    /// Longest delay.
+    pub max_ms: f64,
+    /// Queries that finished after their deadline.
+    pub missed: usize,
+    /// Share of the time from the first arrival to the last finish in which processors of a kind were busy; `None`
+    /// where the machine has none.
+    pub utilisation: PerKind<Option<f64>>,
+    /// Queries that ran on the kind of processor that was predicted to be slower for them.
+    pub stolen: usize,
+    /// Queries finished per second of that time.
+    pub throughput_qps: f64,
+    /// The longest that the driver was late to release a query.
+    pub lag_max_ms: f64,
+}
+
+/// Gathers a [`Summary`] row by row, in 8 bytes a query.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    machine: Machine,
+    delays: Vec<u64>,
+    delay_sum: u128,
+    missed: usize,
+    stolen: usize,
+    busy: PerKind<Nanos>,
+    first_arrival: Nanos,
+    last_finish: Nanos,
+    lag_max: Nanos,
+    last_batch: Option<u32>,
+}
+
+impl Tally {
+    /// No rows yet; `queries` is how many will come, as far as known.
+    #[must_use]
+    pub fn new(machine: &Machine, queries: usize) -> Self {
+        Self {
+            machine: machine.clone(),
+            delays: Vec::with_capacity(queries.min(1 << 24)),
+            delay_sum: 0,
+            missed: 0,
+            stolen: 0,
+            busy: PerKind::default(),
+            first_arrival: Nanos::MAX,
+            last_finish: Nanos::ZERO,
+            lag_max: Nanos::ZERO,
+            last_batch: None,
+        }
+    }
+
+    /// The summary; `None` if no query has finished.
+    #[must_use]
+    pub fn summary(mut self) -> Option<Summary> {
+        let queries = self.delays.len();
+        let max = *self.delays.iter().max()?;
+        let delays = &mut self.delays;
+        let mut percentile_ms = |share: f64| Nanos(order_statistic(delays, share)).as_ms();
+        let span_s = self.last_finish.since(self.first_arrival).as_secs();
+        let utilisation = |kind: ProcessorKind| {
+            let count = self.machine.count(kind) as f64;
+            (count > 0.0).then(|| if span_s > 0.0 { self.busy[kind].as_secs() / (count * span_s) } else { 0.0 })
+        };
+        Some(Summary {
+            queries,
+            mean_ms: self.delay_sum as f64 / queries as f64 / 1e6,
+            p50_ms: percentile_ms(0.5),
+            p95_ms: percentile_ms(0.95),
+            p99_ms: percentile_ms(0.99),
+            p999_ms: percentile_ms(0.999),
+            max_ms: Nanos(max).as_ms(),
+            missed: self.missed,
+            utilisation: PerKind::from_fn(utilisation),
+            stolen: self.stolen,
+            throughput_qps: if span_s > 0.0 { queries as f64 / span_s } else { 0.0 },
+            lag_max_ms: self.lag_max.as_ms(),
+        })
+    }
+}
+
+impl Sink for Tally {
+    fn record(&mut self, row: &LogRow) {
+        let delay = row.delay();
+        self.delays.push(delay.0);
+        self.delay_sum += u128::from(delay.0);
+        self.missed += usize::from(row.missed());
+        self.stolen += usize::from(row.stolen());
+        // The rows of a batch come one after the other; its time counts once.
+        if self.last_batch != Some(row.batch) {
+            self.last_batch = Some(row.batch);
+            self.busy[row.kind] += row.finished.since(row.started);
+        }
+        self.first_arrival = self.first_arrival.min(row.arrival);
+        self.last_finish = self.last_finish.max(row.finished);
+        self.lag_max = self.lag_max.max(row.released.since(row.arrival));
+    }
+}
+
+impl Summary {
+    /// Sums up a whole log; `None` if it is empty.
+    #[must_use]
+    pub fn of_log(log: &RunLog, machine: &Machine) -> Option<Self> {
+        let mut rows: Vec<&LogRow> = log.rows.iter().collect();
+        rows.sort_unstable_by_key(|row| (row.batch, row.job));
+        let mut tally = Tally::new(machine, rows.len());
+        rows.into_iter().for_each(|row| tally.record(row));
+        tally.summary()
+    }
+}
+
+/// The smallest value that at least `share` of the values don't exceed. Reorders them.
+///
+/// # Panics
+/// If there are no values.
+pub fn order_statistic(values: &mut [u64], share: f64) -> u64 {
+    let rank = (share * values.len() as f64).ceil() as usize;
+    let index = rank.clamp(1, values.len()) - 1;
+    *values.select_nth_unstable(index).1
+}
+
+/// A line of `summary.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryRow {
+    /// Simulated or measured.
+    pub source: Source,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The rate offered.
+    pub rate_qps: f64,
+    /// The seed of arrivals and queries.
+    pub seed: u64,
+    /// What the run came to.
+    pub summary: Summary,
+}
+
+/// The columns of `summary.csv`.
+pub(super) const COLUMNS: &str = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,\
+                       gpu_utilisation,stolen,p999_ms,throughput_qps,lag_max_ms";
+
+/// Writes `summary.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]) -> io::Result<()> {
+    write_atomically(path, |out| {
+        provenance.write_to(out)?;
+        writeln!(out, "{COLUMNS}")?;
+        for row in rows {
+            writeln!(out, "{}", line(row))?;
+        }
+        Ok(())
+    })
+}
+
+/// The fields under [`COLUMNS`].
+pub(super) fn line(row: &SummaryRow) -> String {
+    let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
+    format!(
+        "{source},{policy},{},{seed},{},{:.6},{:.6},{:.6},{:.6},{:.6},{},{},{},{},{:.6},{},{:.6}",
+        number::text(*rate_qps, 9),
+        s.queries,
+        s.mean_ms,
+        s.p50_ms,
+        s.p95_ms,
+        s.p99_ms,
+        s.max_ms,
+        s.missed,
+        number::optional(s.utilisation.cpu, 6),
+        number::optional(s.utilisation.gpu, 6),
+        s.stolen,
+        s.p999_ms,
+        number::text(s.throughput_qps, 9),
+        s.lag_max_ms,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{JobId, ProcessorId, QueryId};
+
+    #[test]
+    fn percentiles_are_order_statistics() {
+        let mut values: Vec<u64> = (1..=100).rev().collect();
+        let found = [0.0, 0.5, 0.501, 0.95, 0.99, 0.999, 1.0].map(|share| order_statistic(&mut values, share));
+        assert_eq!(found, [1, 50, 51, 95, 99, 100, 100]);
+        assert_eq!(order_statistic(&mut [7], 0.5), 7);
+    }
+
+    #[test]
+    fn a_batch_is_busy_once_and_misses_are_strictly_late() {
+        let row = |job: u32, batch: u32, started: u64, finished: u64| LogRow {
+            job: JobId(job),
+            query: QueryId(job),
+            arrival: Nanos(0),
+            released: Nanos(1_000_000),
+            started: Nanos(started),
+            finished: Nanos(finished),
+            processor: ProcessorId(0),
+            kind: ProcessorKind::Cpu,
+            batch,
+            deadline: Nanos(10_000_000),
+            predicted: PerKind { cpu: Nanos(2), gpu: Nanos(1) },
+        };
+        let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
+        let summary = Summary::of_log(&RunLog { rows }, &Machine::new(2, 0)).unwrap();
+        assert_eq!(summary.utilisation, PerKind { cpu: Some(0.5), gpu: None });
+        assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 3));
+        assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
+        assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);
+    }
+}

@@ -1,0 +1,316 @@
+//! The GPU against the CPU: the same documents with the same scores, bit for bit.
+//!
+//! Where there is no GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. In debug builds the
+//! executor poisons its buffers before each query.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tandem::exec::cpu::CpuExecutor;
+use tandem::exec::gpu::{GpuExecutor, list_gpus};
+use tandem::exec::{ExecError, Executor, Hit, MAX_K};
+use tandem::ids::QueryId;
+use tandem::index::{Bm25, Idf, Index, IndexBuilder};
+use tandem::query::{Mode, Query};
+
+type List = Vec<(u32, u32)>;
+
+/// An index on disk with both executors; the folder lives as long as they do.
+struct World {
+    _dir: tempfile::TempDir,
+    index: Arc<Index>,
+    cpu: CpuExecutor,
+    gpu: GpuExecutor,
+}
+
+impl World {
+    /// `None` where there is no GPU.
+    fn new(lists: &[List], lengths: Vec<u32>, bm25: Bm25) -> Option<Self> {
+        if let Err(ExecError::NoGpu(reason)) = list_gpus() {
+            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
+            println!("skipped: {reason}");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let ids = (0..lengths.len()).map(|i| i.to_string()).collect();
+        let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
+        for (term, list) in lists.iter().enumerate() {
+            builder.add(&name(term), list).unwrap();
+        }
+        let path = dir.path().join("index");
+        builder.write(&path).unwrap();
+        let index = Arc::new(Index::open(&path).unwrap());
+        let cpu = CpuExecutor::new(Arc::clone(&index), bm25);
+        let gpu = GpuExecutor::new(&index, bm25).unwrap();
+        Some(Self { _dir: dir, index, cpu, gpu })
+    }
+
+    fn query(&self, terms: &[usize]) -> Query {
+        let names: Vec<String> = terms.iter().map(|&term| name(term)).collect();
+        Query::prepare(QueryId(0), "q", &names, &self.index).unwrap()
+    }
+
+    /// Checks one query in all modes for several k.
+    fn check(&mut self, terms: &[usize], note: &str) {
+        let query = self.query(terms);
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        for mode in Mode::ALL {
+            for k in [1, 10, 128, MAX_K] {
+                self.cpu.search(&query, mode, k, &mut expected).unwrap();
+                let execution = self.gpu.search(&query, mode, k, &mut found).unwrap();
+                assert!(execution.device_us.is_some_and(|us| us > 0.0));
+                if bits(&expected) != bits(&found) {
+                    let first = bits(&expected).iter().zip(&bits(&found)).position(|(a, b)| a != b);
+                    panic!(
+                        "{note}, terms {terms:?}, {mode}, k {k}: {} results, expected {}; first difference at {first:?}: {:?}, expected {:?}",
+                        found.len(),
+                        expected.len(),
+                        first.map(|i| found[i]),
+                        first.map(|i| expected[i]),
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn name(term: usize) -> String {
+    format!("t{term:03}")
+}
+
+fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
+    hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
+}
+
+/// SplitMix64: enough for test data, and the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        (self.roll() % u64::from(end)) as u32
+    }
+
+    /// About `expected` of `num_docs` documents, uniformly; frequencies up to `max_tf`. At least one posting.
+    fn list(&mut self, num_docs: u32, expected: u32, max_tf: u32) -> List {
+        if expected >= num_docs {
+            return (0..num_docs).map(|doc| (doc, 1 + self.below(max_tf))).collect();
+        }
+        let mean_gap = f64::from(num_docs) / f64::from(expected);
+        let mut list = List::new();
+        let mut doc = self.below(num_docs.min(2 * mean_gap as u32 + 1));
+        while doc < num_docs {
+            list.push((doc, 1 + self.below(max_tf)));
+            doc += 1 + (f64::from(self.below(1 << 20)) / f64::from(1 << 19) * (mean_gap - 1.0)).round() as u32;
+        }
+        list
+    }
+}
+
+/// Every `step`-th document from `first`, frequencies cycling from 1 to `max_tf`.
+fn strided(first: u32, step: u32, len: u32, max_tf: u32) -> List {
+    (0..len).map(|i| (first + i * step, 1 + i % max_tf)).collect()
+}
+
+fn lengths(num_docs: u32) -> Vec<u32> {
+    (0..num_docs).map(|doc| 10 + doc % 90).collect()
+}
+
+#[test]
+fn without_a_gpu_there_is_a_reason_and_no_panic() {
+    match list_gpus() {
+        Ok(gpus) => println!("{gpus:?}"),
+        Err(ExecError::NoGpu(reason)) => assert!(!reason.is_empty()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn equals_the_cpu_around_block_and_tile_borders() {
+    for len in [1, 2, 3, 4, 5, 127, 128, 129, 130, 255, 256, 257, 1000] {
+        let lists = [
+            strided(0, 3, len, 5),
+            strided(0, 2, 2 * len, 3),
+            strided(8191, 1, 300, 2),
+            strided(8192, 7, 129, 1),
+            strided(24_999, 1, 1, 1),
+        ];
+        let Some(mut world) = World::new(&lists, lengths(25_000), Bm25::default()) else { return };
+        for chosen in 1..32_usize {
+            let terms: Vec<usize> = (0..5).filter(|i| chosen >> i & 1 == 1).collect();
+            world.check(&terms, &format!("length {len}"));
+        }
+    }
+}
+
+#[test]
+fn equals_the_cpu_for_every_bit_width() {
+    // Gaps and frequencies that need exactly `width` bits, in a full block and in a tail.
+    let num_docs = 1 << 21;
+    let mut lists = Vec::new();
+    for width in 0..=13_u32 {
+        let step = 1_u32 << width;
+        lists.push((0..160).map(|i| (i * step, 1 + (i % 3) * (step - 1))).collect());
+    }
+    for width in 14..=31_u32 {
+        lists.push((0..200).map(|i| (i * 10_000 + width, (i << (width - 8)).max(1) | 1 << width)).collect());
+    }
+    let num_lists = lists.len();
+    let Some(mut world) = World::new(&lists, lengths(num_docs), Bm25::default()) else { return };
+    for term in 0..num_lists {
+        world.check(&[term], "one list");
+        world.check(&[term, (term + 1) % num_lists], "two lists");
+    }
+}
+
+#[test]
+fn equals_the_cpu_on_random_lists_of_1_to_32_terms() {
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let num_docs = [100, 8192, 8193, 60_000][seed as usize % 4];
+        let lists: Vec<List> = (0..32)
+            .map(|_| {
+                let expected = 1 + dice.below(num_docs) / [1, 3, 50, 1000][dice.below(4) as usize];
+                let max_tf = [1, 3, 200, 100_000][dice.below(4) as usize];
+                dice.list(num_docs, expected, max_tf)
+            })
+            .collect();
+        // Few distinct lengths: scores tie often.
+        let lengths = (0..num_docs).map(|_| 20 * (1 + dice.below(3))).collect();
+        let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
+        for num_terms in [1, 2, 2, 3, 3, 4, 5, 8, 17, 32] {
+            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(32) as usize).collect();
+            world.check(&terms, &format!("seed {seed}"));
+        }
+        world.check(&(0..32).collect::<Vec<_>>(), &format!("seed {seed}, all"));
+    }
+}
+
+#[test]
+fn equals_the_cpu_when_a_million_scores_tie() {
+    let num_docs = 1_300_000;
+    let all = strided(0, 1, num_docs, 1);
+    let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
+    let last = vec![(num_docs - 1, 7)];
+    let Some(mut world) = World::new(&[all, most, last], vec![7; num_docs as usize], Bm25::default()) else { return };
+    for terms in [&[0][..], &[1], &[0, 1], &[0, 2], &[0, 1, 2]] {
+        world.check(terms, "ties");
+    }
+}
+
+#[test]
+fn equals_the_cpu_on_long_lists_and_any_parameters() {
+    let num_docs = 3_000_000;
+    let lists_of = |dice: &mut Dice| -> Vec<List> {
+        [5, 1000, 30_000, 300_000, 1_500_000, num_docs].map(|len| dice.list(num_docs, len, 20)).into()
+    };
+    // The second set of parameters is not the one that the index's bounds hold for.
+    for bm25 in [Bm25::default(), Bm25 { k1: 0.9, b: 0.4, idf: Idf::Papers }] {
+        let lists = lists_of(&mut Dice(99));
+        let mut dice = Dice(7);
+        let lengths = (0..num_docs).map(|_| 1 + dice.below(2000)).collect();
+        let Some(mut world) = World::new(&lists, lengths, bm25) else { return };
+        for chosen in 1..64_usize {
+            let terms: Vec<usize> = (0..6).filter(|i| chosen >> i & 1 == 1).collect();
+            if terms.len() != 4 {
+                world.check(&terms, "long lists");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bad_k_is_refused_and_streams_share_one_index() {
+    let lists: Vec<List> = vec![strided(0, 2, 20_000, 9), strided(0, 3, 10_000, 4)];
+    let Some(mut world) = World::new(&lists, lengths(50_000), Bm25::default()) else { return };
+    let query = world.query(&[0, 1]);
+    let mut hits = Vec::new();
+    for k in [0, MAX_K + 1] {
+        assert!(matches!(world.gpu.search(&query, Mode::Or, k, &mut hits), Err(ExecError::BadK(bad)) if bad == k));
+    }
+    let mut expected = Vec::new();
+    world.cpu.search(&query, Mode::AndOr, 100, &mut expected).unwrap();
+    let mut streams = [world.gpu.for_another_stream().unwrap(), world.gpu.for_another_stream().unwrap(), world.gpu];
+    std::thread::scope(|scope| {
+        for stream in &mut streams {
+            let (query, expected) = (&query, &expected);
+            scope.spawn(move || {
+                let mut hits = Vec::new();
+                for _ in 0..200 {
+                    stream.search(query, Mode::AndOr, 100, &mut hits).unwrap();
+                    assert_eq!(bits(&hits), bits(expected));
+                }
+            });
+        }
+    });
+}
+
+/// Prints latencies by list length: `cargo test --release --test gpu -- --ignored --nocapture latency`.
+#[test]
+#[ignore = "a measurement"]
+fn latency_by_list_length() {
+    let num_docs = 16_000_000;
+    let lens = [1_000, 10_000, 100_000, 1_000_000, 4_000_000];
+    let mut dice = Dice(1);
+    let lists: Vec<List> = lens.iter().flat_map(|&len| [len, len]).map(|len| dice.list(num_docs, len, 8)).collect();
+    let lengths = (0..num_docs).map(|_| 50 + dice.below(1000)).collect();
+    let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
+    println!(
+        "{}, {num_docs} documents; medians of 31 runs in us: whole call, device alone, one CPU core",
+        world.gpu.device()
+    );
+    println!("mode  k     lists                    gpu_call  gpu_device  cpu");
+    let pairs = [
+        vec![0],
+        vec![8],
+        vec![0, 1],
+        vec![2, 3],
+        vec![4, 5],
+        vec![6, 7],
+        vec![8, 9],
+        vec![0, 8],
+        vec![2, 8],
+        vec![4, 8],
+        vec![0, 4, 8],
+        vec![2, 4, 6, 8, 9],
+    ];
+    for (mode, k) in [(Mode::And, 10), (Mode::Or, 10), (Mode::Or, 1000), (Mode::AndOr, 10)] {
+        for terms in &pairs {
+            let query = world.query(terms);
+            let mut hits = Vec::new();
+            let (mut calls, mut devices, mut cpus) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..31 {
+                let start = Instant::now();
+                let execution = world.gpu.search(&query, mode, k, &mut hits).unwrap();
+                calls.push(start.elapsed().as_secs_f64() * 1e6);
+                devices.push(execution.device_us.unwrap());
+            }
+            let found = bits(&hits);
+            for _ in 0..3 {
+                let start = Instant::now();
+                world.cpu.search(&query, mode, k, &mut hits).unwrap();
+                cpus.push(start.elapsed().as_secs_f64() * 1e6);
+            }
+            assert_eq!(found, bits(&hits), "{mode} {k} {terms:?}");
+            let median = |values: &mut Vec<f64>| {
+                values.sort_by(f64::total_cmp);
+                values[values.len() / 2]
+            };
+            let sizes: Vec<String> = query.terms.iter().map(|term| term.doc_freq.to_string()).collect();
+            println!(
+                "{:6}{k:<6}{:40}{:9.1}{:11.1}{:10.1}",
+                mode.name(),
+                sizes.join(" "),
+                median(&mut calls),
+                median(&mut devices),
+                median(&mut cpus)
+            );
+        }
+    }
+}
