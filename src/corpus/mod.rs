@@ -16,4 +16,4 @@ mod stop_words;
 mod tokenizer;
 
 pub use batch::{Batch, Collection, Document};
-pub use tokenizer::{STEM_LANGUAGES, StopWords, Tokenizer, Words};
+pub use tokenizer::{Tokenizer, Words};

@@ -10,6 +10,8 @@
 pub mod bounds;
 mod capacity;
 mod engine;
+mod experiment;
 
 pub use capacity::{Capacity, Grid, find_capacity};
 pub use engine::{NoMiss, SimQuery, SimRun, simulate, simulate_into};
+pub use experiment::{Arrivals, Experiment, SimError};

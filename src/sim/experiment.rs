@@ -1,0 +1,142 @@
+//! One workload, one machine, and the runs of several seeds that all policies and all rates share.
+//!
+//! A run's arrivals are one unit-rate sequence, divided by the rate; its queries are drawn once. So two policies, or two
+//! rates, differ by what they are and not by luck (common random numbers).
+
+use rayon::prelude::*;
+
+use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, find_capacity, simulate_into};
+use crate::ids::{Machine, PerKind};
+use crate::query::at_rate;
+use crate::sched::{LawBroken, Policy, PolicyError, PolicyKind, PolicyOptions, Sink};
+use crate::time::Nanos;
+
+/// Arrivals and queries of one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrivals {
+    /// The seed they were drawn from.
+    pub seed: u64,
+    /// Times of arrival at one query per second, in seconds, ascending.
+    pub unit: Vec<f64>,
+    /// For each, which query: a position in the experiment's queries.
+    pub queries: Vec<u32>,
+}
+
+/// What is simulated, whatever the policy and the rate.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The processors.
+    pub machine: Machine,
+    /// The workload.
+    pub queries: Vec<SimQuery>,
+    /// Time from arrival to deadline.
+    pub deadline: Nanos,
+    /// The runs, one a seed.
+    pub arrivals: Vec<Arrivals>,
+    /// The policies' options.
+    pub options: PolicyOptions,
+}
+
+/// Why a simulation could not be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The policy can't be made.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The policy has broken its contract.
+    #[error(transparent)]
+    Law(#[from] LawBroken),
+}
+
+/// Coarse step of the capacity search: 2 %.
+const GRID_STEP: f64 = 1.02;
+/// Fine steps within a coarse one: 0.25 % each.
+const GRID_PARTS: u32 = 8;
+/// From this share of the bound on, rates are tried.
+const GRID_LOW: f64 = 0.01;
+/// Without a bound (a run too short to exclude any rate), rates up to this many times the capacity region are tried.
+const UNBOUNDED: f64 = 10.0;
+
+impl Experiment {
+    /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to `sink`, until `enough`.
+    ///
+    /// # Errors
+    /// If the policy can't be made for this machine, or breaks its contract.
+    pub fn play<S: Sink>(
+        &self,
+        policy: PolicyKind,
+        rate_qps: f64,
+        arrivals: &Arrivals,
+        sink: S,
+        enough: impl Fn(&S) -> bool,
+    ) -> Result<S, SimError> {
+        Ok(simulate_into(self.run(policy, rate_qps, arrivals)?, sink, enough)?)
+    }
+
+    /// The run of one seed at a rate, for [`simulate`](super::simulate).
+    ///
+    /// # Errors
+    /// If the policy can't be made for this machine.
+    pub fn run<'a>(
+        &'a self,
+        policy: PolicyKind,
+        rate_qps: f64,
+        arrivals: &'a Arrivals,
+    ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
+        let policy: Box<dyn Policy> = policy.build(&self.options, &self.machine)?;
+        let times = at_rate(&arrivals.unit, rate_qps).zip(arrivals.queries.iter().copied());
+        Ok(SimRun { machine: &self.machine, policy, queries: &self.queries, arrivals: times, deadline: self.deadline })
+    }
+
+    /// The capacity region of the queries as they were drawn.
+    #[must_use]
+    pub fn region(&self) -> Option<bounds::Region> {
+        bounds::region(self.arrivals.iter().flat_map(|arrivals| self.services(arrivals)), &self.machine)
+    }
+
+    /// The least of the seeds' clairvoyant bounds; `None` if none excludes rates up to ten times the capacity region.
+    #[must_use]
+    pub fn bound_qps(&self) -> Option<f64> {
+        let limit = UNBOUNDED * self.region()?.rate_qps;
+        let bound = |arrivals: &Arrivals| {
+            let services: Vec<PerKind<Nanos>> = self.services(arrivals).collect();
+            bounds::clairvoyant_qps(&arrivals.unit, &services, &self.machine, self.deadline, limit)
+        };
+        let bounds: Vec<Option<f64>> = self.arrivals.par_iter().map(bound).collect();
+        bounds.into_iter().flatten().min_by(f64::total_cmp)
+    }
+
+    /// The rates of a capacity search under this bound; `None` if everything costs nothing.
+    #[must_use]
+    pub fn grid(&self, bound_qps: Option<f64>) -> Option<Grid> {
+        let region_qps = self.region()?.rate_qps;
+        let high_qps = match bound_qps {
+            // Just above the bound, so that the highest rate fails.
+            Some(bound) if bound > 0.0 => bound * GRID_STEP,
+            // No rate can pass: a look at the usual ones shows it.
+            Some(_) => region_qps,
+            None => region_qps * UNBOUNDED,
+        };
+        Some(Grid { low_qps: high_qps * GRID_LOW, high_qps, step: GRID_STEP, parts: GRID_PARTS })
+    }
+
+    /// The highest rate up to which `policy` misses no deadline in any run, on `grid`.
+    ///
+    /// # Errors
+    /// If the policy can't be made for this machine, or breaks its contract.
+    pub fn capacity(&self, policy: PolicyKind, grid: &Grid) -> Result<Capacity, SimError> {
+        find_capacity(grid, |rate_qps| {
+            for arrivals in &self.arrivals {
+                if self.play(policy, rate_qps, arrivals, NoMiss::default(), |sink| sink.is_broken)?.is_broken {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerKind<Nanos>> + 'a {
+        arrivals.queries.iter().map(|&query| self.queries[query as usize].service)
+    }
+}
