@@ -13,6 +13,7 @@ mod batch;
 mod folder;
 mod jsonl;
 mod stop_words;
+pub mod synth;
 mod tokenizer;
 
 pub use batch::{Batch, Collection, Document};

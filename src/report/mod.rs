@@ -7,3 +7,4 @@ pub mod plot;
 pub mod rates;
 pub mod summary;
 pub mod table;
+pub mod validation;
