@@ -34,7 +34,7 @@ impl Lab {
     /// Opens, measures and spawns what the arguments ask for, and says what it is.
     pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
         let (index, log) = input(arguments)?;
-        let queries = defaults::prepare_log(&log, &index)?;
+        let queries = defaults::read_queries(&log, &index)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let mut gpu = real_gpu(arguments, &index)?;
         let (workload_name, mut workload) = match &arguments.workload {
@@ -87,7 +87,7 @@ fn input(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
         (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
         (Some(_), None) => Err(Failure::input("what to ask of this index? name a query log: --queries FILE")),
         (None, queries) => {
-            let (index, its_queries) = defaults::default_index("out".as_ref())?;
+            let (index, its_queries) = defaults::default_index()?;
             Ok((index, queries.clone().unwrap_or(its_queries)))
         }
     }
