@@ -22,11 +22,13 @@ impl Random {
     }
 
     /// 64 uniform bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// Uniform in (0, 1], a multiple of 2^-53.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
@@ -48,6 +50,7 @@ impl Random {
     }
 
     /// Exponential with mean 1; never negative.
+    #[inline]
     pub fn exponential(&mut self) -> f64 {
         -ln(self.unit())
     }

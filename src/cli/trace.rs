@@ -1,10 +1,81 @@
-//! `tandem trace`.
+//! `tandem trace`: draws arrivals over the queries of a workload.
+
+use std::path::PathBuf;
 
 use super::Failure;
+use crate::cost::{Workload, shipped};
+use crate::files::Provenance;
+use crate::ids::QueryId;
+use crate::query::{ArrivalProcess, Trace, TraceSummary, check_rate};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// Workload whose queries arrive; the one that ships with this program unless given
+    #[arg(long, value_name = "FILE", conflicts_with = "queries_count")]
+    workload: Option<PathBuf>,
+    /// Draw from query ids 0 to M - 1 instead of a workload's
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
+    queries_count: Option<u32>,
+    /// Mean rate, in queries a second
+    #[arg(long, value_name = "R", default_value_t = 100.0)]
+    rate: f64,
+    /// Queries that arrive
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    queries: u32,
+    /// Chooses arrivals and queries
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps are scaled to the rate
+    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
+    arrivals: String,
+    /// Trace file to write
+    #[arg(short, long, value_name = "FILE", default_value = "out/arrivals.trace.csv")]
+    out: PathBuf,
+}
 
-pub(super) fn run(_arguments: &Arguments) -> Result<(), Failure> {
-    Err(Failure::failed("not built yet"))
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let rate_qps = check_rate(arguments.rate).map_err(|what| Failure::input(format!("--rate: {what}")))?;
+    let process = ArrivalProcess::named(&arguments.arrivals)?;
+    let (source, ids) = queries(arguments)?;
+    let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.queries as usize);
+    trace.provenance = Provenance::new()
+        .with_command_and_machine()
+        .with("seed", arguments.seed)
+        .with("rate_qps", rate_qps)
+        .with("arrivals", &arguments.arrivals)
+        .with("queries", format!("{} of {source}", ids.len()));
+    trace.write(&arguments.out)?;
+
+    let summary = TraceSummary::of(&trace);
+    println!("arrivals          {:>12}  {}, seed {}", summary.arrivals, arguments.arrivals, arguments.seed);
+    println!("queries           {:>12}  of {source}", ids.len());
+    println!("span              {:>12.3}  s", summary.span.as_secs());
+    println!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);
+    let gaps = "squared coefficient of variation (Poisson: 1)";
+    println!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
+    let counts = "variance over mean (Poisson: 1)";
+    println!("counts a second   {:>12}  {counts}", decimals(summary.count_dispersion));
+    println!("busiest second    {:>12}  arrivals", summary.busiest_second);
+    println!("trace             {}", arguments.out.display());
+    Ok(())
+}
+
+/// The ids that are drawn from, and what they are called.
+fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
+    if let Some(count) = arguments.queries_count {
+        return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
+    }
+    let (name, workload) = match &arguments.workload {
+        Some(path) => (path.display().to_string(), Workload::read(path)?),
+        None => {
+            let (name, workload) = shipped::default_workload()?;
+            (name.to_owned(), workload)
+        }
+    };
+    Ok((name, workload.rows.iter().map(|row| row.query_id).collect()))
+}
+
+/// Three decimals, or a dash for what too few arrivals don't tell.
+fn decimals(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
 }

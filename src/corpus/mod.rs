@@ -13,7 +13,8 @@ mod batch;
 mod folder;
 mod jsonl;
 mod stop_words;
+pub mod synth;
 mod tokenizer;
 
 pub use batch::{Batch, Collection, Document};
-pub use tokenizer::{STEM_LANGUAGES, StopWords, Tokenizer, Words};
+pub use tokenizer::{Tokenizer, Words};

@@ -24,8 +24,7 @@ pub enum Words {
 }
 
 /// Words that are not indexed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopWords {
+enum StopWords {
     /// A short list that is built in.
     English,
     /// These, in byte order.
@@ -33,7 +32,7 @@ pub enum StopWords {
 }
 
 /// The languages that words can be stemmed in, with the names that options take.
-pub const STEM_LANGUAGES: [(&str, Algorithm); 18] = [
+const STEM_LANGUAGES: [(&str, Algorithm); 18] = [
     ("arabic", Algorithm::Arabic),
     ("danish", Algorithm::Danish),
     ("dutch", Algorithm::Dutch),
@@ -74,7 +73,7 @@ impl Tokenizer {
         Self { words, stem: None, stop_words: None }
     }
 
-    /// Stems words of `language`, one of [`STEM_LANGUAGES`].
+    /// Stems words of `language`: `english`, `german` and so on.
     ///
     /// # Errors
     /// If there is no stemmer for it: the message lists those that there are.
@@ -166,19 +165,23 @@ impl Tokenizer {
         };
         match self.words {
             Words::Ascii => {
-                for c in text.chars().chain(std::iter::once(' ')) {
-                    // Some letters lower-case to several; İ, for one, to an ASCII i and a combining dot.
-                    let lower = if c.is_ascii() { None } else { Some(c.to_lowercase()) };
-                    let ascii = lower.is_none().then(|| c.to_ascii_lowercase());
-                    for c in ascii.into_iter().chain(lower.into_iter().flatten()) {
-                        if c.is_ascii_alphanumeric() {
-                            word.push(c);
-                        } else if !word.is_empty() {
-                            take(&word);
-                            word.clear();
-                        }
+                let mut step = |c: char| {
+                    if c.is_ascii_alphanumeric() {
+                        word.push(c);
+                    } else if !word.is_empty() {
+                        take(&word);
+                        word.clear();
+                    }
+                };
+                for c in text.chars() {
+                    if c.is_ascii() {
+                        step(c.to_ascii_lowercase());
+                    } else {
+                        // Some letters lower-case to several; İ, for one, to an ASCII i and a combining dot.
+                        c.to_lowercase().for_each(&mut step);
                     }
                 }
+                step(' ');
             }
             Words::Unicode => {
                 for piece in text.unicode_words() {

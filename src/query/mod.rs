@@ -3,12 +3,16 @@
 mod arrival_csv;
 mod arrivals;
 mod features;
+mod log;
 mod mode;
 mod query;
 mod trace;
+mod trace_summary;
 
 pub use arrivals::{ArrivalProcess, Burstiness, Recording, at_rate, check_rate, draw_queries, unit_arrivals};
 pub use features::Features;
+pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
 pub use query::{Query, QueryTerm};
 pub use trace::Trace;
+pub use trace_summary::TraceSummary;

@@ -1,10 +1,10 @@
 //! `tandem index build`: makes an index from text.
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use std::io::Read;
 
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
@@ -28,10 +28,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "english|FILE")]
     stop_words: Option<String>,
     /// BM25: saturation of the frequency, 0 to 1000
-    #[arg(long, default_value_t = Bm25::default().k1)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().k1)]
     k1: f32,
     /// BM25: share of the length normalisation, 0 to 1
-    #[arg(long, default_value_t = Bm25::default().b)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().b)]
     b: f32,
     /// BM25: form of the inverse document frequency
     #[arg(long, value_enum, default_value_t = Idf::Plus)]

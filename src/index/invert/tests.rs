@@ -52,7 +52,7 @@ fn write_large(path: &Path, documents: usize) {
     let mut out = String::new();
     for id in 0..documents {
         out.push_str(&format!("{{\"id\":{id},\"text\":\""));
-        for _ in 0..2_000 {
+        for _ in 0..3_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let spread = (state >> 60) * 4;
             out.push_str(&format!("w{} ", (state >> 33) % (1 << spread.min(16))));
@@ -66,7 +66,7 @@ fn write_large(path: &Path, documents: usize) {
 fn the_index_is_the_same_for_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("c.jsonl");
-    write_large(&input, 2_500);
+    write_large(&input, 1_800);
     let bytes = [1, 3].map(|threads| {
         let out = dir.path().join(threads.to_string());
         build(&input, &out, Words::Ascii, threads).unwrap();
@@ -80,12 +80,12 @@ fn the_index_is_the_same_for_any_number_of_threads() {
 fn the_first_error_of_a_large_collection_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("c.jsonl");
-    write_large(&input, 2_500);
+    write_large(&input, 1_800);
     let mut lines: Vec<String> = fs::read_to_string(&input).unwrap().lines().map(str::to_owned).collect();
     lines[900] = "bad".to_owned();
-    lines[2_100] = "worse".to_owned();
+    lines[1_500] = "worse".to_owned();
     fs::write(&input, lines.join("\n")).unwrap();
-    for _ in 0..3 {
+    for _ in 0..2 {
         let message = build(&input, dir.path(), Words::Ascii, 3).unwrap_err();
         assert!(message.contains("c.jsonl:901:1: "), "{message}");
     }

@@ -1,0 +1,259 @@
+//! Query logs: files of queries as people typed them.
+//!
+//! A file, plain or packed (`.gz`, `.zst`), is in one of three forms. The first line that is not blank decides:
+//!
+//! | form | a line | told by |
+//! | --- | --- | --- |
+//! | JSON lines | `{"id": "q1", "query": "ocean tides"}`, `id` optional, other fields passed over | `{` comes first |
+//! | tab-separated | `q1<TAB>ocean tides` | the line has a tab |
+//! | plain | `ocean tides` | otherwise |
+//!
+//! Every line must keep to the form of the first. Blank lines are passed over. An entry's number, which becomes its
+//! [`QueryId`], counts entries from 0; its label is its `id`, or that number where there is none.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::Query;
+use crate::files::{InputError, open_text};
+use crate::ids::QueryId;
+use crate::index::Index;
+
+/// One query of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Its name in the log, for TREC runs; its number where the log gives none.
+    pub label: String,
+    /// What was typed.
+    pub text: String,
+    /// The line that it stands in, from 1.
+    pub line: u64,
+}
+
+/// A log's queries, looked up in an index, and what was lost on the way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueryLog {
+    /// Queries that have a term in the index; ids are positions in the log, so they may have gaps.
+    pub queries: Vec<Query>,
+    /// Entries in the log.
+    pub num_entries: usize,
+    /// Terms that are not in the index, or past the most that a query holds; over all entries.
+    pub dropped_terms: u64,
+    /// Entries that have no term in the index; they are not among the queries.
+    pub empty_queries: u64,
+}
+
+/// The form of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    JsonLines,
+    TabSeparated,
+    Plain,
+}
+
+impl Form {
+    fn of(line: &str) -> Self {
+        if line.trim_start().starts_with('{') {
+            Self::JsonLines
+        } else if line.contains('\t') {
+            Self::TabSeparated
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct JsonEntry {
+    id: Option<JsonId>,
+    query: String,
+}
+
+/// Ids are text or numbers: both are common.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum JsonId {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+/// Reads a query log.
+///
+/// # Errors
+/// With the line and, where it helps, the column: bytes that are not UTF-8, JSON that is not an object with a `query`,
+/// lines that lack the tab that the first line has; or no queries at all.
+pub fn read_log(path: &Path) -> Result<Vec<LogEntry>, InputError> {
+    parse_log(path, open_text(path)?)
+}
+
+/// Reads a query log from any source; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`read_log`].
+pub fn parse_log(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Vec<LogEntry>, InputError> {
+    let path = name.as_ref();
+    let mut entries: Vec<LogEntry> = Vec::new();
+    let mut form = None;
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        let read = reader.read_until(b'\n', &mut bytes);
+        if read.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))? == 0 {
+            break;
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|e| {
+            let message = "is not UTF-8 (convert the file, for example with iconv)";
+            let column = String::from_utf8_lossy(&bytes[..e.valid_up_to()]).chars().count() as u64 + 1;
+            InputError::at(path, line, column, message)
+        })?;
+        let text = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
+            continue;
+        }
+        let form = *form.get_or_insert_with(|| Form::of(text));
+        let (label, text) = match form {
+            Form::Plain => (None, text),
+            Form::TabSeparated => match text.split_once('\t') {
+                Some((id, text)) => (Some(id.trim().to_owned()), text),
+                None => {
+                    return Err(InputError::line(path, line, "no tab, expected `id<TAB>query` as in the first line"));
+                }
+            },
+            Form::JsonLines => {
+                let entry: JsonEntry = serde_json::from_str(text).map_err(|e| json_error(path, line, &e))?;
+                let label = entry.id.map(|id| match id {
+                    JsonId::Text(id) => id,
+                    JsonId::Number(id) => id.to_string(),
+                });
+                entries.push(entry_of(label, &entry.query, entries.len(), line));
+                continue;
+            }
+        };
+        entries.push(entry_of(label, text, entries.len(), line));
+    }
+    if entries.is_empty() {
+        return Err(InputError::file(path, "no queries, expected one a line"));
+    }
+    Ok(entries)
+}
+
+fn entry_of(label: Option<String>, text: &str, number: usize, line: u64) -> LogEntry {
+    let label = label.filter(|label| !label.is_empty()).unwrap_or_else(|| number.to_string());
+    LogEntry { label, text: text.trim().to_owned(), line }
+}
+
+fn json_error(path: &Path, line: u64, error: &serde_json::Error) -> InputError {
+    // The parser saw one line, and appends its own idea of the place.
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    InputError::at(path, line, error.column().max(1) as u64, format!("{message}, expected an object with `query`"))
+}
+
+/// Reads the log at `path` and looks its queries up in `index`; `terms_of` cuts text into terms as the index did.
+///
+/// # Errors
+/// Those of [`read_log`], and a log of which no query has a term in the index.
+pub fn prepare_queries(
+    path: &Path,
+    index: &Index,
+    terms_of: impl Fn(&str) -> Vec<String>,
+) -> Result<QueryLog, InputError> {
+    let log = look_up(&read_log(path)?, index, terms_of);
+    if log.queries.is_empty() {
+        let message = format!("none of its {} queries has a term in the index", log.num_entries);
+        return Err(InputError::file(path, message));
+    }
+    Ok(log)
+}
+
+/// Looks up `entries` in `index`.
+#[must_use]
+pub fn look_up(entries: &[LogEntry], index: &Index, terms_of: impl Fn(&str) -> Vec<String>) -> QueryLog {
+    let mut log = QueryLog { num_entries: entries.len(), ..QueryLog::default() };
+    for (number, entry) in entries.iter().enumerate() {
+        let terms = terms_of(&entry.text);
+        match Query::prepare(QueryId(number as u32), &entry.label, &terms, index) {
+            Some(query) => {
+                log.dropped_terms += u64::from(query.dropped_terms);
+                log.queries.push(query);
+            }
+            None => {
+                log.dropped_terms += terms.len() as u64;
+                log.empty_queries += 1;
+            }
+        }
+    }
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Bm25, IndexBuilder};
+
+    fn parsed(text: &str) -> Vec<(String, String, u64)> {
+        parse_log("q", text.as_bytes()).unwrap().into_iter().map(|e| (e.label, e.text, e.line)).collect()
+    }
+
+    fn row(label: &str, text: &str, line: u64) -> (String, String, u64) {
+        (label.into(), text.into(), line)
+    }
+
+    #[test]
+    fn the_first_line_tells_the_form() {
+        assert_eq!(parsed("ocean tides\r\n\n moon \n"), [row("0", "ocean tides", 1), row("1", "moon", 3)]);
+        assert_eq!(parsed("\nq7\tocean  tides\n\tmoon\n"), [row("q7", "ocean  tides", 2), row("1", "moon", 3)]);
+        let json =
+            "{\"query\": \"a{b\", \"id\": 5}\n{\"id\": \"x\", \"more\": [1], \"query\": \"ü\"}\n{\"query\": \"c\"}";
+        assert_eq!(parsed(json), [row("5", "a{b", 1), row("x", "ü", 2), row("2", "c", 3)]);
+    }
+
+    #[test]
+    fn packed_logs_read_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let (plain, packed) = (dir.path().join("q.tsv"), dir.path().join("q.tsv.zst"));
+        std::fs::write(&plain, "1\ta b\n2\tc\n").unwrap();
+        std::fs::write(&packed, zstd::encode_all(&b"1\ta b\n2\tc\n"[..], 3).unwrap()).unwrap();
+        assert_eq!(read_log(&plain).unwrap(), read_log(&packed).unwrap());
+    }
+
+    #[test]
+    fn refusals_name_the_place() {
+        for (bytes, expected) in [
+            (&b""[..], "q: no queries"),
+            (b"\n \n", "q: no queries"),
+            (b"a\nb\xff\n", "q:2:2: is not UTF-8"),
+            (b"1\ta\n2 b\n", "q:2: no tab"),
+            (b"{\"query\": \"a\"}\n{\"query\": 5}\n", "q:2:11: invalid type: integer `5`, expected a string"),
+            (b"{\"query\": \"a\"}\nplain\n", "q:2:1: expected value"),
+            (b"{\"id\": 5}\n", "q:1:9: missing field `query`"),
+            (b"{\"query\": \"a", "q:1:12: EOF while parsing a string"),
+        ] {
+            let message = parse_log("q", bytes).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message:?}, expected {expected:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_index_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = IndexBuilder::new(vec![3, 3], Vec::new(), Bm25::default());
+        builder.add("moon", &[(0, 1)]).unwrap();
+        builder.add("tides", &[(0, 2), (1, 1)]).unwrap();
+        builder.write(dir.path()).unwrap();
+        let index = Index::open(dir.path()).unwrap();
+        let path = dir.path().join("q.txt");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        std::fs::write(&path, "tides of moon\nfrogs and toads\nmoon moon\n").unwrap();
+        let log = prepare_queries(&path, &index, words).unwrap();
+        assert_eq!((log.num_entries, log.dropped_terms, log.empty_queries), (3, 4, 1));
+        let ids: Vec<u32> = log.queries.iter().map(|query| query.id.0).collect();
+        assert_eq!(ids, [0, 2]);
+        assert_eq!((log.queries[1].terms.len(), log.queries[1].terms[0].qtf), (1, 2));
+        std::fs::write(&path, "frogs\n").unwrap();
+        let message = prepare_queries(&path, &index, words).unwrap_err().to_string();
+        assert!(message.ends_with("none of its 1 queries has a term in the index"), "{message}");
+    }
+}
