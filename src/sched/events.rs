@@ -1,7 +1,7 @@
 //! What happens next: the one rule for ties, shared by the simulator and the live driver under a manual clock.
 //!
 //! Arrivals are streamed by the caller, never pushed: pending events are at most one completion a processor and one
-//! wake-up, so the heap stays as small as the machine. At one and the same nanosecond the order is
+//! wake-up, so what is kept stays as small as the machine. At one and the same nanosecond the order is
 //!
 //! 1. completions, in the order in which their batches were started,
 //! 2. the wake-up,
@@ -9,9 +9,6 @@
 //!
 //! A completion goes first so that a job that arrives at that very moment finds the processor idle, as in the textbook
 //! queue where the waiting time is max(0, finish of the one before − arrival).
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use crate::ids::ProcessorId;
 use crate::time::Nanos;
@@ -30,8 +27,8 @@ pub enum Due {
 /// Completions and the wake-up that lie ahead, in the order in which they are to be handled.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
-    finishes: BinaryHeap<Reverse<(Nanos, u64, ProcessorId)>>,
-    starts: u64,
+    /// At most one a processor, the next one last; of equal times the one that started first is last.
+    finishes: Vec<(Nanos, ProcessorId)>,
     wake: Option<Nanos>,
 }
 
@@ -44,8 +41,9 @@ impl EventQueue {
 
     /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
-        self.finishes.push(Reverse((at, self.starts, processor)));
-        self.starts += 1;
+        // Scanned from the end: among few entries, shifting beats any heap.
+        let place = self.finishes.iter().rposition(|(other, _)| *other > at).map_or(0, |i| i + 1);
+        self.finishes.insert(place, (at, processor));
     }
 
     /// Sets the one wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.
@@ -56,7 +54,7 @@ impl EventQueue {
     /// When the next completion or wake-up is due, if there is one.
     #[must_use]
     pub fn peek(&self) -> Option<Nanos> {
-        let finish = self.finishes.peek().map(|Reverse((at, ..))| *at);
+        let finish = self.finishes.last().map(|(at, _)| *at);
         [finish, self.wake].into_iter().flatten().min()
     }
 
@@ -64,7 +62,7 @@ impl EventQueue {
     pub fn pop(&mut self, arrival: Option<Nanos>) -> Option<Due> {
         let arrival_at = arrival.unwrap_or(Nanos::MAX);
         let wake_at = self.wake.unwrap_or(Nanos::MAX);
-        if let Some(Reverse((at, _, processor))) = self.finishes.peek().copied()
+        if let Some((at, processor)) = self.finishes.last().copied()
             && at <= wake_at
             && at <= arrival_at
         {

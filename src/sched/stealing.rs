@@ -27,7 +27,7 @@
 //! weight of 1 lets a job that is 10 ms shorter overtake those that arrived up to 10 ms earlier. The gain by affinity
 //! counts up to the job's whole time to its deadline, lest one hopeless misfit outweigh everything.
 //!
-//! Memory and time: each job stands in at most three heaps; O(log n) an event, amortised.
+//! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
 
 use super::waiting::{Order, WaitingJobs};
 use super::{Batch, Job, Next, Policy, PolicyError, PolicyOptions, StealGuard};
