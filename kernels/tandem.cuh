@@ -57,8 +57,9 @@ struct Query {
 
 // Candidates that one scoring kernel has emitted, counted by score.
 struct Channel {
-    u32 count;
     u32 bins[SCORE_BINS];
+    u32 count;
+    u32 reserved[3];        // bins are read sixteen bytes at a time
 };
 
 // What the kernels of one query tell each other. All zero before the first of them starts.
@@ -66,10 +67,10 @@ struct State {
     u64 threshold;          // a key that k documents are known to reach: whatever is below is out
     u32 matches;            // documents with all terms
     u32 num_survivors;      // merge_topk's second stage
-    u32 tickets;            // blocks of merge_topk that are done with their share
     Channel intersection;
     Channel union_;
-    u32 reserved;
+    u32 tickets;            // blocks of merge_topk that are done with their share
+    u32 reserved[3];
 };
 
 extern "C" __constant__ const u32 tandem_layout[12] = {

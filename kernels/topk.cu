@@ -6,10 +6,10 @@
 // That is right for any number of candidates: should too many share the bin, the last block selects exactly among them.
 // Limits: k up to MAX_K. Shared memory: 18 KiB. Launch bounds: 512 threads, 2 blocks a multiprocessor.
 
+#include "histogram.cuh"
 #include "select.cuh"
 
 constexpr u32 SORT_LEN = 2048;  // keys that one thread block sorts
-constexpr u32 BINS_A_THREAD = SCORE_BINS / MERGE_THREADS;
 static_assert(MAX_K <= SORT_LEN, "the results must fit the sort");
 
 // Keys that other thread blocks of this grid wrote: read past the L1 cache, which does not see them.
@@ -17,34 +17,6 @@ struct GlobalKeys {
     const u64* keys;
     __device__ __forceinline__ u64 operator()(u32 i) const { return __ldcg(keys + i); }
 };
-
-// The highest bin that, with those above it, holds `wanted` candidates. There are at least as many.
-__device__ __forceinline__ u32 find_cut_bin(const u32* bins, u32 wanted) {
-    __shared__ u32 warp_sums[MERGE_THREADS / WARP];
-    __shared__ u32 cut_bin;
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    // Thread 0 has the highest bins: an ascending scan over threads counts from the best bin down.
-    const u32 highest = SCORE_BINS - 1 - BINS_A_THREAD * threadIdx.x;
-    u32 sum = 0;
-    for (u32 j = 0; j < BINS_A_THREAD; ++j) sum += bins[highest - j];
-    u32 upto = sum;
-#pragma unroll
-    for (u32 distance = 1; distance < WARP; distance *= 2) {
-        const u32 better = __shfl_up_sync(FULL_WARP, upto, distance);
-        if (lane >= distance) upto += better;
-    }
-    if (lane == WARP - 1) warp_sums[warp] = upto;
-    __syncthreads();
-    for (u32 i = 0; i < warp; ++i) upto += warp_sums[i];
-    u32 better = upto - sum;
-    if (better < wanted && wanted <= upto) {
-        u32 bin = highest;
-        while (better + bins[bin] < wanted) better += bins[bin--];
-        cut_bin = bin;
-    }
-    __syncthreads();
-    return cut_bin;
-}
 
 // Sorts `len` (a power of two) keys, best first: a bitonic network.
 __device__ __forceinline__ void sort_descending(u64* keys, u32 len) {
@@ -69,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
 ) {
     __shared__ u64 sorted[SORT_LEN];
     __shared__ Selection selection;
+    __shared__ BinSearch<MERGE_THREADS> bin_search;
     __shared__ u32 filled;
     __shared__ bool is_last;
 
@@ -83,7 +56,8 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
     } else {
         const u32 num_blocks = min((n - 1) / (4 * MERGE_THREADS) + 1, gridDim.x);
         if (blockIdx.x >= num_blocks) return;
-        const u32 cut_bin = find_cut_bin(channel.bins, query.k);
+        const u32 cut_bin = find_cut_bin<MERGE_THREADS>(channel.bins, query.k, bin_search);
+#pragma unroll 4
         for (u32 i = blockIdx.x * MERGE_THREADS + threadIdx.x; i < n; i += num_blocks * MERGE_THREADS) {
             const u64 key = candidates[i];
             if (key >= floor && score_bin(key, query.bins_per_score) >= cut_bin) {

@@ -5,15 +5,25 @@
 // Tiles without postings exit after the search of the headers, and so do tiles whose bound (sum of weight x largest impact of
 // the blocks that they meet) is below the threshold that earlier tiles have set.
 // Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 34 KiB. Twin on the host: exec/cpu/exhaustive.rs.
-// Launch bounds: 256 threads, 4 blocks a multiprocessor: up to 64 registers and no spills; shared memory would allow 6.
+// Launch bounds: 256 threads, 6 blocks a multiprocessor, as many as shared memory allows: 40 registers and no spills.
 
 #include "block_codec.cuh"
+#include "histogram.cuh"
 #include "select.cuh"
 
+// Turing's multiprocessors hold 1,024 threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr u32 UNION_BLOCKS = 4;
+#else
+constexpr u32 UNION_BLOCKS = 6;
+#endif
 constexpr u32 UNION_WARPS = UNION_THREADS / WARP;
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / UNION_THREADS;
 static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
 static_assert(MAX_TERMS == WARP, "a warp looks at all terms at once");
+
+// A tile with more candidates than this looks at the histogram of those that other tiles have emitted.
+constexpr u32 MANY_CANDIDATES = 32;
 
 // No score yet. It is also the neutral element: -0 + x is x for every x, +0 too.
 constexpr u32 NO_SCORE = 0x80000000u;
@@ -52,13 +62,23 @@ struct TilePostings {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(UNION_THREADS, 4) score_union(
-    const __grid_constant__ Index index, const __grid_constant__ Query query, State* state, u64* candidates
+// The number of bits set in all threads' `bits`. `total` is shared and 0 before; a barrier ends it.
+__device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
+    const u32 in_warp = warp_sum(__popc(bits));
+    if (threadIdx.x % WARP == 0 && in_warp != 0) atomicAdd(&total, in_warp);
+    __syncthreads();
+    return total;
+}
+
+extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_union(
+    const __grid_constant__ Index index, const __grid_constant__ Query query, State* state, u64* candidates,
+    u32 sample_stride, u32 is_sample
 ) {
     __shared__ float scores[TILE_DOCS];
     __shared__ u32 begins[MAX_TERMS], ends[MAX_TERMS];
     __shared__ float bounds[MAX_TERMS];
     __shared__ Selection selection;
+    __shared__ BinSearch<UNION_THREADS> bin_search;
     __shared__ bool skip;
     __shared__ u64 floor;
     __shared__ u32 num_candidates, next_slot;
@@ -66,7 +86,9 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, 4) score_union(
     if (query.mode == MODE_AND_OR && state->matches >= query.k) return;  // the intersection was enough
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const u32 first_doc = blockIdx.x * TILE_DOCS;
+    const u32 tile = is_sample != 0 ? blockIdx.x * sample_stride : blockIdx.x;
+    if (is_sample == 0 && sample_stride != 0 && tile % sample_stride == 0) return;  // done with the sample
+    const u32 first_doc = tile * TILE_DOCS;
     const u32 last_doc = min(index.num_docs, first_doc + TILE_DOCS) - 1;
 
     // Which blocks of each list meet the tile, and the best that they can contribute.
@@ -141,10 +163,20 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, 4) score_union(
             reaching |= static_cast<u32>(keys(4 * (j * UNION_THREADS + threadIdx.x) + i) >= cut) << (4 * j + i);
         }
     }
-    const u32 reaching_in_warp = warp_sum(__popc(reaching));
-    if (lane == 0 && reaching_in_warp != 0) atomicAdd(&num_candidates, reaching_in_warp);
-    __syncthreads();
-    u32 count = num_candidates;
+    u32 count = count_in_block(reaching, num_candidates);
+    if (count > MANY_CANDIDATES) {
+        const u32 cut_bin = find_cut_bin<UNION_THREADS>(state->union_.bins, query.k, bin_search);
+        if (cut_bin > 0) {
+            for (u32 bits = reaching; bits != 0; bits &= bits - 1) {
+                const u32 bit = __ffs(bits) - 1;
+                const u64 key = keys(4 * (bit / 4 * UNION_THREADS + threadIdx.x) + bit % 4);
+                if (score_bin(key, query.bins_per_score) < cut_bin) reaching &= ~(1u << bit);
+            }
+            if (threadIdx.x == 0) num_candidates = 0;
+            __syncthreads();
+            count = count_in_block(reaching, num_candidates);
+        }
+    }
     if (count == 0) return;
     if (count >= query.k) {
         cut = select_cut<UNION_THREADS>(keys, TILE_DOCS, query.k, cut, selection);

@@ -3,6 +3,7 @@
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0 done,
 //! 1 failed, 2 bad usage or input.
 
+mod defaults;
 mod estimates;
 mod index;
 mod live;

@@ -25,16 +25,19 @@ const UNION_THREADS: u32 = 256;
 const INTERSECT_THREADS: u32 = 128;
 const MERGE_THREADS: u32 = 512;
 const SCORE_BINS: u32 = 2048;
-/// Bytes of the kernels' `State`: threshold, three counters, two histograms with their counts, padding.
-const STATE_BYTES: usize = 8 + 3 * 4 + 2 * (1 + SCORE_BINS as usize) * 4 + 4;
+/// Bytes of the kernels' `State`: threshold and two counters, two histograms with their counts, one more counter.
+const STATE_BYTES: usize = 16 + 2 * (4 * SCORE_BINS as usize + 16) + 16;
 const WARP: u32 = 32;
 
 /// Warps of `score_intersect` that a multiprocessor holds at once: with fewer, blocks of the shortest list are shared out.
 const INTERSECT_WARPS_RESIDENT: u32 = 28;
 /// Thread blocks of `score_intersect` a multiprocessor at most: beyond that, each takes several rounds.
 const INTERSECT_BLOCKS_EACH: u32 = 16;
-/// Thread blocks of `merge_topk`; those without candidates return at once.
-const MERGE_BLOCKS: u32 = 64;
+/// `score_union` begins with a sample where tiles have this many postings or more on average: then a sample finds a
+/// threshold that spares the others most of their candidates.
+const SAMPLED_POSTINGS: u64 = 64;
+/// ... and where there are at least so many tiles for each one of the sample.
+const SAMPLED_TILES: u32 = 4;
 
 /// The index: `Index` in tandem.cuh.
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +212,7 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// Starts `score_union`: one thread block a tile of documents.
+    /// Starts `score_union`: one thread block a tile of documents, a sample of the tiles first where that pays.
     pub(super) fn score_union(
         &self,
         stream: &CudaStream,
@@ -217,12 +220,23 @@ impl Kernels {
         query: &QueryArgument,
         buffers: &mut Buffers,
     ) -> Result<(), DriverError> {
-        let grid = index.num_docs.div_ceil(TILE_DOCS).max(1);
-        let mut launch = stream.launch_builder(&self.score_union);
-        launch.arg(index).arg(query).arg(&mut buffers.d_state).arg(&mut buffers.d_candidates);
-        // SAFETY: the arguments are those of `score_union` in kernels/union.cu, in order and type; `Buffers` has room for
-        // k keys a tile; the index is at least as long as its headers say (checked when it was opened).
-        unsafe { launch.launch(shape(grid, UNION_THREADS)) }.map(drop)
+        let tiles = index.num_docs.div_ceil(TILE_DOCS).max(1);
+        let postings: u64 = query.terms.iter().map(|term| u64::from(term.num_blocks) * BLOCK_LEN as u64).sum();
+        let pays = tiles >= SAMPLED_TILES * self.multiprocessors && postings >= SAMPLED_POSTINGS * u64::from(tiles);
+        let sample_stride = if pays { tiles / self.multiprocessors } else { 0 };
+        let mut start = |grid: u32, is_sample: u32| {
+            let mut launch = stream.launch_builder(&self.score_union);
+            launch.arg(index).arg(query).arg(&mut buffers.d_state).arg(&mut buffers.d_candidates);
+            launch.arg(&sample_stride).arg(&is_sample);
+            // SAFETY: the arguments are those of `score_union` in kernels/union.cu, in order and type; the tiles of the
+            // grid exist, and `Buffers` has room for k keys of each; the index is at least as long as its headers say
+            // (checked when it was opened).
+            unsafe { launch.launch(shape(grid, UNION_THREADS)) }.map(drop)
+        };
+        if pays {
+            start(tiles.div_ceil(sample_stride), 1)?;
+        }
+        start(tiles, 0)
     }
 
     /// Starts `score_intersect`: one warp a block of the shortest list, or a slice of one if there are few.
@@ -248,6 +262,7 @@ impl Kernels {
     }
 
     /// Starts `merge_topk`, which writes the number of results and their keys to `results`, the address of pinned memory.
+    /// One thread block a multiprocessor: all but the first return at once where candidates are few.
     ///
     /// # Safety
     /// At `results` there must be 1 + [`MAX_K`] words that live until the stream has been synchronised.
@@ -267,7 +282,7 @@ impl Kernels {
             .arg(results);
         // SAFETY: the arguments are those of `merge_topk` in kernels/topk.cu, in order and type; survivors are candidates,
         // and have as much room; the caller vouches for `results`.
-        unsafe { launch.launch(shape(MERGE_BLOCKS, MERGE_THREADS)) }.map(drop)
+        unsafe { launch.launch(shape(self.multiprocessors, MERGE_THREADS)) }.map(drop)
     }
 }
 

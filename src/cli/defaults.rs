@@ -1,0 +1,81 @@
+//! What commands work on where nothing is named: a synthetic index and its queries.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Failure;
+use crate::corpus::Tokenizer;
+use crate::corpus::synth::{SynthOptions, build_synthetic};
+use crate::index::Index;
+use crate::query::{Query, prepare_queries};
+
+/// Documents of the default index: queries cost hundreds of microseconds, and it is made in seconds.
+pub(super) const DEFAULT_DOCS: u32 = 1_000_000;
+/// Queries drawn with a synthetic index.
+const QUERIES: usize = 1000;
+/// Where the default index is kept.
+const DEFAULT_FOLDER: &str = "out/validate/index";
+
+/// The default synthetic index and the path of its queries, made on first use.
+pub(super) fn default_index() -> Result<(Arc<Index>, PathBuf), Failure> {
+    synthetic_index(Path::new(DEFAULT_FOLDER), DEFAULT_DOCS, 1)
+}
+
+/// The synthetic index of `docs` documents in `folder`, and the path of its queries; made if it isn't there yet.
+pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Arc<Index>, PathBuf), Failure> {
+    // The folder's name says what is in it, so that another size or seed is another folder.
+    let folder = folder.join(format!("synthetic-{docs}-{seed}"));
+    let queries = folder.join("queries.tsv");
+    if queries.exists()
+        && let Ok(index) = Index::open(&folder)
+    {
+        return Ok((Arc::new(index), queries));
+    }
+    let mut options = SynthOptions::new(docs, seed);
+    options.num_queries = QUERIES;
+    let bar = progress("synthetic index", 0);
+    let built = build_synthetic(&options, &folder, &|done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = built?;
+    eprintln!(
+        "made a synthetic index in {}: {} documents, {} postings, {:.1} s",
+        folder.display(),
+        report.num_docs,
+        report.num_postings,
+        report.seconds
+    );
+    Ok((Arc::new(Index::open(&folder)?), queries))
+}
+
+/// The queries of a log, cut into terms as the index was; says on standard error what was dropped.
+pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
+    let log = prepare_queries(path, index, |text| tokenizer.terms(text))?;
+    if log.dropped_terms > 0 || log.empty_queries > 0 {
+        eprintln!(
+            "{}: {} terms are not in the index and were dropped; {} of {} queries have none left and were skipped",
+            path.display(),
+            log.dropped_terms,
+            log.empty_queries,
+            log.num_entries
+        );
+    }
+    Ok(log.queries)
+}
+
+/// A progress bar on standard error; nothing where that is no terminal.
+pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
+    let bar = ProgressBar::new(length).with_message(what);
+    // The template is ours and fixed: if it did not parse, the plain bar would do.
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,307 @@
+//! Everything that the policies share: index, queries, measured costs, estimates, and a fleet of workers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::{Failure, defaults};
+use super::{Arguments, GpuChoice};
+use crate::cost::{
+    CostModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, cross_validated_estimates, profile,
+    replay_gpu_times, train,
+};
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::gpu::GpuExecutor;
+use crate::exec::{ExecError, Executor};
+use crate::files::Provenance;
+use crate::ids::{Machine, PerKind, ProcessorKind, QueryId};
+use crate::index::Index;
+use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, RecordedTimes};
+use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
+use crate::report::table::Table;
+use crate::sched::{Job, Policy, PolicyKind, PolicyOptions};
+use crate::sim::SimQuery;
+use crate::time::Nanos;
+
+/// Queries of a calibration run, and its rate as a share of what one processor could do: no queue builds up.
+const CALIBRATION_QUERIES: usize = 300;
+const CALIBRATION_LOAD: f64 = 0.3;
+
+/// What a real GPU costs, or where replayed times come from.
+enum Gpu {
+    Real(String),
+    Replay(RecordedGpu),
+    None,
+}
+
+pub(super) struct Lab {
+    fleet: Fleet,
+    gpu: Gpu,
+    cpu: String,
+    index_note: String,
+    fingerprint: u64,
+    seed: u64,
+    out: PathBuf,
+    /// Costs as measured here; where the GPU is replayed, with its recorded times.
+    workload: Workload,
+    /// Estimates of models that did not see the query.
+    estimates: Vec<(QueryId, PerKind<Nanos>)>,
+    /// What a live batch takes beyond the executor's own time; added to the simulator's service times.
+    handoff: PerKind<Nanos>,
+}
+
+impl Lab {
+    /// Makes or opens the index, profiles the queries on this machine, fits models, starts the workers.
+    pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
+        let out = arguments.out.clone();
+        let (index, queries_path, index_note) = match (&arguments.index, &arguments.queries) {
+            (Some(index), Some(queries)) => {
+                (Arc::new(Index::open(index)?), queries.clone(), index.display().to_string())
+            }
+            _ => {
+                let (index, queries) = defaults::synthetic_index(&out.join("index"), arguments.docs, arguments.seed)?;
+                (index, queries, format!("synthetic, {} documents", arguments.docs))
+            }
+        };
+        let queries = read_queries(&queries_path, &index, arguments.limit as usize)?;
+        println!(
+            "Index: {index_note}, {} terms, {} postings. {} queries, mode {}, top {}.",
+            index.num_terms(),
+            index.num_postings(),
+            queries.len(),
+            arguments.mode,
+            arguments.k
+        );
+
+        let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        let cpu_name = cpu.device();
+        let gpu_executor = real_gpu(arguments.gpu, &index)?;
+        let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(cpu.clone_for_worker())];
+        let gpu_is_real = gpu_executor.is_some();
+        let gpu_name = gpu_executor.as_ref().map(|gpu| gpu.device());
+        executors.extend(gpu_executor);
+
+        let options = ProfileOptions {
+            modes: vec![arguments.mode],
+            k: arguments.k,
+            repeats: usize::from(arguments.repeats),
+            seed: arguments.seed,
+        };
+        let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
+        let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
+        bar.finish_and_clear();
+        let measured = measured.map_err(|e| match e {
+            crate::cost::ProfileError::Options(_) => Failure::input(e.to_string()),
+            _ => Failure::failed(e.to_string()),
+        })?;
+        let mut workload = measured;
+        workload.provenance = workload.provenance.clone().with_command_and_machine();
+        workload.write(&out.join("here.workload.csv"))?;
+
+        let gpu = match (arguments.gpu, gpu_name) {
+            (_, Some(name)) => Gpu::Real(name),
+            (GpuChoice::None, None) => Gpu::None,
+            (_, None) => Gpu::Replay(replay_gpu_times(&mut workload)?),
+        };
+        if let Gpu::Replay(source) = &gpu {
+            println!("No GPU here: the GPU's lane REPLAYS {source}. Its rows say `replay`.");
+        }
+
+        let live_queries = QuerySet::new(
+            arguments.k,
+            workload.rows.iter().zip(&queries).map(|(row, query)| LiveQuery {
+                id: row.query_id,
+                query: query.clone(),
+                mode: row.mode,
+                results: Some(row.results),
+            }),
+        );
+        let cpus = (0..arguments.cpus).map(|_| Box::new(cpu.clone_for_worker()) as Box<dyn Executor>).collect();
+        let gpus = match &gpu {
+            Gpu::None => Gpus::None,
+            Gpu::Replay(_) => Gpus::Replay(1, RecordedTimes::of(&workload)),
+            Gpu::Real(_) => Gpus::Real(executors.split_off(1)),
+        };
+        debug_assert_eq!(gpu_is_real, matches!(gpus, Gpus::Real(_)));
+        let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
+        if !fleet.has_cores_enough() {
+            eprintln!(
+                "warning: {} CPU workers and the driver share fewer cores: delays come out too long",
+                arguments.cpus
+            );
+        }
+
+        Ok(Self {
+            fleet,
+            gpu,
+            cpu: cpu_name,
+            index_note,
+            fingerprint: index.fingerprint(),
+            seed: arguments.seed,
+            out,
+            estimates: Vec::new(),
+            workload,
+            handoff: PerKind::default(),
+        })
+    }
+
+    /// Fits the models, prints how wrong they are on queries they have not seen, and keeps such estimates.
+    pub(super) fn print_models(&mut self, options: &TrainOptions) -> Result<(), Failure> {
+        let fault = |e: crate::cost::TrainError| Failure::input(e.to_string());
+        let file = train(&self.workload, options).map_err(fault)?;
+        file.write(&self.out.join("model.json"))?;
+        let mut table =
+            Table::new(["kind", "mode", "queries", "mean us", "mean error", "median", "p95", "mean as model"]);
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        for model in file.models() {
+            let Some(e) = &model.evaluation else { continue };
+            let times = self.workload.rows.iter().filter_map(|row| row.measured[model.kind].map(|m| m.median_us));
+            let mean_us = times.sum::<f64>() / e.samples as f64;
+            table.row([
+                model.kind.to_string(),
+                model.mode.to_string(),
+                e.samples.to_string(),
+                format!("{mean_us:.1}"),
+                percent(e.mean_relative_error),
+                percent(e.median),
+                percent(e.p95),
+                percent(e.baseline_mean_relative_error),
+            ]);
+        }
+        println!("\nCost models (regression trees on list lengths), {}-fold cross-validation:\n{table}", options.folds);
+
+        let crossed = cross_validated_estimates(&self.workload, options).map_err(fault)?;
+        let estimates = self.workload.rows.iter().zip(crossed).map(|(row, estimate_us)| {
+            let estimate = |kind| {
+                // A replayed time that a model made is its own estimate; elsewhere the query's own fold is left out.
+                estimate_us[kind]
+                    .or_else(|| file.predict_us(kind, row.mode, &row.features))
+                    .map_or(Nanos::MAX, Nanos::from_us)
+            };
+            (row.query_id, PerKind::from_fn(estimate))
+        });
+        self.estimates = estimates.collect();
+        Ok(())
+    }
+
+    /// Measures what handing over a query costs on each real lane, alone and without a queue.
+    pub(super) fn calibrate(&mut self) -> Result<(), Failure> {
+        for (kind, policy) in [(ProcessorKind::Cpu, PolicyKind::CpuOnly), (ProcessorKind::Gpu, PolicyKind::GpuOnly)] {
+            let is_replayed = kind == ProcessorKind::Gpu && !matches!(self.gpu, Gpu::Real(_));
+            if is_replayed || self.machine().count(kind) == 0 {
+                continue;
+            }
+            let times = self.workload.rows.iter().filter_map(|row| row.measured[kind].map(|m| m.median_us));
+            let mean_us = times.sum::<f64>() / self.workload.rows.len() as f64;
+            let policy = self.policy(policy, &PolicyOptions::default())?;
+            let rate_qps = CALIBRATION_LOAD * 1e6 / mean_us.max(1.0);
+            let outcome = self.drive(policy, rate_qps, CALIBRATION_QUERIES, Nanos::MAX, None)?;
+            self.handoff[kind] = outcome.handoff.p50;
+            println!(
+                "Handing a query to the {kind} worker and its results back takes {:.1} us (median); the simulator adds it.",
+                outcome.handoff.p50.as_us()
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) fn machine(&self) -> &Machine {
+        self.fleet.machine()
+    }
+
+    pub(super) fn policy(&self, kind: PolicyKind, options: &PolicyOptions) -> Result<Box<dyn Policy>, Failure> {
+        kind.build(options, self.machine()).map_err(|e| Failure::input(e.to_string()))
+    }
+
+    /// The queries as the simulator plays them.
+    pub(super) fn sim_queries(&self) -> Vec<SimQuery> {
+        let rows = self.workload.rows.iter().zip(&self.estimates);
+        rows.map(|(row, &(id, estimate))| {
+            let service = |kind: ProcessorKind| {
+                row.measured[kind].map_or(Nanos::MAX, |m| Nanos::from_us(m.median_us) + self.handoff[kind])
+            };
+            SimQuery { id, service: PerKind::from_fn(service), estimate }
+        })
+        .collect()
+    }
+
+    /// Arrivals at one query a second, and which query each is: the same for the simulator and the live driver, and for
+    /// every policy and rate.
+    pub(super) fn draw(&self, queries: usize) -> (Vec<f64>, Vec<u32>) {
+        let arrivals = unit_arrivals(&ArrivalProcess::Poisson, self.seed, queries);
+        (arrivals, draw_queries(self.seed, queries, self.workload.rows.len()))
+    }
+
+    /// One live run.
+    pub(super) fn drive(
+        &mut self,
+        policy: Box<dyn Policy>,
+        rate_qps: f64,
+        queries: usize,
+        deadline: Nanos,
+        abandon_after: Option<Nanos>,
+    ) -> Result<LiveOutcome, Failure> {
+        let (unit, drawn) = self.draw(queries);
+        let jobs: Vec<Job> = live::plan(at_rate(&unit, rate_qps).zip(drawn), &self.estimates, deadline);
+        let run = LiveRun { policy, jobs: &jobs, abandon_after };
+        let outcome = live::run(&mut self.fleet, run).map_err(|e| Failure::failed(e.to_string()))?;
+        if let live::Ending::Failed(e) = &outcome.ending {
+            return Err(Failure::failed(e.to_string()));
+        }
+        Ok(outcome)
+    }
+
+    /// `real`, `replay` or `none`.
+    pub(super) fn gpu_name(&self) -> &'static str {
+        self.fleet.gpu().name()
+    }
+
+    pub(super) fn out(&self) -> &Path {
+        &self.out
+    }
+
+    pub(super) fn provenance(&self) -> Provenance {
+        let gpu = match &self.gpu {
+            Gpu::Real(name) => name.clone(),
+            Gpu::Replay(source) => format!("replay of {source}"),
+            Gpu::None => "none".to_owned(),
+        };
+        super::provenance(self.seed, &format!("{:016x} ({})", self.fingerprint, self.index_note), &gpu)
+    }
+
+    pub(super) fn title(&self) -> String {
+        let gpu = match &self.gpu {
+            Gpu::Real(name) => format!(" + {name}"),
+            Gpu::Replay(_) => " + replayed GPU".to_owned(),
+            Gpu::None => String::new(),
+        };
+        format!("Predicted and measured: {} x {}{gpu}", self.machine().count(ProcessorKind::Cpu), self.cpu)
+    }
+
+    pub(super) fn print_gpu_note(&self) {
+        if let Gpu::Replay(source) = &self.gpu {
+            println!(
+                "The GPU was not here. Rows that say `replay` put in its place a lane that takes {source};\n\
+                 what ran on the CPU was executed and measured on this machine.\n"
+            );
+        }
+    }
+}
+
+/// The GPU, if it is asked for or, by default, there.
+fn real_gpu(choice: GpuChoice, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
+    if matches!(choice, GpuChoice::Replay | GpuChoice::None) {
+        return Ok(None);
+    }
+    match GpuExecutor::new(index, index.built_with()) {
+        Ok(gpu) => Ok(Some(Box::new(gpu))),
+        // By default a machine without a GPU is no error: what replaces it is said, and written into every row.
+        Err(ExecError::NoGpu(_)) if choice == GpuChoice::Auto => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn read_queries(path: &Path, index: &Index, limit: usize) -> Result<Vec<Query>, Failure> {
+    let mut queries = defaults::read_queries(path, index)?;
+    queries.truncate(limit);
+    Ok(queries)
+}

@@ -1,0 +1,214 @@
+//! One policy: its predicted capacity, and live runs at rates around it.
+
+use super::super::Failure;
+use super::lab::Lab;
+use super::{Arguments, SHARES};
+use crate::live;
+use crate::query::at_rate;
+use crate::report::summary::Summary;
+use crate::report::validation::{ValidationCapacityRow, ValidationRow};
+use crate::sched::{LawBroken, PolicyKind, RunLog};
+use crate::sim::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, find_capacity, simulate, simulate_into};
+use crate::time::Nanos;
+
+/// A live run is given up when its oldest query is this many deadlines old.
+const HOPELESS_DEADLINES: u64 = 4;
+/// How often the step between the last live rate that met all deadlines and the first that did not is halved.
+const REFINEMENTS: usize = 2;
+/// How many rates above [`SHARES`] are tried while no query misses, and the factor between them.
+const EXTENSIONS: usize = 4;
+const EXTENSION: f64 = 1.15;
+
+/// What came of one policy.
+pub(super) struct Found {
+    pub(super) rows: Vec<ValidationRow>,
+    /// `None` if Ctrl-C came before it was known.
+    pub(super) capacity: Option<ValidationCapacityRow>,
+}
+
+/// Predicts the capacity, then drives live at shares of it and narrows down where deadlines begin to be missed.
+pub(super) fn validate_policy(
+    lab: &mut Lab,
+    policy: PolicyKind,
+    arguments: &Arguments,
+    deadline: Nanos,
+) -> Result<Found, Failure> {
+    let queries = lab.sim_queries();
+    let (predicted, count) = predict(lab, policy, arguments, deadline, &queries)?;
+    let mut trial = Trial { lab, policy, arguments, deadline, queries: &queries, count, rows: Vec::new() };
+
+    for share in SHARES {
+        if !trial.try_rate(share * predicted.low_qps)? {
+            return Ok(Found { rows: trial.rows, capacity: None });
+        }
+    }
+    for _ in 0..EXTENSIONS {
+        let highest = trial.rows.iter().map(|row| row.rate_qps).fold(0.0, f64::max);
+        if trial.first_miss().is_some() || !trial.try_rate(highest * EXTENSION)? {
+            break;
+        }
+    }
+    for _ in 0..REFINEMENTS {
+        let Some(high) = trial.first_miss() else { break };
+        let low = trial.highest_pass_below(high).unwrap_or(high / 2.0);
+        if !trial.try_rate((low * high).sqrt())? {
+            break;
+        }
+    }
+    let high = trial.first_miss();
+    let measured_qps = trial.highest_pass_below(high.unwrap_or(f64::INFINITY)).unwrap_or(0.0);
+    let mut rows = trial.rows;
+    rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
+    let capacity = ValidationCapacityRow {
+        policy: policy.name(),
+        deadline,
+        predicted_qps: predicted.low_qps,
+        measured_qps,
+        measured_high_qps: high,
+        queries: count,
+        gpu: lab.gpu_name(),
+    };
+    Ok(Found { rows, capacity: Some(capacity) })
+}
+
+/// The capacity by simulation, for runs of as many queries as arrive within `--seconds` at that capacity.
+fn predict(
+    lab: &Lab,
+    policy: PolicyKind,
+    arguments: &Arguments,
+    deadline: Nanos,
+    queries: &[SimQuery],
+) -> Result<(Capacity, usize), Failure> {
+    let machine = lab.machine();
+    let region = bounds::region(queries.iter().map(|query| query.service), machine)
+        .ok_or_else(|| Failure::failed("queries take no time at all: nothing to schedule"))?;
+    // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
+    let mut rate_qps = region.rate_qps;
+    let mut found = None;
+    for _ in 0..2 {
+        let count = ((rate_qps * arguments.seconds) as usize).clamp(200, 5_000_000);
+        let (unit, drawn) = lab.draw(count);
+        let grid = Grid { low_qps: region.rate_qps * 1e-3, high_qps: region.rate_qps * 1.5, step: 1.02, parts: 8 };
+        let capacity = find_capacity(&grid, |rate| {
+            let run = SimRun {
+                machine,
+                policy: lab.policy(policy, &arguments.options)?,
+                queries,
+                arrivals: at_rate(&unit, rate).zip(drawn.iter().copied()),
+                deadline,
+            };
+            let verdict = simulate_into(run, NoMiss::default(), |sink| sink.is_broken).map_err(broken)?;
+            Ok::<_, Failure>(!verdict.is_broken)
+        })?;
+        if capacity.low_qps <= 0.0 {
+            return Err(Failure::input(format!(
+                "{policy}: some query misses its deadline of {} ms at any rate: give --deadline-ms more",
+                deadline.as_ms()
+            )));
+        }
+        rate_qps = capacity.low_qps;
+        found = Some((capacity, count));
+    }
+    found.ok_or_else(|| Failure::failed("no capacity was searched for"))
+}
+
+fn broken(e: LawBroken) -> Failure {
+    Failure::failed(e.to_string())
+}
+
+/// The live runs of one policy.
+struct Trial<'a> {
+    lab: &'a mut Lab,
+    policy: PolicyKind,
+    arguments: &'a Arguments,
+    deadline: Nanos,
+    queries: &'a [SimQuery],
+    count: usize,
+    rows: Vec<ValidationRow>,
+}
+
+impl Trial<'_> {
+    /// Simulates and drives at a rate. `false` if Ctrl-C came.
+    ///
+    /// Another program on the machine can hold up a run for longer than the deadline, the policy can't: a live run that
+    /// misses where the simulator sees no miss is repeated once, and the better one counts. `attempts` says so.
+    fn try_rate(&mut self, rate_qps: f64) -> Result<bool, Failure> {
+        let predicted = self.simulated(rate_qps)?;
+        let mut best: Option<ValidationRow> = None;
+        for attempts in 1..=2 {
+            let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
+            let missed = |row: &ValidationRow| row.measured.missed + row.unanswered;
+            let kept = match best.take() {
+                Some(first) if missed(&first) <= missed(&row) => ValidationRow { attempts, ..first },
+                _ => row,
+            };
+            let is_settled = kept.passed() || predicted.missed > 0;
+            best = Some(kept);
+            if is_settled {
+                break;
+            }
+        }
+        self.rows.extend(best);
+        Ok(true)
+    }
+
+    fn simulated(&self, rate_qps: f64) -> Result<Summary, Failure> {
+        let (unit, drawn) = self.lab.draw(self.count);
+        let run = SimRun {
+            machine: self.lab.machine(),
+            policy: self.lab.policy(self.policy, &self.arguments.options)?,
+            queries: self.queries,
+            arrivals: at_rate(&unit, rate_qps).zip(drawn),
+            deadline: self.deadline,
+        };
+        let log = simulate(run).map_err(broken)?;
+        self.write_log("simulated", rate_qps, &log)?;
+        Summary::of_log(&log, self.lab.machine()).ok_or_else(|| Failure::failed("no query was simulated"))
+    }
+
+    fn driven(&mut self, rate_qps: f64, predicted: Summary, attempts: u32) -> Result<Option<ValidationRow>, Failure> {
+        eprint!("\r\x1b[2Klive: {} at {rate_qps:.0} q/s ", self.policy);
+        let policy = self.lab.policy(self.policy, &self.arguments.options)?;
+        let hopeless = Nanos(self.deadline.0.saturating_mul(HOPELESS_DEADLINES));
+        let outcome = self.lab.drive(policy, rate_qps, self.count, self.deadline, Some(hopeless))?;
+        eprint!("\r\x1b[2K");
+        if outcome.interrupted() || live::interrupted() {
+            return Ok(None);
+        }
+        if let Some(warning) = outcome.lag_warning(self.deadline) {
+            eprintln!("warning: {} at {rate_qps:.0} q/s: {warning}", self.policy);
+        }
+        self.write_log("live", rate_qps, &outcome.log)?;
+        let measured = Summary::of_log(&outcome.log, self.lab.machine())
+            .ok_or_else(|| Failure::failed(format!("{} at {rate_qps:.0} q/s: no query finished", self.policy)))?;
+        Ok(Some(ValidationRow {
+            policy: self.policy.name(),
+            rate_qps,
+            predicted,
+            measured,
+            unanswered: outcome.unreleased + outcome.unfinished,
+            attempts,
+            gpu: self.lab.gpu_name(),
+        }))
+    }
+
+    fn write_log(&self, source: &str, rate_qps: f64, log: &RunLog) -> Result<(), Failure> {
+        if self.arguments.log {
+            let name = format!("{}-{rate_qps:.0}-{source}.log.csv", self.policy);
+            log.write(&self.lab.out().join("logs").join(name), &self.lab.provenance())?;
+        }
+        Ok(())
+    }
+
+    /// The lowest live rate that missed a deadline.
+    fn first_miss(&self) -> Option<f64> {
+        let missed = self.rows.iter().filter(|row| !row.passed()).map(|row| row.rate_qps);
+        missed.min_by(f64::total_cmp)
+    }
+
+    /// The highest live rate below `high_qps` that met all deadlines.
+    fn highest_pass_below(&self, high_qps: f64) -> Option<f64> {
+        let passed = self.rows.iter().filter(|row| row.passed() && row.rate_qps < high_qps).map(|row| row.rate_qps);
+        passed.max_by(f64::total_cmp)
+    }
+}

@@ -1,0 +1,219 @@
+//! `tandem validate`: the lab's whole loop, and what it predicted beside what it measured.
+//!
+//! ```text
+//! index ─▶ profile here ─▶ train ─▶ simulate ─▶ predicted capacity ─┐
+//!             └──────▶ drive live, at rates around it ─▶ measured ──┴─▶ validation.csv, plots
+//! ```
+
+mod lab;
+mod measure;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::Failure;
+use crate::cost::TrainOptions;
+use crate::files::Provenance;
+use crate::live;
+use crate::query::Mode;
+use crate::report::number::text;
+use crate::report::rates::Source;
+use crate::report::summary::{SummaryRow, write_summaries};
+use crate::report::table::Table;
+use crate::report::validation::{
+    ValidationCapacityRow, ValidationRow, delay_chart, write_validation, write_validation_capacity,
+};
+use crate::sched::{PolicyKind, PolicyOptions};
+use crate::time::Nanos;
+use lab::Lab;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Index to validate on, with --queries; by default a synthetic one is made in the output folder
+    #[arg(long, value_name = "DIR", requires = "queries")]
+    index: Option<PathBuf>,
+    /// Query log: one query a line, `id<TAB>query`, or JSON lines
+    #[arg(long, value_name = "FILE", requires = "index")]
+    queries: Option<PathBuf>,
+    /// Documents of the synthetic index
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    docs: u32,
+    /// Queries to measure, from the beginning of the log
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..))]
+    limit: u32,
+    /// How the terms of a query combine
+    #[arg(long, value_enum, default_value_t = Mode::Or)]
+    mode: Mode,
+    /// Documents that a query asks for
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// Policies to compare
+    #[arg(long = "policy", value_enum, value_delimiter = ',', default_value = "gpu-only,cpu-only,best-of,stealing")]
+    policies: Vec<PolicyKind>,
+    /// What stands in the GPU's place
+    #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
+    gpu: GpuChoice,
+    /// CPU workers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: u16,
+    /// Time from a query's arrival to its deadline
+    #[arg(long, value_name = "MS", default_value_t = 50.0)]
+    deadline_ms: f64,
+    /// Length of a live run at the predicted capacity; slower rates take longer for the same queries
+    #[arg(long, value_name = "S", default_value_t = 1.5)]
+    seconds: f64,
+    /// Repetitions of the profile
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: u16,
+    /// Draws the index, the arrivals and the queries
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "out/validate")]
+    out: PathBuf,
+    /// Also write the log of every run
+    #[arg(long)]
+    log: bool,
+    #[command(flatten)]
+    options: PolicyOptions,
+}
+
+/// What stands in the GPU's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum GpuChoice {
+    /// A GPU if there is one, else `replay`
+    Auto,
+    /// A GPU; an error without one
+    Real,
+    /// A lane that takes the GPU times that ship with this program
+    Replay,
+    /// Nothing: policies that need a GPU are left out
+    None,
+}
+
+/// Rates to drive live, as shares of the predicted capacity.
+const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    for (name, value, most) in [("--deadline-ms", arguments.deadline_ms, 1e7), ("--seconds", arguments.seconds, 3600.0)]
+    {
+        if !(value > 0.0 && value <= most) {
+            return Err(Failure::input(format!("{name} is {value}, expected above 0, at most {most}")));
+        }
+    }
+    arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
+    live::catch_interrupts();
+
+    let mut lab = Lab::set_up(arguments)?;
+    lab.print_models(&TrainOptions::default())?;
+    lab.calibrate()?;
+
+    let deadline = Nanos::from_ms(arguments.deadline_ms);
+    let mut rows = Vec::new();
+    let mut capacities = Vec::new();
+    for &policy in &arguments.policies {
+        if policy.required_kinds().iter().any(|&kind| lab.machine().count(kind) == 0) {
+            eprintln!("{policy}: left out, it needs a GPU");
+            continue;
+        }
+        let found = measure::validate_policy(&mut lab, policy, arguments, deadline)?;
+        rows.extend(found.rows);
+        capacities.extend(found.capacity);
+        if live::interrupted() {
+            eprintln!("interrupted: writing what was measured so far");
+            break;
+        }
+    }
+    if rows.is_empty() {
+        return Err(Failure::failed("no live run finished: nothing to compare"));
+    }
+    print_rows(&rows);
+    print_capacities(&capacities, arguments.deadline_ms);
+    lab.print_gpu_note();
+    write_results(arguments, &lab, &rows, &capacities, deadline)?;
+    println!("Took {:.0} s.", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn print_rows(rows: &[ValidationRow]) {
+    let mut table = Table::new([
+        "policy",
+        "rate q/s",
+        "mean ms: predicted",
+        "measured",
+        "p99 ms: predicted",
+        "measured",
+        "missed: predicted",
+        "measured",
+        "gpu",
+    ]);
+    for row in rows {
+        table.row([
+            row.policy.to_owned(),
+            format!("{:.0}", row.rate_qps),
+            text(row.predicted.mean_ms, 3),
+            text(row.measured.mean_ms, 3),
+            text(row.predicted.p99_ms, 3),
+            text(row.measured.p99_ms, 3),
+            row.predicted.missed.to_string(),
+            (row.measured.missed + row.unanswered).to_string(),
+            row.gpu.to_owned(),
+        ]);
+    }
+    println!("\nDelay, simulated and live, with the same arrivals and queries:\n{table}");
+}
+
+fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
+    let mut table = Table::new(["policy", "predicted q/s", "measured q/s", "first miss at", "error", "queries", "gpu"]);
+    for row in rows {
+        table.row([
+            row.policy.to_owned(),
+            format!("{:.0}", row.predicted_qps),
+            format!("{:.0}", row.measured_qps),
+            row.measured_high_qps.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
+            if row.measured_qps > 0.0 { format!("{:+.1} %", 100.0 * row.error()) } else { "-".to_owned() },
+            row.queries.to_string(),
+            row.gpu.to_owned(),
+        ]);
+    }
+    println!("Capacity: the highest rate up to which no query took more than {deadline_ms} ms:\n{table}");
+}
+
+fn write_results(
+    arguments: &Arguments,
+    lab: &Lab,
+    rows: &[ValidationRow],
+    capacities: &[ValidationCapacityRow],
+    deadline: Nanos,
+) -> Result<(), Failure> {
+    let out = &arguments.out;
+    let provenance = lab.provenance();
+    write_validation(&out.join("validation.csv"), &provenance, rows)?;
+    write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, capacities)?;
+    let summaries: Vec<SummaryRow> = rows
+        .iter()
+        .flat_map(|row| {
+            [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| SummaryRow {
+                source,
+                policy: row.policy,
+                rate_qps: row.rate_qps,
+                seed: arguments.seed,
+                summary,
+            })
+        })
+        .collect();
+    write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
+    delay_chart(rows, deadline, &lab.title()).write(&out.join("validation"))?;
+    println!(
+        "Written to {}: validation.csv, validation_capacity.csv, summary.csv, validation.svg, validation.png,\n  \
+         here.workload.csv (what queries cost on this machine), model.json (what was learnt from it).",
+        out.display()
+    );
+    Ok(())
+}
+
+/// The lines at the head of every file of a run.
+fn provenance(seed: u64, index: &str, gpu: &str) -> Provenance {
+    Provenance::new().with_command_and_machine().with("seed", seed).with("index", index).with("gpu", gpu)
+}

@@ -1,0 +1,132 @@
+//! GPU times for a machine that has no GPU: measured elsewhere, and always called so.
+
+use std::collections::HashMap;
+
+use super::{CostModel, Measured, Workload, shipped};
+use crate::files::InputError;
+use crate::ids::ProcessorKind;
+
+/// Where the GPU times of a replayed lane come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordedGpu {
+    /// Each query was measured, on the same index, on the GPU that the named shipped workload names.
+    Measured {
+        /// The shipped workload.
+        file: String,
+        /// The GPU.
+        device: String,
+    },
+    /// This index was never on a GPU: times are what the named shipped model predicts from list lengths.
+    Modelled {
+        /// The shipped model.
+        file: String,
+        /// The GPU that its workload was measured on.
+        device: String,
+    },
+}
+
+impl std::fmt::Display for RecordedGpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Measured { file, device } => {
+                write!(f, "the times that these very queries took on an {device} ({file})")
+            }
+            Self::Modelled { file, device } => {
+                write!(f, "times that a model of an {device} predicts for these queries ({file})")
+            }
+        }
+    }
+}
+
+/// Replaces the GPU times of `workload` by shipped ones: measured where a shipped workload holds all of its queries on
+/// the same index, else predicted by a shipped model.
+///
+/// # Errors
+/// If nothing that ships knows GPU times for these modes.
+pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputError> {
+    for name in shipped::workload_names() {
+        let recorded = shipped::workload(name)?;
+        if let Some(times) = matching_times(workload, &recorded) {
+            set_gpu(workload, times);
+            return Ok(RecordedGpu::Measured { file: name.to_owned(), device: device(recorded.provenance.get("gpu")) });
+        }
+    }
+    for name in shipped::model_names() {
+        let model = shipped::model(name)?;
+        let times: Option<Vec<Measured>> = workload
+            .rows
+            .iter()
+            .map(|row| {
+                let median_us = model.predict_us(ProcessorKind::Gpu, row.mode, &row.features)?;
+                Some(Measured { median_us, spread_us: 0.0, device_us: None })
+            })
+            .collect();
+        if let Some(times) = times {
+            set_gpu(workload, times);
+            let device = device(model.provenance.get("workload_gpu").map(String::as_str));
+            return Ok(RecordedGpu::Modelled { file: name.to_owned(), device });
+        }
+    }
+    Err(InputError::file(
+        "(shipped GPU costs)".as_ref(),
+        "this build ships none for these queries; run without a GPU lane (`--gpu none`)",
+    ))
+}
+
+fn device(name: Option<&str>) -> String {
+    name.unwrap_or("unnamed GPU").to_owned()
+}
+
+fn set_gpu(workload: &mut Workload, times: Vec<Measured>) {
+    for (row, time) in workload.rows.iter_mut().zip(times) {
+        row.measured.gpu = Some(time);
+    }
+}
+
+/// The recorded GPU time of each row, if the index is the same and none is missing.
+fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measured>> {
+    let index = workload.provenance.get("index")?;
+    if recorded.provenance.get("index") != Some(index) || recorded.provenance.get("k") != workload.provenance.get("k") {
+        return None;
+    }
+    let by_query: HashMap<_, _> = recorded.rows.iter().map(|row| ((row.mode, row.log_id), row)).collect();
+    let time = |row: &super::WorkloadRow| {
+        by_query
+            .get(&(row.mode, row.log_id))
+            .filter(|other| other.features.postings == row.features.postings)?
+            .measured
+            .gpu
+    };
+    workload.rows.iter().map(time).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::WorkloadRow;
+    use crate::files::Provenance;
+    use crate::ids::{PerKind, QueryId};
+    use crate::query::{Features, Mode};
+
+    fn workload(index: &str, log_ids: &[u32], gpu_us: Option<f64>) -> Workload {
+        let measured = |us| Measured { median_us: us, spread_us: 0.0, device_us: None };
+        let row = |(id, &log_id): (u32, &u32)| WorkloadRow {
+            query_id: QueryId(id),
+            log_id,
+            mode: Mode::Or,
+            features: Features::from_lengths(&[u64::from(log_id) + 1], 100),
+            measured: PerKind { cpu: Some(measured(5.0)), gpu: gpu_us.map(measured) },
+            results: 1,
+        };
+        Workload { provenance: Provenance::new().with("index", index), rows: (0..).zip(log_ids).map(row).collect() }
+    }
+
+    #[test]
+    fn times_are_taken_only_from_the_same_index_and_only_if_all_are_there() {
+        let here = workload("a", &[3, 1], None);
+        assert_eq!(matching_times(&here, &workload("a", &[1, 2, 3], Some(7.0))).unwrap().len(), 2);
+        assert_eq!(matching_times(&here, &workload("b", &[1, 2, 3], Some(7.0))), None);
+        assert_eq!(matching_times(&here, &workload("a", &[1, 2], Some(7.0))), None);
+        assert_eq!(matching_times(&here, &workload("a", &[1, 3], None)), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! Predicted beside measured: `validation.csv`, `validation_capacity.csv`, and their picture.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::number::text;
+use super::plot::{LineChart, Point, Series, Stroke};
+use super::summary::Summary;
+use crate::files::{Provenance, write_atomically};
+use crate::time::Nanos;
+
+/// One policy at one rate, simulated and driven live with the same arrivals and queries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidationRow {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The rate offered.
+    pub rate_qps: f64,
+    /// What the simulator predicts.
+    pub predicted: Summary,
+    /// What was measured.
+    pub measured: Summary,
+    /// Queries that the live run never released or never finished: its backlog was hopeless.
+    pub unanswered: usize,
+    /// Live runs at this rate: a second one is made if the first missed deadlines that the prediction did not.
+    pub attempts: u32,
+    /// What stood in the GPU's place: `real`, `replay` or `none`.
+    pub gpu: &'static str,
+}
+
+impl ValidationRow {
+    /// Whether the live run met every deadline.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.measured.missed + self.unanswered == 0
+    }
+}
+
+/// One policy's highest rate without a miss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidationCapacityRow {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The deadline.
+    pub deadline: Nanos,
+    /// By simulation.
+    pub predicted_qps: f64,
+    /// The highest live rate below the first that missed.
+    pub measured_qps: f64,
+    /// The lowest live rate that missed; `None` if none did.
+    pub measured_high_qps: Option<f64>,
+    /// Queries a run.
+    pub queries: usize,
+    /// What stood in the GPU's place.
+    pub gpu: &'static str,
+}
+
+impl ValidationCapacityRow {
+    /// (predicted - measured) / measured.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        (self.predicted_qps - self.measured_qps) / self.measured_qps
+    }
+}
+
+/// Writes `validation.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_validation(path: &Path, provenance: &Provenance, rows: &[ValidationRow]) -> io::Result<()> {
+    write_atomically(path, |out| {
+        provenance.write_to(out)?;
+        writeln!(
+            out,
+            "policy,rate_qps,predicted_mean_ms,measured_mean_ms,predicted_p99_ms,measured_p99_ms,predicted_missed,\
+             measured_missed,queries,unanswered,attempts,gpu,predicted_p50_ms,measured_p50_ms,measured_lag_max_ms"
+        )?;
+        for row in rows {
+            let (p, m) = (&row.predicted, &row.measured);
+            writeln!(
+                out,
+                "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                row.policy,
+                text(row.rate_qps, 6),
+                text(p.mean_ms, 6),
+                text(m.mean_ms, 6),
+                text(p.p99_ms, 6),
+                text(m.p99_ms, 6),
+                p.missed,
+                m.missed,
+                p.queries,
+                row.unanswered,
+                row.attempts,
+                row.gpu,
+                text(p.p50_ms, 6),
+                text(m.p50_ms, 6),
+                text(m.lag_max_ms, 6),
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// Writes `validation_capacity.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_validation_capacity(
+    path: &Path,
+    provenance: &Provenance,
+    rows: &[ValidationCapacityRow],
+) -> io::Result<()> {
+    write_atomically(path, |out| {
+        provenance.write_to(out)?;
+        writeln!(out, "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu")?;
+        for row in rows {
+            writeln!(
+                out,
+                "{},{},{},{},{},{},{},{}",
+                row.policy,
+                text(row.deadline.as_ms(), 6),
+                text(row.predicted_qps, 6),
+                text(row.measured_qps, 6),
+                if row.measured_qps > 0.0 { text(row.error(), 4) } else { String::new() },
+                row.measured_high_qps.map_or_else(String::new, |rate| text(rate, 6)),
+                row.queries,
+                row.gpu,
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
+#[must_use]
+pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> LineChart {
+    let mut policies: Vec<&'static str> = Vec::new();
+    for row in rows {
+        if !policies.contains(&row.policy) {
+            policies.push(row.policy);
+        }
+    }
+    let line = |policy: &str, of: &dyn Fn(&ValidationRow) -> (f64, bool)| -> Vec<Point> {
+        let mut points: Vec<Point> = rows
+            .iter()
+            .filter(|row| row.policy == policy)
+            .map(|row| {
+                let (y, is_hollow) = of(row);
+                Point { x: row.rate_qps, y, is_hollow }
+            })
+            .collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points
+    };
+    let mut series = Vec::new();
+    for (colour, policy) in policies.into_iter().enumerate() {
+        series.push(Series {
+            name: format!("{policy}, predicted"),
+            points: line(policy, &|row| (row.predicted.mean_ms, row.predicted.missed > 0)),
+            stroke: Stroke::Dashed,
+            colour: Some(colour),
+        });
+        series.push(Series {
+            name: format!("{policy}, measured"),
+            points: line(policy, &|row| (row.measured.mean_ms, !row.passed())),
+            stroke: Stroke::Solid,
+            colour: Some(colour),
+        });
+    }
+    LineChart {
+        title: title.to_owned(),
+        x_label: "arrival rate (queries/s)".to_owned(),
+        y_label: "mean delay (ms)".to_owned(),
+        is_x_log: true,
+        is_y_log: true,
+        series,
+        vertical: None,
+        horizontal: Some((deadline.as_ms(), "deadline".to_owned())),
+        note: Some("hollow: a query missed its deadline".to_owned()),
+    }
+}
