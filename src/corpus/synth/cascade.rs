@@ -26,7 +26,7 @@ const LEAF_DOCS: u32 = 32;
 /// Expected points below which their number is drawn before the halving goes on.
 const FEW_POINTS: f64 = 4.0;
 /// The denser half's share is 0.5 plus a number in this range, drawn for each term.
-const TOPICALITY: std::ops::Range<f64> = 0.08..0.22;
+const TOPICALITY: std::ops::Range<f64> = 0.1..0.3;
 /// No neighbourhood is denser than this: its documents then all have the term, many times.
 const MOST_POINTS_A_DOCUMENT: f64 = 16.0;
 /// Past any Poisson number of that mean in a leaf.
