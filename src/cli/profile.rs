@@ -18,7 +18,7 @@ use crate::query::Mode;
 /// Options of `profile`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Folder of the index; left out, the one of the last `validate`, or a synthetic one made in `out/index`
+    /// Folder of the index; left out, a synthetic one, made in `out/validate/index` on first use
     index: Option<PathBuf>,
     /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
     #[arg(long, value_name = "FILE")]
