@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
     }
 
     u64 cut = floor;
-    if (n > SORT_LEN) cut = select_cut<MERGE_THREADS>(keys, n, query.k, floor, selection);
+    if (n > SORT_LEN) cut = select_cut(Dealt<MERGE_THREADS, GlobalKeys>{keys, n}, query.k, floor, selection);
     if (threadIdx.x == 0) filled = 0;
     __syncthreads();
     for (u32 i = threadIdx.x; i < n; i += MERGE_THREADS) {
