@@ -21,7 +21,7 @@ const PTX: &str = include_str!("../../../kernels/compiled/tandem.ptx");
 const CUBIN_SM_90: &[u8] = include_bytes!("../../../kernels/compiled/tandem.sm_90.cubin");
 
 const TILE_DOCS: u32 = 8192;
-const UNION_THREADS: u32 = 512;
+const UNION_THREADS: u32 = 256;
 const INTERSECT_THREADS: u32 = 128;
 const MERGE_THREADS: u32 = 512;
 const SCORE_BINS: u32 = 2048;
