@@ -1,10 +1,172 @@
-//! `tandem profile`.
+//! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
 
-use super::Failure;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::{Failure, defaults};
+use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::gpu::GpuExecutor;
+use crate::exec::{ExecError, Executor, MAX_K};
+use crate::files::Provenance;
+use crate::ids::ProcessorKind;
+use crate::index::Index;
+use crate::query::Mode;
+
+/// Options of `profile`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// Folder of the index; left out, a synthetic one, made in `out/validate/index` on first use
+    index: Option<PathBuf>,
+    /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// Where the workload goes; .gz and .zst are packed
+    #[arg(short, long, value_name = "FILE", default_value = "out/profile.workload.csv")]
+    output: PathBuf,
+    /// How terms combine
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Mode::ALL)]
+    mode: Vec<Mode>,
+    /// Processors to measure [default: each present]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    on: Vec<ProcessorKind>,
+    /// How many documents a query gets, 1 to 1000
+    #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
+    k: usize,
+    /// Measured runs of each query, of which the median is kept
+    #[arg(long, value_name = "N", default_value_t = ProfileOptions::default().repeats)]
+    repeats: usize,
+    /// Only the first N queries of the log that hold a word of the index
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Draws the orders in which queries run
+    #[arg(long, default_value_t = ProfileOptions::default().seed)]
+    seed: u64,
+}
 
-pub(super) fn run(_arguments: &Arguments) -> Result<(), Failure> {
-    Err(Failure::failed("not built yet"))
+fn kinds() -> impl TypedValueParser<Value = ProcessorKind> {
+    PossibleValuesParser::new(ProcessorKind::ALL.map(ProcessorKind::name))
+        .map(|name| if name == ProcessorKind::Gpu.name() { ProcessorKind::Gpu } else { ProcessorKind::Cpu })
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let options = check(arguments)?;
+    let (index, queries_path) = input(arguments)?;
+    let mut queries = defaults::read_queries(&queries_path, &index)?;
+    queries.truncate(arguments.limit.unwrap_or(usize::MAX));
+    let mut executors = executors(arguments, &index)?;
+    let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.kind(), e.device())).collect();
+    eprintln!(
+        "{} queries in {} modes on {}: checked once, then measured {} times",
+        queries.len(),
+        options.modes.len(),
+        devices.join(" and "),
+        options.repeats,
+    );
+
+    let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
+    let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    let mut workload = measured?;
+    let mut provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
+    for key in ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"] {
+        if let Some(value) = workload.provenance.get(key) {
+            provenance = provenance.with(key, value);
+        }
+    }
+    workload.provenance = provenance;
+    workload.write(&arguments.output)?;
+    print_table(&workload, executors.len() > 1);
+    println!("workload: {}", arguments.output.display());
+    Ok(())
+}
+
+/// Checks what can be before anything is opened.
+fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
+    if !(1..=MAX_K).contains(&arguments.k) {
+        return Err(ExecError::BadK(arguments.k).into());
+    }
+    for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
+        if value == Some(0) {
+            return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
+        }
+    }
+    let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
+    Ok(ProfileOptions { modes, k: arguments.k, repeats: arguments.repeats, seed: arguments.seed })
+}
+
+/// The index and the query log: those that the user names, or the defaults.
+fn input(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
+    match (&arguments.index, &arguments.queries) {
+        (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
+        (Some(_), None) => Err(Failure::input("what to measure on this index? name a query log: --queries FILE")),
+        (None, queries) => {
+            let (index, its_queries) = defaults::default_index()?;
+            Ok((index, queries.clone().unwrap_or(its_queries)))
+        }
+    }
+}
+
+/// One executor for each kind that is asked for, or present.
+fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Executor>>, Failure> {
+    let bm25 = index.built_with();
+    let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
+    let mut executors: Vec<Box<dyn Executor>> = Vec::new();
+    if wanted(ProcessorKind::Cpu) {
+        executors.push(Box::new(CpuExecutor::new(Arc::clone(index), bm25)));
+    }
+    if wanted(ProcessorKind::Gpu) {
+        match GpuExecutor::new(index, bm25) {
+            Ok(gpu) => executors.push(Box::new(gpu)),
+            Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => eprintln!("no GPU to measure: {why}"),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(executors)
+}
+
+impl From<ProfileError> for Failure {
+    fn from(e: ProfileError) -> Self {
+        match e {
+            ProfileError::Options(message) => Self::input(message),
+            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
+        }
+    }
+}
+
+/// Service times by kind and mode.
+fn print_table(workload: &Workload, compared: bool) {
+    println!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
+    for mode in Mode::ALL {
+        for kind in ProcessorKind::ALL {
+            let rows = workload.rows.iter().filter(|row| row.mode == mode);
+            let measured: Vec<_> = rows.filter_map(|row| row.measured[kind]).collect();
+            if measured.is_empty() {
+                continue;
+            }
+            let mut us: Vec<f64> = measured.iter().map(|m| m.median_us).collect();
+            us.sort_by(f64::total_cmp);
+            let at = |share: f64| us[((us.len() - 1) as f64 * share).round() as usize];
+            let mut spreads: Vec<f64> = measured.iter().map(|m| m.spread_us / m.median_us).collect();
+            spreads.sort_by(f64::total_cmp);
+            println!(
+                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
+                mode.name(),
+                kind.name(),
+                us.len(),
+                us.iter().sum::<f64>() / us.len() as f64,
+                at(0.5),
+                at(0.95),
+                at(0.99),
+                at(1.0),
+                spreads[spreads.len() / 2] * 100.0,
+            );
+        }
+    }
+    println!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
+    if compared {
+        println!("all processors returned the same documents with the same scores");
+    }
 }

@@ -1,10 +1,317 @@
-//! `tandem search`.
+//! `tandem search`: answers queries and says how long it took.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use super::Failure;
+use crate::corpus::Tokenizer;
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::gpu::GpuExecutor;
+use crate::exec::{ExecError, Executor, Hit, MAX_K};
+use crate::files::{Provenance, write_atomically};
+use crate::ids::{ProcessorKind, QueryId};
+use crate::index::{Bm25, Idf, Index};
+use crate::query::{Mode, Query};
+use crate::report::effectiveness::Qrels;
+use crate::report::trec::{Ranking, write_run_csv, write_run_trec};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// Folder of the index; without one, the index of the last `validate`, or a small synthetic one made in `out/`
+    index: Option<PathBuf>,
+    /// Words to look for, in quotes
+    words: Option<String>,
+    /// Query log: one query a line, `id<TAB>query`, or JSON lines with a `query`; plain, .gz or .zst
+    #[arg(long, value_name = "FILE", conflicts_with = "words")]
+    queries: Option<PathBuf>,
+    /// Which documents match: with all words, with any, or with any where too few have all
+    #[arg(long, value_enum, default_value_t = Mode::AndOr)]
+    mode: Mode,
+    /// The processor that searches
+    #[arg(long, value_enum, default_value_t = On::Cpu)]
+    on: On,
+    /// How many documents a query gets, 1 to 1000
+    #[arg(short, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
+    k: usize,
+    /// BM25's saturation of the frequency [default: that of the index]
+    #[arg(long, allow_negative_numbers = true)]
+    k1: Option<f32>,
+    /// BM25's share of the length normalisation, 0 to 1 [default: that of the index]
+    #[arg(long, allow_negative_numbers = true)]
+    b: Option<f32>,
+    /// BM25's form of the inverse document frequency [default: that of the index]
+    #[arg(long, value_enum)]
+    idf: Option<Idf>,
+    /// How results are written
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Name of the run in TREC's form, one word
+    #[arg(long, default_value = "tandem")]
+    tag: String,
+    /// CPU threads, each answering whole queries
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Judgements in TREC's form: also print MAP (to depth k) and nDCG@10
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    qrels: Option<PathBuf>,
+    /// File for the results instead of the terminal
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
 
-pub(super) fn run(_arguments: &Arguments) -> Result<(), Failure> {
-    Err(Failure::failed("not built yet"))
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum On {
+    Cpu,
+    Gpu,
+}
+
+impl On {
+    fn kind(self) -> ProcessorKind {
+        match self {
+            Self::Cpu => ProcessorKind::Cpu,
+            Self::Gpu => ProcessorKind::Gpu,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// `query Q0 doc rank score tag`
+    Trec,
+    /// `query_id,rank,doc_id,score`
+    Csv,
+}
+
+/// One query's results and how long it took.
+struct Answer {
+    ranking: Ranking,
+    us: f64,
+}
+
+/// The most threads that a user can mean.
+const MAX_THREADS: usize = 1024;
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check(arguments)?;
+    let qrels = arguments.qrels.as_deref().map(Qrels::read).transpose()?;
+    let (index_dir, queries_path) = input(arguments)?;
+    let index = Arc::new(Index::open(&index_dir)?);
+    let bm25 = parameters(arguments, index.built_with())?;
+    let queries = match (&arguments.words, &queries_path) {
+        (Some(words), _) => vec![prepare_words(words, &index)?],
+        (None, Some(path)) => prepare_log(path, &index)?,
+        (None, None) => return Err(Failure::input("nothing to search for: give \"words\" or --queries FILE")),
+    };
+
+    let mut first: Box<dyn Executor> = match arguments.on {
+        On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25)),
+        On::Gpu => Box::new(GpuExecutor::new(&index, bm25)?),
+    };
+    let began = Instant::now();
+    let answers = if arguments.threads > 1 {
+        let cpu = CpuExecutor::new(Arc::clone(&index), bm25);
+        answer_in_parallel(&cpu, &queries, arguments)?
+    } else {
+        queries.iter().map(|query| answer(first.as_mut(), query, arguments)).collect::<Result<_, _>>()?
+    };
+    let wall_s = began.elapsed().as_secs_f64();
+
+    let (rankings, us): (Vec<Ranking>, Vec<f64>) = answers.into_iter().map(|a| (a.ranking, a.us)).unzip();
+    write(arguments, &index, &index_dir, bm25, &rankings)?;
+    summarise(arguments, &first.device(), &rankings, us, wall_s);
+    if let Some(qrels) = qrels {
+        let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
+        let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
+        let (queries, map, ndcg) = (found.queries, found.map, found.ndcg_at_10);
+        eprintln!("{queries} judged queries: MAP {map:.4} (depth {}), nDCG@10 {ndcg:.4}", arguments.k);
+    }
+    Ok(())
+}
+
+/// Refuses what makes no sense before anything is opened.
+fn check(arguments: &Arguments) -> Result<(), Failure> {
+    if !(1..=MAX_K).contains(&arguments.k) {
+        return Err(ExecError::BadK(arguments.k).into());
+    }
+    if !(1..=MAX_THREADS).contains(&arguments.threads) {
+        return Err(Failure::input(format!("--threads is {}, expected 1 to {MAX_THREADS}", arguments.threads)));
+    }
+    if arguments.on == On::Gpu && arguments.threads > 1 {
+        return Err(Failure::input("--threads is for --on cpu; the GPU is driven by one"));
+    }
+    if arguments.tag.is_empty() || arguments.tag.contains(char::is_whitespace) {
+        return Err(Failure::input(format!("--tag is \"{}\", expected one word", arguments.tag)));
+    }
+    Ok(())
+}
+
+/// The index's parameters, with what the user gave instead.
+fn parameters(arguments: &Arguments, built_with: Bm25) -> Result<Bm25, Failure> {
+    let bm25 = Bm25 {
+        k1: arguments.k1.unwrap_or(built_with.k1),
+        b: arguments.b.unwrap_or(built_with.b),
+        idf: arguments.idf.unwrap_or(built_with.idf),
+    };
+    // Ranges that contain neither NaN nor infinity.
+    if !(0.0..=1000.0).contains(&bm25.k1) {
+        return Err(Failure::input(format!("--k1 is {}, expected 0 to 1000", bm25.k1)));
+    }
+    if !(0.0..=1.0).contains(&bm25.b) {
+        return Err(Failure::input(format!("--b is {}, expected 0 to 1", bm25.b)));
+    }
+    Ok(bm25)
+}
+
+/// The index and the query log: those that the user names, or the defaults.
+fn input(arguments: &Arguments) -> Result<(PathBuf, Option<PathBuf>), Failure> {
+    if let Some(index) = &arguments.index {
+        return Ok((index.clone(), arguments.queries.clone()));
+    }
+    default_input(arguments)
+}
+
+/// Cuts queries as the index's documents were cut.
+fn tokenizer(index: &Index) -> Result<Tokenizer, Failure> {
+    Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)
+}
+
+/// A query of words from the command line.
+fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
+    let terms = tokenizer(index)?.terms(words);
+    if terms.is_empty() {
+        return Err(Failure::input("the query is empty: it holds no word"));
+    }
+    let query = Query::prepare(QueryId(0), "1", &terms, index)
+        .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
+    if query.dropped_terms > 0 {
+        eprintln!("{} of {} words are in no document and ignored", query.dropped_terms, terms.len());
+    }
+    Ok(query)
+}
+
+fn answer(executor: &mut dyn Executor, query: &Query, arguments: &Arguments) -> Result<Answer, ExecError> {
+    let mut hits: Vec<Hit> = Vec::new();
+    let began = Instant::now();
+    executor.search(query, arguments.mode, arguments.k, &mut hits)?;
+    let us = began.elapsed().as_secs_f64() * 1e6;
+    Ok(Answer { ranking: Ranking { label: query.label.clone(), hits }, us })
+}
+
+/// Each thread takes the next unanswered query; answers come back in the log's order.
+fn answer_in_parallel(cpu: &CpuExecutor, queries: &[Query], arguments: &Arguments) -> Result<Vec<Answer>, ExecError> {
+    let next = AtomicUsize::new(0);
+    let work = |mut executor: CpuExecutor| -> Result<Vec<(usize, Answer)>, ExecError> {
+        let mut answers = Vec::new();
+        loop {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            let Some(query) = queries.get(position) else { return Ok(answers) };
+            answers.push((position, answer(&mut executor, query, arguments)?));
+        }
+    };
+    let parts = std::thread::scope(|scope| {
+        let start = |_| {
+            let executor = cpu.clone_for_worker();
+            scope.spawn(|| work(executor))
+        };
+        let threads: Vec<_> = (0..arguments.threads.min(queries.len())).map(start).collect();
+        let results = threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        results.collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut answers: Vec<(usize, Answer)> = parts.into_iter().flatten().collect();
+    answers.sort_by_key(|(position, _)| *position);
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+}
+
+fn write(
+    arguments: &Arguments,
+    index: &Index,
+    index_dir: &Path,
+    bm25: Bm25,
+    rankings: &[Ranking],
+) -> Result<(), Failure> {
+    let write_to = |out: &mut dyn Write| match arguments.format {
+        Format::Table => write_table(out, index, rankings),
+        Format::Trec => write_run_trec(out, index, rankings, &arguments.tag),
+        Format::Csv => {
+            let Bm25 { k1, b, idf } = bm25;
+            let provenance = Provenance::new()
+                .with_command_and_machine()
+                .with("index", format!("{}, fingerprint {:016x}", index_dir.display(), index.fingerprint()))
+                .with("bm25", format!("k1 {k1}, b {b}, idf {idf:?}").to_lowercase())
+                .with("mode", arguments.mode);
+            write_run_csv(out, index, rankings, &provenance)
+        }
+    };
+    if let Some(path) = &arguments.output {
+        return Ok(write_atomically(path, |out| write_to(out))?);
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write_to(&mut out).and_then(|()| out.flush()) {
+        // The reader (`head`, say) has seen enough.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::Result<()> {
+    for (position, ranking) in rankings.iter().enumerate() {
+        if rankings.len() > 1 {
+            let gap = if position > 0 { "\n" } else { "" };
+            writeln!(out, "{gap}query {}", ranking.label)?;
+        }
+        if ranking.hits.is_empty() {
+            writeln!(out, "no document matches")?;
+            continue;
+        }
+        writeln!(out, "rank      score  document")?;
+        for (rank, hit) in (1..).zip(&ranking.hits) {
+            writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, index.external_id(hit.doc))?;
+        }
+    }
+    Ok(())
+}
+
+/// Says on the error stream how long queries took: results alone go to the output.
+fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: Vec<f64>, wall_s: f64) {
+    us.sort_by(f64::total_cmp);
+    let quantile_ms = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1] / 1e3;
+    let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
+    let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
+    eprintln!(
+        "{} {}, {} documents, on {} ({device}{threads}), mode {}",
+        us.len(),
+        if us.len() == 1 { "query" } else { "queries" },
+        documents,
+        arguments.on.kind(),
+        arguments.mode,
+    );
+    eprintln!(
+        "time per query: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
+        us.iter().sum::<f64>() / us.len() as f64 / 1e3,
+        quantile_ms(0.5),
+        quantile_ms(0.95),
+        quantile_ms(0.99),
+        quantile_ms(1.0),
+        us.len() as f64 / wall_s.max(1e-9),
+    );
+}
+
+fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
+    let tokenizer = tokenizer(index)?;
+    Ok(std::fs::read_to_string(path)?
+        .lines()
+        .enumerate()
+        .filter_map(|(i, line)| {
+            let (label, words) = line.split_once('\t')?;
+            Query::prepare(QueryId(i as u32), label, &tokenizer.terms(words), index)
+        })
+        .collect())
+}
+fn default_input(_arguments: &Arguments) -> Result<(PathBuf, Option<PathBuf>), Failure> {
+    Err(Failure::failed("wait"))
 }

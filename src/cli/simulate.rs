@@ -216,7 +216,7 @@ fn arrivals(arguments: &Arguments, workload: &Workload) -> Result<(Vec<Arrivals>
 }
 
 /// A trace's arrivals at one query per second, and its rate: arrivals per second from time 0 to the last.
-fn traced(path: &Path, workload: &Workload, mode: Mode) -> Result<(Arrivals, f64), Failure> {
+pub(super) fn traced(path: &Path, workload: &Workload, mode: Mode) -> Result<(Arrivals, f64), Failure> {
     let trace = Trace::read(path)?;
     let positions: std::collections::HashMap<_, _> =
         workload.rows.iter().enumerate().map(|(position, row)| (row.query_id, position as u32)).collect();

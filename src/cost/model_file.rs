@@ -21,6 +21,7 @@ use super::{CostModel, Evaluation};
 use crate::files::{InputError, open_text, write_atomically};
 use crate::ids::ProcessorKind;
 use crate::query::{Features, Mode};
+use crate::random::exp;
 
 /// What the file says it is.
 const FORMAT: &str = "tandem-model";
@@ -166,7 +167,7 @@ impl ModelFile {
 impl CostModel for ModelFile {
     fn predict_us(&self, kind: ProcessorKind, mode: Mode, features: &Features) -> Option<f64> {
         let model = self.models.iter().find(|model| (model.kind, model.mode) == (kind, mode))?;
-        Some(model.tree.predict(&features.vector()).exp())
+        Some(exp(model.tree.predict(&features.vector())))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::cost::tree::{MAX_DEPTH, Tree};
 use crate::cost::{Evaluation, Workload};
 use crate::ids::{PerKind, ProcessorKind};
 use crate::query::{Features, Mode};
+use crate::random::{exp, ln};
 
 /// How trees are fitted and evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct TrainOptions {
 
 impl Default for TrainOptions {
     fn default() -> Self {
-        Self { folds: 10, max_depth: 12, min_leaf: 5, seed: 1 }
+        Self { folds: 10, max_depth: 12, min_leaf: 10, seed: 1 }
     }
 }
 
@@ -168,7 +169,7 @@ impl Group {
     /// Fits a tree to the samples at these positions.
     fn fit(&self, chosen: &[usize], options: &TrainOptions) -> Result<Tree, TrainError> {
         let samples: Vec<_> = chosen.iter().map(|&i| self.samples[i]).collect();
-        let targets: Vec<f64> = chosen.iter().map(|&i| self.true_us[i].ln()).collect();
+        let targets: Vec<f64> = chosen.iter().map(|&i| ln(self.true_us[i])).collect();
         Tree::fit(&samples, &targets, options.max_depth, options.min_leaf).map_err(|message| TrainError::Fit {
             kind: self.kind,
             mode: self.mode,
@@ -191,7 +192,7 @@ impl Group {
                 self.all().into_iter().partition(|&i| fold_of[i] == fold);
             let tree = self.fit(&others, options)?;
             for i in held_back {
-                estimates_us[i] = tree.predict(&self.samples[i]).exp();
+                estimates_us[i] = exp(tree.predict(&self.samples[i]));
             }
         }
         Ok((evaluate(&self.true_us, &estimates_us, &fold_of, folds), estimates_us))

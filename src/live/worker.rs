@@ -11,8 +11,8 @@ use super::pinning::{self, Cores};
 use super::run::LiveError;
 use super::{QuerySet, RecordedTimes};
 use crate::exec::{Executor, Hit, MAX_K};
-use crate::ids::{Machine, ProcessorId, ProcessorKind};
-use crate::sched::Batch;
+use crate::ids::{JobId, Machine, PerKind, ProcessorId, ProcessorKind};
+use crate::sched::{Batch, Job};
 use crate::time::Nanos;
 
 /// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
@@ -146,6 +146,36 @@ impl Fleet {
         let (_, completions) = bounded(1);
         let (queries, cores, threads) = (Arc::default(), Cores::default(), Vec::new());
         Self { machine, gpu, queries, recorded, cores, lanes, completions, threads }
+    }
+
+    /// Lets every worker run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
+    /// answer shows before anything is measured.
+    ///
+    /// # Errors
+    /// The first that an executor reports.
+    pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
+        let began = Instant::now();
+        let workers: Vec<&Sender<Batch>> = self
+            .lanes
+            .iter()
+            .filter_map(|lane| match lane {
+                Lane::Worker(orders) => Some(orders),
+                Lane::Replay => None,
+            })
+            .collect();
+        let mut outcome = Ok(());
+        for query in self.queries.iter() {
+            if outcome.is_err() || began.elapsed() >= time {
+                break;
+            }
+            let (arrival, deadline, predicted) = (Nanos::ZERO, Nanos::MAX, PerKind::default());
+            let job = Job { id: JobId(0), query: query.id, arrival, deadline, predicted };
+            let sent = workers.iter().filter(|orders| orders.send(Batch::One(job)).is_ok()).count();
+            for completion in self.completions.iter().take(sent) {
+                outcome = outcome.and(completion.result);
+            }
+        }
+        outcome
     }
 
     /// Its processors.

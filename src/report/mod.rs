@@ -1,10 +1,12 @@
 //! Summaries, CSV files, tables and plots: the same for simulated and live runs.
 
 pub mod capacity;
+pub mod effectiveness;
 pub mod live;
 pub mod number;
 pub mod plot;
 pub mod rates;
 pub mod summary;
 pub mod table;
+pub mod trec;
 pub mod validation;

@@ -5,8 +5,10 @@
 pub enum Source {
     /// By the simulator.
     Simulated,
-    /// Driven live; whether the GPU was real is told beside it (`gpu` in `summary.csv`, `lane` in `log.csv`).
+    /// Driven live; in live summaries the column `gpu` says whether the GPU was real.
     Live,
+    /// Driven live with a lane that replays recorded times in the place of the GPU, where no column `gpu` says so.
+    Replay,
 }
 
 impl Source {
@@ -16,6 +18,7 @@ impl Source {
         match self {
             Self::Simulated => "simulated",
             Self::Live => "live",
+            Self::Replay => "replay",
         }
     }
 }

@@ -135,7 +135,13 @@ fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) as u32
             };
-            (0..num_docs).filter_map(|doc| (draw() % one_in == 0).then(|| (doc, 1 + draw() % max_tf))).collect()
+            let mut list = Vec::new();
+            for doc in 0..num_docs {
+                if draw() % one_in == 0 {
+                    list.push((doc, 1 + draw() % max_tf));
+                }
+            }
+            list
         });
         let lengths = prop::collection::vec(1..6_u32, num_docs as usize);
         (prop::collection::vec(list, num_terms), lengths)

@@ -1,0 +1,167 @@
+//! What a live run needs before it starts: index, queries, their costs, and the lanes.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Arguments, GpuChoice, say};
+use crate::cli::{Failure, defaults};
+use crate::cost::{ProfileOptions, Workload, profile, replay_gpu_times};
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::gpu::GpuExecutor;
+use crate::exec::{ExecError, Executor};
+use crate::ids::ProcessorKind;
+use crate::index::Index;
+use crate::live::{Fleet, GpuLane, Gpus, LiveQuery, QuerySet, RecordedTimes};
+use crate::query::{Features, Query};
+
+/// So many queries are measured where no workload is named: a few seconds' work.
+const QUICK_QUERIES: usize = 200;
+/// And so often each.
+const QUICK_REPEATS: usize = 3;
+
+/// Everything that runs share.
+pub(super) struct Lab {
+    pub(super) fleet: Fleet,
+    /// The rows in the mode asked for, with the GPU's times where a GPU or its replay takes part.
+    pub(super) workload: Workload,
+    pub(super) workload_name: String,
+    /// What stands in the GPU's place, in words.
+    pub(super) gpu_words: String,
+}
+
+impl Lab {
+    /// Opens, measures and spawns what the arguments ask for, and says what it is.
+    pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
+        let (index, log) = input(arguments)?;
+        let queries = defaults::read_queries(&log, &index)?;
+        let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        let mut gpu = real_gpu(arguments, &index)?;
+        let (workload_name, mut workload) = match &arguments.workload {
+            Some(path) => (path.display().to_string(), read_workload(arguments, path.clone(), &index)?),
+            None => {
+                let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(cpu.clone_for_worker())];
+                executors.extend(gpu.take());
+                let workload = quick_profile(arguments, &mut executors, &queries, &index)?;
+                gpu = executors.into_iter().find(|executor| executor.kind() == ProcessorKind::Gpu);
+                (String::from("measured now"), workload)
+            }
+        };
+        let (lane, gpu_words) = match &gpu {
+            Some(gpu) => (GpuLane::Real, gpu.device()),
+            None => replay(arguments, &workload_name, &mut workload)?,
+        };
+        let gpus = match (lane, gpu) {
+            (GpuLane::Real, Some(gpu)) => Gpus::Real(vec![gpu]),
+            (GpuLane::Replay, _) => Gpus::Replay(1, RecordedTimes::of(&workload)),
+            _ => Gpus::None,
+        };
+        if arguments.cpus == 0 && lane != GpuLane::Real {
+            return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
+        }
+        let set = query_set(&workload, &workload_name, queries, &index)?;
+        let cpus = (0..arguments.cpus).map(|_| Box::new(cpu.clone_for_worker()) as Box<dyn Executor>).collect();
+        let fleet = Fleet::spawn(Arc::new(set), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
+        if !fleet.has_cores_enough() {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            eprintln!(
+                "warning: {} CPU workers and the driver share {cores} cores: delays come out too long (--cpus {} leaves \
+                 the driver a core)",
+                arguments.cpus,
+                cores.saturating_sub(1),
+            );
+        }
+        say(&format!(
+            "{} queries, mode {}; costs: {workload_name}; CPU workers: {}; GPU: {gpu_words}\n",
+            workload.rows.len(),
+            arguments.mode,
+            arguments.cpus,
+        ))?;
+        Ok(Self { fleet, workload, workload_name, gpu_words })
+    }
+}
+
+/// The index and the query log: those that the user names, or the defaults.
+fn input(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
+    match (&arguments.index, &arguments.queries) {
+        (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
+        (Some(_), None) => Err(Failure::input("what to ask of this index? name a query log: --queries FILE")),
+        (None, queries) => {
+            let (index, its_queries) = defaults::default_index()?;
+            Ok((index, queries.clone().unwrap_or(its_queries)))
+        }
+    }
+}
+
+/// The GPU, if it is asked for, or present and not declined.
+fn real_gpu(arguments: &Arguments, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
+    if matches!(arguments.gpu, Some(GpuChoice::None | GpuChoice::Replay)) {
+        return Ok(None);
+    }
+    match GpuExecutor::new(index, index.built_with()) {
+        Ok(gpu) => Ok(Some(Box::new(gpu))),
+        Err(ExecError::NoGpu(_)) if arguments.gpu.is_none() => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.
+fn replay(arguments: &Arguments, name: &str, workload: &mut Workload) -> Result<(GpuLane, String), Failure> {
+    if arguments.gpu == Some(GpuChoice::None) {
+        return Ok((GpuLane::None, String::from("none")));
+    }
+    if workload.rows.iter().all(|row| row.measured.gpu.is_some()) {
+        let device = workload.provenance.get("gpu").unwrap_or("a GPU");
+        return Ok((GpuLane::Replay, format!("none used; its lane replays the times recorded on {device} in {name}")));
+    }
+    match replay_gpu_times(workload) {
+        Ok(recorded) => Ok((GpuLane::Replay, format!("none used; its lane replays {recorded}"))),
+        Err(e) if arguments.gpu == Some(GpuChoice::Replay) => Err(e.into()),
+        Err(_) => Ok((GpuLane::None, String::from("none here, and no recorded times to replay in its place"))),
+    }
+}
+
+/// The rows of the mode asked for, if they were measured on this index.
+fn read_workload(arguments: &Arguments, path: PathBuf, index: &Index) -> Result<Workload, Failure> {
+    let workload = Workload::read(&path)?;
+    let here = format!("{:016x}", index.fingerprint());
+    if let Some(there) = workload.provenance.get("index").filter(|&there| there != here) {
+        let fault = format!("{}: measured on index {there}, this one is {here}", path.display());
+        return Err(Failure::input(format!("{fault} (profile it: `tandem profile`)")));
+    }
+    let rows = workload.only(arguments.mode);
+    if rows.rows.is_empty() {
+        return Err(Failure::input(format!("{}: no queries in mode {}", path.display(), arguments.mode)));
+    }
+    Ok(rows)
+}
+
+fn quick_profile(
+    arguments: &Arguments,
+    executors: &mut [Box<dyn Executor>],
+    queries: &[Query],
+    index: &Index,
+) -> Result<Workload, Failure> {
+    let queries = &queries[..queries.len().min(QUICK_QUERIES)];
+    let options = ProfileOptions { modes: vec![arguments.mode], repeats: QUICK_REPEATS, ..ProfileOptions::default() };
+    eprintln!("no --workload: measuring {} queries {QUICK_REPEATS} times", queries.len());
+    Ok(profile(executors, queries, index, &options, &mut |_| {})?)
+}
+
+/// The workload's queries as workers run them.
+fn query_set(workload: &Workload, name: &str, queries: Vec<Query>, index: &Index) -> Result<QuerySet, Failure> {
+    let k = workload.provenance.get("k").and_then(|k| k.parse().ok()).unwrap_or(ProfileOptions::default().k);
+    let by_log_id: HashMap<u32, Query> = queries.into_iter().map(|query| (query.id.0, query)).collect();
+    let live = workload.rows.iter().map(|row| {
+        let query =
+            by_log_id.get(&row.log_id).filter(|query| Features::of(query, index).postings == row.features.postings);
+        let query = query.cloned().ok_or_else(|| {
+            let query = format!("query {} (number {} of its log)", row.query_id, row.log_id);
+            Failure::input(format!(
+                "{name}: {query} is not in this query log; name the log that was profiled: --queries"
+            ))
+        })?;
+        Ok(LiveQuery { id: row.query_id, query, mode: row.mode, results: Some(row.results) })
+    });
+    Ok(QuerySet::new(k, live.collect::<Result<Vec<_>, Failure>>()?))
+}

@@ -1,0 +1,162 @@
+//! `tandem search` as a user meets it: output, and errors that say where and what.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tandem::index::{Bm25, IndexBuilder};
+
+/// Three documents: `0` "apple pear", `1` "apple apple", `doc 2` "plum".
+fn build(dir: &Path) {
+    let ids = ["0", "1", "doc 2"].map(String::from).to_vec();
+    let mut builder = IndexBuilder::new(vec![2, 2, 1], ids, Bm25::default());
+    builder.add("apple", &[(0, 1), (1, 2)]).unwrap();
+    builder.add("pear", &[(0, 1)]).unwrap();
+    builder.add("plum", &[(2, 1)]).unwrap();
+    builder.write(&dir.join("index")).unwrap();
+}
+
+/// A folder with the index of [`build`] and a query log.
+fn world() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    build(dir.path());
+    fs::write(dir.path().join("log.tsv"), "a b\tapple pear\nx\tkiwi\nc\tplum kiwi\n").unwrap();
+    dir
+}
+
+/// Runs `tandem search` with these arguments, separated by white space, inside `dir`.
+fn search(dir: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.current_dir(dir).arg("search").args(arguments.split_whitespace()).output().unwrap()
+}
+
+#[track_caller]
+fn refuses(dir: &Path, arguments: &str, expected: &str) {
+    let output = search(dir, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments}: {errors}");
+    assert!(errors.starts_with("error: ") && errors.contains(expected), "{arguments}: {errors}");
+    assert!(output.stdout.is_empty(), "{arguments}");
+}
+
+#[track_caller]
+fn answers(dir: &Path, arguments: &str) -> (String, String) {
+    let output = search(dir, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {errors}");
+    (String::from_utf8(output.stdout).unwrap(), errors)
+}
+
+#[test]
+fn trec_runs_have_six_columns_and_scores_that_read_back() {
+    let dir = world();
+    let (run, errors) = answers(dir.path(), "index --queries log.tsv --mode or --format trec --tag t1");
+    let rows: Vec<Vec<&str>> = run.lines().map(|line| line.split(' ').collect()).collect();
+    let places: Vec<String> = rows.iter().map(|row| [row[0], row[1], row[2], row[3], row[5]].join(" ")).collect();
+    assert_eq!(places, ["a_b Q0 0 1 t1", "a_b Q0 1 2 t1", "c Q0 doc_2 1 t1"]);
+    assert!(rows.iter().all(|row| row[4].parse::<f32>().unwrap() > 0.0));
+    assert!(errors.contains("2 queries"), "{errors}");
+}
+
+#[test]
+fn csv_names_its_columns_below_its_provenance() {
+    let dir = world();
+    answers(dir.path(), "index --queries log.tsv --mode and --format csv -o out/run.csv");
+    let text = fs::read_to_string(dir.path().join("out/run.csv")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(text.starts_with("# tandem: "), "{text}");
+    assert_eq!(rows[0], "query_id,rank,doc_id,score");
+    assert!(rows[1].starts_with("a b,1,0,") && rows[2].starts_with("c,1,doc 2,") && rows.len() == 3, "{text}");
+}
+
+#[test]
+fn words_on_the_command_line_give_a_table() {
+    let dir = world();
+    let (table, errors) = answers(dir.path(), "index apple");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert!(lines[0].starts_with("rank") && lines[1].ends_with("  1") && lines[2].ends_with("  0"), "{table}");
+    assert!(errors.contains("1 query, 2 documents, on cpu"), "{errors}");
+}
+
+#[test]
+fn threads_change_nothing_but_the_time() {
+    let dir = world();
+    let alone = answers(dir.path(), "index --queries log.tsv --format trec").0;
+    assert_eq!(answers(dir.path(), "index --queries log.tsv --format trec --threads 4").0, alone);
+}
+
+#[test]
+fn judgements_are_averaged_over_judged_queries() {
+    let dir = world();
+    fs::write(dir.path().join("q.qrels"), "c 0 doc\u{a0}2 1\nx 0 1 1\n").unwrap();
+    refuses(dir.path(), "index --queries log.tsv --qrels q.qrels", "q.qrels:1: 5 fields");
+    fs::write(dir.path().join("q.qrels"), "a 0 0 1\nx 0 1 1\n").unwrap();
+    fs::write(dir.path().join("log.tsv"), "a\tpear\n").unwrap();
+    let (_, errors) = answers(dir.path(), "index --queries log.tsv --qrels q.qrels");
+    assert!(errors.contains("2 judged queries: MAP 0.5000 (depth 10), nDCG@10 0.5000"), "{errors}");
+}
+
+#[test]
+fn senseless_options_are_refused() {
+    let dir = world();
+    refuses(dir.path(), "index apple -k 0", "k is 0, expected 1 to 1000");
+    refuses(dir.path(), "index apple -k 1001", "k is 1001, expected 1 to 1000");
+    refuses(dir.path(), "index apple -k 99999999999999999999", "99999999999999999999");
+    refuses(dir.path(), "index apple -k -1", "-1");
+    refuses(dir.path(), "index apple --k1 NaN", "--k1 is NaN, expected 0 to 1000");
+    refuses(dir.path(), "index apple --k1 -0.1", "--k1 is -0.1, expected 0 to 1000");
+    refuses(dir.path(), "index apple --b 1.5", "--b is 1.5, expected 0 to 1");
+    refuses(dir.path(), "index apple --b inf", "--b is inf, expected 0 to 1");
+    refuses(dir.path(), "index apple --threads 0", "--threads is 0, expected 1 to 1024");
+    refuses(dir.path(), "index apple --on gpu --threads 2", "--threads is for --on cpu");
+    refuses(dir.path(), "index", "nothing to search for: give \"words\" or --queries FILE");
+    refuses(dir.path(), "index ...", "the query is empty");
+    refuses(dir.path(), "index kiwi", "no document holds any of these words: kiwi");
+}
+
+#[test]
+fn a_missing_or_damaged_index_is_refused() {
+    let dir = world();
+    refuses(dir.path(), "nowhere apple", "nowhere");
+    for entry in fs::read_dir(dir.path().join("index")).unwrap() {
+        let path = entry.unwrap().path();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        refuses(dir.path(), "index apple", "index");
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 4;
+        fs::write(&path, &flipped).unwrap();
+        refuses(dir.path(), "index apple", "index");
+        fs::write(&path, &whole).unwrap();
+    }
+    answers(dir.path(), "index apple");
+}
+
+#[test]
+fn a_log_without_a_query_to_run_is_refused() {
+    let dir = world();
+    refuses(dir.path(), "index --queries none.tsv", "none.tsv");
+    fs::write(dir.path().join("empty.tsv"), "").unwrap();
+    refuses(dir.path(), "index --queries empty.tsv", "empty.tsv");
+    fs::write(dir.path().join("kiwi.tsv"), "1\tkiwi\n").unwrap();
+    refuses(dir.path(), "index --queries kiwi.tsv", "kiwi.tsv");
+}
+
+#[test]
+fn results_that_cannot_be_written_are_an_error() {
+    let dir = world();
+    refuses(dir.path(), "index apple -o log.tsv/run.txt", "log.tsv");
+}
+
+#[test]
+fn the_gpu_gives_the_same_run_or_says_why_not() {
+    let dir = world();
+    let output = search(dir.path(), "index --queries log.tsv --format trec --on gpu");
+    if output.status.success() {
+        let cpu = answers(dir.path(), "index --queries log.tsv --format trec").0;
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), cpu);
+    } else {
+        refuses(dir.path(), "index --queries log.tsv --format trec --on gpu", "--on gpu: ");
+    }
+}
