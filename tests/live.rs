@@ -284,8 +284,7 @@ fn tandem(folder: &Path, arguments: &str, code: i32) -> (String, String) {
     (out, err)
 }
 
-const LIVE: &str =
-    "live index --queries queries.tsv --workload cpu.workload.csv --estimates oracle --out results --log";
+const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv --out results --log";
 
 #[test]
 fn a_run_on_the_cpu_writes_its_log_and_summary() {

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::Failure;
+use super::defaults::{default_index, read_queries};
 use crate::corpus::Tokenizer;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
-use crate::files::{Provenance, write_atomically};
+use crate::files::{InputError, Provenance, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
 use crate::index::{Bm25, Idf, Index};
 use crate::query::{Mode, Query};
@@ -87,11 +88,22 @@ enum Format {
     Csv,
 }
 
+/// What is searched, and for what.
+struct Input {
+    index: Arc<Index>,
+    index_dir: PathBuf,
+    /// At least one.
+    queries: Vec<Query>,
+}
+
 /// One query's results and how long it took.
 struct Answer {
     ranking: Ranking,
     us: f64,
 }
+
+/// Queries of the default log that are answered where none are given: a screenful.
+const SHOWN_QUERIES: usize = 3;
 
 /// The most threads that a user can mean.
 const MAX_THREADS: usize = 1024;
@@ -99,14 +111,8 @@ const MAX_THREADS: usize = 1024;
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
     let qrels = arguments.qrels.as_deref().map(Qrels::read).transpose()?;
-    let (index_dir, queries_path) = input(arguments)?;
-    let index = Arc::new(Index::open(&index_dir)?);
+    let Input { index, index_dir, queries } = input(arguments)?;
     let bm25 = parameters(arguments, index.built_with())?;
-    let queries = match (&arguments.words, &queries_path) {
-        (Some(words), _) => vec![prepare_words(words, &index)?],
-        (None, Some(path)) => prepare_log(path, &index)?,
-        (None, None) => return Err(Failure::input("nothing to search for: give \"words\" or --queries FILE")),
-    };
 
     let mut first: Box<dyn Executor> = match arguments.on {
         On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25)),
@@ -167,22 +173,48 @@ fn parameters(arguments: &Arguments, built_with: Bm25) -> Result<Bm25, Failure> 
     Ok(bm25)
 }
 
-/// The index and the query log: those that the user names, or the defaults.
-fn input(arguments: &Arguments) -> Result<(PathBuf, Option<PathBuf>), Failure> {
-    if let Some(index) = &arguments.index {
-        return Ok((index.clone(), arguments.queries.clone()));
-    }
-    default_input(arguments)
+/// What the user names, or the defaults.
+fn input(arguments: &Arguments) -> Result<Input, Failure> {
+    let Some(index_dir) = arguments.index.clone() else { return default_input(arguments) };
+    let index = Arc::new(Index::open(&index_dir)?);
+    let queries = match (&arguments.words, &arguments.queries) {
+        (Some(words), _) => vec![prepare_words(words, &index)?],
+        (None, Some(path)) => prepare_log(path, &index)?,
+        (None, None) => return Err(Failure::input("nothing to search for: give \"words\" or --queries FILE")),
+    };
+    Ok(Input { index, index_dir, queries })
 }
 
-/// Cuts queries as the index's documents were cut.
-fn tokenizer(index: &Index) -> Result<Tokenizer, Failure> {
-    Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)
+/// The default index, with the user's queries or the first few of its own.
+fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
+    let (index, own_queries) = default_index()?;
+    let index_dir = own_queries.parent().unwrap_or(Path::new(".")).to_owned();
+    eprintln!("no INDEX given: searching the synthetic index in {}", index_dir.display());
+    let queries = match &arguments.queries {
+        Some(path) => prepare_log(path, &index)?,
+        None => {
+            let mut queries = prepare_log(&own_queries, &index)?;
+            eprintln!("no queries given: the first {SHOWN_QUERIES} of {}", own_queries.display());
+            queries.truncate(SHOWN_QUERIES);
+            queries
+        }
+    };
+    Ok(Input { index, index_dir, queries })
+}
+
+/// The queries of a log that have terms in the index: at least one.
+fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
+    let queries = read_queries(path, index)?;
+    if queries.is_empty() {
+        return Err(InputError::file(path, "holds no query with a term that is in the index").into());
+    }
+    Ok(queries)
 }
 
 /// A query of words from the command line.
 fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
-    let terms = tokenizer(index)?.terms(words);
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
+    let terms = tokenizer.terms(words);
     if terms.is_empty() {
         return Err(Failure::input("the query is empty: it holds no word"));
     }
@@ -299,19 +331,4 @@ fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: 
         quantile_ms(1.0),
         us.len() as f64 / wall_s.max(1e-9),
     );
-}
-
-fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
-    let tokenizer = tokenizer(index)?;
-    Ok(std::fs::read_to_string(path)?
-        .lines()
-        .enumerate()
-        .filter_map(|(i, line)| {
-            let (label, words) = line.split_once('\t')?;
-            Query::prepare(QueryId(i as u32), label, &tokenizer.terms(words), index)
-        })
-        .collect())
-}
-fn default_input(_arguments: &Arguments) -> Result<(PathBuf, Option<PathBuf>), Failure> {
-    Err(Failure::failed("wait"))
 }

@@ -97,6 +97,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Experiment { machine, queries, deadline: deadline(arguments)?, arrivals, options: arguments.options };
     let bound_qps = experiment.bound_qps();
     let rates = rates(arguments, &experiment, bound_qps, recorded_qps)?;
+    if arguments.log {
+        check_log_rows(&experiment, policies.len() * rates.len())?;
+    }
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("workload", &workload_name)
@@ -395,6 +398,17 @@ fn delay_chart(
     }
 }
 
+/// Refuses, before anything is simulated, logs that would fill the disk.
+fn check_log_rows(experiment: &Experiment, runs: usize) -> Result<(), Failure> {
+    let queries: usize = experiment.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
+    match queries.saturating_mul(runs) {
+        0..=MAX_LOG_ROWS => Ok(()),
+        rows => Err(Failure::input(format!(
+            "--log would write {rows} rows, at most {MAX_LOG_ROWS}: name fewer rates or policies"
+        ))),
+    }
+}
+
 /// Writes the logs and gives the file, or the folder for several.
 fn write_logs(
     experiment: &Experiment,
@@ -404,11 +418,6 @@ fn write_logs(
     out: &Path,
 ) -> Result<PathBuf, Failure> {
     let runs = policies.len() * rates.len();
-    let rows: usize = experiment.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
-    if rows.saturating_mul(runs) > MAX_LOG_ROWS {
-        let message = format!("--log would write {} rows, at most {MAX_LOG_ROWS}: name fewer rates", rows * runs);
-        return Err(Failure::input(message));
-    }
     let is_single = runs * experiment.arrivals.len() == 1;
     for &policy in policies {
         for &rate_qps in rates {

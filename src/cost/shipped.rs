@@ -12,10 +12,21 @@ use crate::files::InputError;
 type Shipped = (&'static str, &'static [u8]);
 
 /// Workloads, packed or not; the first is the default.
-static WORKLOADS: &[Shipped] = &[];
+static WORKLOADS: &[Shipped] = &[
+    ("traces/enwiki-tb05-h200.workload.csv.zst", include_bytes!("../../traces/enwiki-tb05-h200.workload.csv.zst")),
+    (
+        "traces/synthetic-gov2-h200.workload.csv.zst",
+        include_bytes!("../../traces/synthetic-gov2-h200.workload.csv.zst"),
+    ),
+    ("traces/synthetic-1m-h200.workload.csv.zst", include_bytes!("../../traces/synthetic-1m-h200.workload.csv.zst")),
+];
 
 /// Models fitted to the shipped workloads.
-static MODELS: &[Shipped] = &[];
+static MODELS: &[Shipped] = &[
+    ("models/enwiki-tb05-h200.json", include_bytes!("../../models/enwiki-tb05-h200.json")),
+    ("models/synthetic-gov2-h200.json", include_bytes!("../../models/synthetic-gov2-h200.json")),
+    ("models/synthetic-1m-h200.json", include_bytes!("../../models/synthetic-1m-h200.json")),
+];
 
 /// The workload that commands use where none is named, and its name.
 ///

@@ -5,7 +5,7 @@ mod arrivals;
 mod features;
 mod log;
 mod mode;
-mod query;
+mod prepared;
 mod trace;
 mod trace_summary;
 
@@ -13,6 +13,6 @@ pub use arrivals::{ArrivalProcess, Burstiness, Recording, at_rate, check_rate, d
 pub use features::Features;
 pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
-pub use query::{Query, QueryTerm};
+pub use prepared::{Query, QueryTerm};
 pub use trace::Trace;
 pub use trace_summary::TraceSummary;

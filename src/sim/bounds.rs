@@ -30,6 +30,8 @@ use crate::time::Nanos;
 const PRICES: u32 = 40;
 /// Rates are found to this relative precision.
 const PRECISION: f64 = 1e-4;
+/// A rate below this share of the limit counts as none: queries that arrive at one moment miss at every rate.
+const NO_RATE: f64 = 1e-12;
 
 /// The optimum of the capacity region's linear program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +85,8 @@ pub fn region(services: impl IntoIterator<Item = PerKind<Nanos>>, machine: &Mach
 /// The highest rate at which any schedule at all can meet every deadline, for queries that arrive at `unit_arrivals`
 /// divided by the rate (seconds at one query per second, ascending) and cost `services`; the certificate above.
 ///
-/// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone.
+/// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or queries
+/// that arrive at one moment can't all meet theirs.
 #[must_use]
 pub fn clairvoyant_qps(
     unit_arrivals: &[f64],
@@ -118,6 +121,9 @@ pub fn clairvoyant_qps(
         }
         let mut kept = 0.0;
         while best - kept > best * PRECISION {
+            if best < limit_qps * NO_RATE {
+                return Some(0.0);
+            }
             let middle = 0.5 * (kept + best);
             if lindley_exceeds(unit_arrivals, &weights, middle, deadline_s) {
                 best = middle;
@@ -186,6 +192,9 @@ mod tests {
         assert_eq!(clairvoyant_qps(&[1.0], &slow, &machine, Nanos::from_ms(500.0), 1e6), Some(0.0));
         let quick = [PerKind { cpu: Nanos::from_ms(6.0), gpu: Nanos::from_ms(7.0) }];
         assert_eq!(clairvoyant_qps(&[1.0], &quick, &machine, Nanos::from_ms(500.0), 1e6), None);
+        // Sixty at one moment miss at every rate.
+        let crowd = vec![PerKind { cpu: Nanos::from_ms(30.0), gpu: Nanos::from_ms(30.0) }; 60];
+        assert_eq!(clairvoyant_qps(&[0.0; 60], &crowd, &machine, Nanos::from_ms(500.0), 1e6), Some(0.0));
         assert_eq!(region([], &machine), None);
         assert_eq!(region(quick, &Machine::new(0, 0)), None);
     }

@@ -145,7 +145,10 @@ fn quick_profile(
     let queries = &queries[..queries.len().min(QUICK_QUERIES)];
     let options = ProfileOptions { modes: vec![arguments.mode], repeats: QUICK_REPEATS, ..ProfileOptions::default() };
     eprintln!("no --workload: measuring {} queries {QUICK_REPEATS} times", queries.len());
-    Ok(profile(executors, queries, index, &options, &mut |_| {})?)
+    let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
+    let workload = profile(executors, queries, index, &options, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    Ok(workload?)
 }
 
 /// The workload's queries as workers run them.

@@ -115,24 +115,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let services = queries.iter().map(|query| query.service);
     let region_qps = bounds::region(services, &machine).map(|region| region.rate_qps);
     let estimates: Vec<(QueryId, PerKind<Nanos>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
-    let (traced, rates) = match &arguments.trace {
-        Some(path) => {
-            let (arrivals, rate_qps) = simulate::traced(path, &lab.workload, arguments.mode)?;
-            (Some(arrivals), vec![rate_qps])
-        }
-        None => (None, Vec::new()),
-    };
-    let rates = named_rates(arguments)?.or((!rates.is_empty()).then_some(rates));
-    let rates = rates
+    let traced = arguments.trace.as_deref().map(|path| simulate::traced(path, &lab.workload, arguments.mode));
+    let (traced, traced_qps) = traced.transpose()?.unzip();
+    let rates = named_rates(arguments)?
+        .or(traced_qps.map(|rate_qps| vec![rate_qps]))
         .or_else(|| default_rates(region_qps))
         .ok_or_else(|| Failure::input("all queries of the workload cost nothing: name rates with --rate"))?;
     let plans = plans(arguments, &lab, &rates, traced)?;
+    let runs = policies.len() * plans.len();
 
     catch_interrupts();
     lab.fleet.warm_up(WARM_UP).map_err(|e| Failure::failed(e.to_string()))?;
-    let mut session = Session { arguments, lab, rows: Vec::new(), notes: Vec::new(), is_single: false };
-    session.is_single = policies.len() * plans.len() == 1;
-    say(&format!("driving {} runs; Ctrl-C ends them and keeps what was measured\n", policies.len() * plans.len()))?;
+    let mut session = Session { arguments, lab, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 };
+    say(&format!("driving {runs} runs; Ctrl-C ends them and keeps what was measured\n"))?;
     let driven = session.drive_all(&policies, &plans, &estimates);
     // Whatever has happened, what was measured is kept.
     let summary_path = arguments.out.join("summary.csv");

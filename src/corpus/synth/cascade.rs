@@ -26,7 +26,11 @@ const LEAF_DOCS: u32 = 32;
 /// Expected points below which their number is drawn before the halving goes on.
 const FEW_POINTS: f64 = 4.0;
 /// The denser half's share is 0.5 plus a number in this range, drawn for each term.
-const TOPICALITY: std::ops::Range<f64> = 0.08..0.22;
+const TOPICALITY: std::ops::Range<f64> = 0.1..0.3;
+/// No neighbourhood is denser than this: its documents then all have the term, many times.
+const MOST_POINTS_A_DOCUMENT: f64 = 16.0;
+/// Past any Poisson number of that mean in a leaf.
+const MOST_POINTS_DRAWN: usize = 1024;
 /// Terms in a smaller share of the documents hardly ever have two points in one document.
 const SPARSE_SHARE: f64 = 1e-4;
 
@@ -36,6 +40,8 @@ pub(super) struct ListSampler<'a> {
     appetites: &'a [u8],
     histogram: &'a AppetiteHistogram,
     repeat_chances: [u8; 256],
+    /// 1 / n, since multiplying is quicker than dividing.
+    reciprocals: Vec<f64>,
     random: Random,
     /// Share of the denser half, and the same in 65536ths.
     dense_share: f64,
@@ -51,6 +57,7 @@ impl<'a> ListSampler<'a> {
             appetites: documents.appetites(),
             histogram,
             repeat_chances: repeat_chances(),
+            reciprocals: (0..MOST_POINTS_DRAWN).map(|n| 1.0 / n as f64).collect(),
             random: Random::new(0, 0),
             dense_share: 0.5,
             dense_bits: 1 << 15,
@@ -99,41 +106,33 @@ impl<'a> ListSampler<'a> {
             chance *= f64::from(halvings - heads) / f64::from(heads + 1);
             density *= dense / sparse;
         }
-        // Newton's method on a concave rising function, from below: it approaches the root and never passes it.
+        // Newton's method on a concave rising function, from below: it approaches the root and never passes it, save where
+        // a neighbourhood reaches its densest, by a little.
         for _ in 0..60 {
             let (mut covered, mut slope) = (0.0, 0.0);
             for &(density, chance) in &densities {
                 for &(appetite, documents) in &self.histogram.bins {
-                    let missed = exp(-points * density * appetite);
+                    let missed = exp(-(points * density).min(MOST_POINTS_A_DOCUMENT) * appetite);
                     covered += chance * documents * (1.0 - missed);
-                    slope += chance * documents * density * appetite * missed;
+                    if points * density < MOST_POINTS_A_DOCUMENT {
+                        slope += chance * documents * density * appetite * missed;
+                    }
                 }
             }
             let step = (share - covered) / slope;
-            points += step;
-            if step < 1e-4 * points {
+            // No slope: all neighbourhoods are as dense as they get.
+            if !step.is_finite() || step < 1e-4 * points {
                 break;
             }
+            points += step;
         }
         points
     }
 
     /// Scatters `points`, an expected number, over documents `from..to`.
     fn scatter(&mut self, from: u32, to: u32, points: f64) {
-        if to - from <= LEAF_DOCS {
-            let gap = f64::from(to - from) / points;
-            let mut at = f64::from(from);
-            loop {
-                let word = self.random.bits();
-                at += gap * exponential_of(word);
-                if at >= f64::from(to) {
-                    return;
-                }
-                self.hit(at as u32, word);
-            }
-        }
-        if points <= FEW_POINTS {
-            let drawn = self.poisson(points);
+        if points <= FEW_POINTS || to - from <= LEAF_DOCS {
+            let drawn = self.poisson(points.min(f64::from(to - from) * MOST_POINTS_A_DOCUMENT));
             return self.place(from, to, drawn);
         }
         let middle = from + (to - from) / 2;
@@ -207,22 +206,16 @@ impl<'a> ListSampler<'a> {
         255
     }
 
-    /// A Poisson number with this small mean, by inversion.
+    /// A Poisson number, by inversion: `mean` is at most [`LEAF_DOCS`] times [`MOST_POINTS_A_DOCUMENT`].
     fn poisson(&mut self, mean: f64) -> u32 {
         let mut chance = exp(-mean);
         let mut rest = self.random.unit() - chance;
         let mut count = 0;
-        while rest > 0.0 && count < 100 {
+        while rest > 0.0 && count + 1 < self.reciprocals.len() {
             count += 1;
-            chance *= mean / f64::from(count);
+            chance *= mean * self.reciprocals[count];
             rest -= chance;
         }
-        count
+        count as u32
     }
-}
-
-/// An exponential number from the high bits of `word`; the low byte stays free for another choice.
-#[inline]
-fn exponential_of(word: u64) -> f64 {
-    -crate::random::ln(((word >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64))
 }

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | vocabulary grows as a power of the collection (Heaps) | `V = 200 N^0.6`, unless given |
 //! | document frequencies fall as a power of the rank (Zipf, Mandelbrot) | [`Vocabulary`]: `df(r) = 0.9 N ((1 + q) / (r + q))^1.2` |
-//! | neighbours resemble each other: gaps are bursty | [`cascade`]: topics at all scales, a random field for each term |
+//! | neighbours resemble each other: gaps are bursty | `cascade.rs`: topics at all scales, a random field for each term |
 //! | long documents have more terms, and repeat them more | [`Documents`]: lognormal lengths, shared by all terms |
 //!
 //! Every term is drawn from a random stream of its own, so terms are made in parallel and the index is the same, byte for

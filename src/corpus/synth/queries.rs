@@ -61,22 +61,37 @@ pub fn synthetic_queries(
         })
         .collect();
     let mut random = Random::new(seed, QUERY_STREAM);
-    Ok((0..n)
-        .map(|_| {
-            let mut choice = random.unit();
-            let extra = LENGTH_CHANCES.iter().take_while(|&&chance| {
-                choice -= chance;
-                choice > 0.0
-            });
-            let num_terms = (2 + extra.count()).min(MOST_TERMS);
-            let mut terms = BTreeSet::new();
-            while terms.len() < num_terms {
-                let at = random.unit() * total;
-                terms.insert(cumulated.partition_point(|&sum| sum < at).min(asked - 1));
+    let lengths: Vec<usize> = (0..n).map(|_| query_length(random.unit())).collect();
+    // One draw from each of as many equal strata as there are terms to draw, in random order: the mean of a small set of
+    // queries then is what was fitted, too, although a few long lists make most of it.
+    let mut strata: Vec<u32> = (0..lengths.iter().sum::<usize>() as u32).collect();
+    for last in (1..strata.len()).rev() {
+        strata.swap(last, random.below(last as u32 + 1) as usize);
+    }
+    let num_strata = strata.len() as f64;
+    let mut strata = strata.into_iter();
+    let term_at = |share: f64| cumulated.partition_point(|&sum| sum < share * total).min(asked - 1);
+    let mut queries = Vec::with_capacity(n);
+    for num_terms in lengths {
+        let mut terms = BTreeSet::new();
+        for stratum in strata.by_ref().take(num_terms) {
+            let mut term = term_at((f64::from(stratum) + random.unit()) / num_strata);
+            while !terms.insert(term) {
+                term = term_at(random.unit());
             }
-            terms.into_iter().collect()
-        })
-        .collect())
+        }
+        queries.push(terms.into_iter().collect());
+    }
+    Ok(queries)
+}
+
+/// How many terms the query has that drew `choice` from (0, 1].
+fn query_length(mut choice: f64) -> usize {
+    let longer = LENGTH_CHANCES.iter().take_while(|&&chance| {
+        choice -= chance;
+        choice > 0.0
+    });
+    (2 + longer.count()).min(MOST_TERMS)
 }
 
 /// Writes queries as `id<TAB>t0000017 t0000421`, whole or not at all.

@@ -1,0 +1,196 @@
+//! `tandem simulate`, the whole binary.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Forty OR queries of one to three terms; the long ones are much quicker on the GPU. And one AND query.
+fn workload() -> String {
+    let mut text =
+        String::from("# docs: 1000000\nquery_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n");
+    for i in 0..40_u32 {
+        let (postings, shortest) = (100 + i * i * 500, 30 + i * 10);
+        let (cpu_us, gpu_us) = (100.0 + f64::from(postings) / 40.0, 900.5 + f64::from(postings) / 400.0);
+        text += &format!("{i},or,2,{shortest},{},{postings},{cpu_us},{gpu_us},10\n", postings - shortest);
+    }
+    text + "40,and,2,10,90,100,50,60,1\n"
+}
+
+/// Runs the binary in `dir`, with the workload in `w.csv`.
+fn simulate(dir: &Path, arguments: &str) -> Output {
+    std::fs::write(dir.join("w.csv"), workload()).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_tandem"))
+        .arg("simulate")
+        .args(arguments.split_whitespace())
+        .current_dir(dir)
+        .output()
+        .unwrap()
+}
+
+/// Every file below `dir`, by its path.
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            found.extend(files(&path).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)));
+        } else {
+            found.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// The lines of a CSV file as maps from column to value.
+fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    lines.map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_in_every_file() {
+    let run = |seed: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let output = simulate(
+            dir.path(),
+            &format!("--workload w.csv --queries 300 --seed {seed} --rate 100,400:900:2 --cpus 2 --log"),
+        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (files(dir.path()), output.stdout)
+    };
+    let (first, second, other) = (run("1,2"), run("1,2"), run("1,3"));
+    let names: Vec<&String> = first.0.keys().collect();
+    // Five policies, three rates, two seeds; two tables, two pictures, and the workload itself.
+    assert_eq!(names.len(), 5 * 3 * 2 + 5, "{names:?}");
+    assert!(first == second, "two equal runs differ");
+    assert_ne!(first.0["out/summary.csv"], other.0["out/summary.csv"]);
+}
+
+#[test]
+fn tables_have_their_columns_and_agree_with_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let output =
+        simulate(dir.path(), "--workload w.csv --queries 2000 --seed 1:3 --deadline-ms 100 --estimates oracle");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();
+    let expected = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,\
+                    gpu_utilisation,stolen,";
+    assert!(text.lines().any(|line| line.starts_with(expected)), "{text}");
+    let summaries = rows(&dir.path().join("out/summary.csv"));
+    assert_eq!(summaries.len(), 5 * 12 * 3);
+    let text = std::fs::read_to_string(dir.path().join("out/capacity.csv")).unwrap();
+    let expected = "source,policy,deadline_ms,max_rate_qps,low_qps,high_qps,bound_qps,";
+    assert!(text.lines().any(|line| line.starts_with(expected)), "{text}");
+    let number = |row: &BTreeMap<String, String>, column: &str| row[column].parse::<f64>().unwrap();
+    for capacity in rows(&dir.path().join("out/capacity.csv")) {
+        let (low, high) = (number(&capacity, "low_qps"), number(&capacity, "high_qps"));
+        assert!(low < high && high < low * 1.01, "{capacity:?}");
+        assert!(low <= number(&capacity, "bound_qps"), "{capacity:?}");
+        for summary in summaries.iter().filter(|row| row["policy"] == capacity["policy"]) {
+            // The grid of capacities and these rates differ, so a rate below capacity may miss by non-monotony; here none does.
+            if number(summary, "rate_qps") < low {
+                assert_eq!(summary["missed"], "0", "{summary:?}");
+            }
+            assert!(number(summary, "p50_ms") <= number(summary, "p99_ms"));
+        }
+    }
+    for name in ["out/delay.svg", "out/delay.png"] {
+        assert!(dir.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_is_played_as_it_is_and_its_log_written() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), "arrival_us,query_id\n1000.5,3\n1000.5,39\n5000,0\n").unwrap();
+    let output = simulate(dir.path(), "--workload w.csv --trace t.csv --policy cpu-only --log");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let log = rows(&dir.path().join("out/log.csv"));
+    let of = |column: &str| log.iter().map(|row| row[column].clone()).collect::<Vec<_>>();
+    assert_eq!(of("query_id"), ["3", "39", "0"]);
+    assert_eq!(of("arrival_us"), ["1000.500", "1000.500", "5000.000"]);
+    // Query 3 takes 100 + 4600 / 40 = 215 us, and query 39 starts when it is done.
+    assert_eq!(of("started_us")[..2], ["1000.500", "1215.500"]);
+    assert_eq!(rows(&dir.path().join("out/summary.csv"))[0]["queries"], "3");
+}
+
+#[test]
+fn a_machine_of_one_kind_needs_no_times_of_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let text: String = workload()
+        .lines()
+        .map(|line| {
+            let mut fields: Vec<&str> = line.split(',').collect();
+            if fields.len() > 1 && fields[0] != "query_id" {
+                fields[7] = "";
+            }
+            fields.join(",") + "\n"
+        })
+        .collect();
+    std::fs::write(dir.path().join("cpu.csv"), text).unwrap();
+    let output = simulate(dir.path(), "--workload cpu.csv --gpus 0 --cpus 3 --queries 200");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let policies: Vec<String> =
+        rows(&dir.path().join("out/capacity.csv")).iter().map(|r| r["policy"].clone()).collect();
+    assert_eq!(policies, ["cpu-only", "mct"]);
+    let output = simulate(dir.path(), "--workload cpu.csv --queries 200");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && message.contains("no measured gpu time"), "{message}");
+}
+
+#[test]
+fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
+    let cases = [
+        ("--rate 0", "--rate: rate 0 is out of range"),
+        ("--rate=-5", "--rate: rate -5 is out of range"),
+        ("--rate NaN", "--rate: rate NaN is out of range"),
+        ("--rate 1:2", "neither a rate nor FROM:TO:COUNT"),
+        ("--queries 0", "--queries is 0"),
+        ("--queries 99999999999", "is too much"),
+        ("--queries 18446744073709551615 --seed 1:9", "is too much"),
+        ("--seed 1:100000", "expected 1 to 1000 seeds"),
+        ("--seed x", "not a whole number"),
+        ("--deadline-ms 0", "--deadline-ms is 0"),
+        ("--deadline-ms NaN", "--deadline-ms is NaN"),
+        ("--deadline-ms=-1", "--deadline-ms is -1"),
+        ("--deadline-ms inf", "--deadline-ms is inf"),
+        ("--cpus 0 --gpus 0", "no processors"),
+        ("--cpus 100000000000", "at most 1024"),
+        ("--gpus 0 --policy stealing", "policy stealing needs a gpu"),
+        ("--policy fastest", "possible values: gpu-only, cpu-only, best-of, stealing, mct"),
+        ("--threshold-ratio 0.5", "--threshold-ratio is 0.5"),
+        ("--cost-weight NaN", "--cost-weight is NaN"),
+        ("--mode and-or", "no queries in mode and-or (it has and, or)"),
+        ("--arrivals nowhere.csv", "nowhere.csv: no such file"),
+        ("--trace nowhere.csv", "nowhere.csv"),
+        ("--trace empty.csv", "empty.csv"),
+        ("--trace unknown.csv", "query 77 is not in the workload"),
+        ("--trace backwards.csv", "backwards.csv:3"),
+        ("--trace zero.csv", "all arrivals are at time 0"),
+        ("--estimates nowhere.json", "nowhere"),
+        ("--log --queries 9999999", "--log would write"),
+        ("--mode and --estimates model", "--estimates oracle"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("empty.csv", "");
+    write("unknown.csv", "arrival_us,query_id\n5,77\n");
+    write("backwards.csv", "arrival_us,query_id\n5,1\n4,1\n");
+    write("zero.csv", "arrival_us,query_id\n0,1\n");
+    for (arguments, expected) in cases {
+        let output = simulate(dir.path(), &format!("--workload w.csv {arguments}"));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(message.contains(expected), "{arguments}: {message:?} should contain {expected:?}");
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(!dir.path().join("out").exists(), "{arguments}: wrote something");
+    }
+    write("bad.csv", "query_id,mode\n1,or\n");
+    let output = simulate(dir.path(), "--workload bad.csv");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && message.contains("bad.csv:1"), "{message}");
+    let output = simulate(dir.path(), "--workload w.csv --queries 10 --out w.csv/out");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
