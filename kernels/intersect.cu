@@ -144,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(INTERSECT_THREADS, 7) score_interse
         const u32 n = filled;
         __syncthreads();
         if (n > MATCH_BUFFER - MATCHES_A_ROUND) {
-            const u64 cut = select_cut<INTERSECT_THREADS>(BufferKeys{buffer}, n, query.k, 1, selection);
+            const u64 cut = select_cut(Dealt<INTERSECT_THREADS, BufferKeys>{{buffer}, n}, query.k, 1, selection);
             if (threadIdx.x == 0) {
                 filled = 0;
                 const u64 before = atomicMax(&state->threshold, cut);
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(INTERSECT_THREADS, 7) score_interse
     u32 count = n;
     u64 cut = 1;
     if (n >= query.k) {
-        cut = select_cut<INTERSECT_THREADS>(BufferKeys{buffer}, n, query.k, 1, selection);
+        cut = select_cut(Dealt<INTERSECT_THREADS, BufferKeys>{{buffer}, n}, query.k, 1, selection);
         count = query.k;
     }
     if (threadIdx.x == 0) {

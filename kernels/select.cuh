@@ -19,10 +19,32 @@ struct Selection {
     u32 counts[SLICES];
 };
 
-// A number that exactly `wanted` of the keys(0) ... keys(n - 1) reach. At least `wanted` of them must reach `floor` >= 1;
-// 0 stands for no key. All threads of the block call it with the same arguments; it begins and ends with a barrier.
-template <u32 THREADS, class Keys>
-__device__ u64 select_cut(const Keys& keys, u32 n, u32 wanted, u64 floor, Selection& shared) {
+// The keys source(0) ... source(n - 1), dealt out to the threads of a block in turn.
+template <u32 THREADS, class Source>
+struct Dealt {
+    Source source;
+    u32 n;
+
+    struct Cursor {
+        const Dealt& dealt;
+        u32 first;
+        // Whether any thread of the warp has a key left, perhaps; the same for all of them.
+        __device__ __forceinline__ bool more() const { return first < dealt.n; }
+        // The thread's next key; 0 for none.
+        __device__ __forceinline__ u64 next() {
+            const u32 i = first + threadIdx.x;
+            first += THREADS;
+            return i < dealt.n ? dealt.source(i) : 0;
+        }
+    };
+    __device__ __forceinline__ Cursor cursor() const { return {*this, 0}; }
+};
+
+// A number that exactly `wanted` of the block's keys reach. At least `wanted` of them must reach `floor` >= 1; 0 stands for
+// no key. `keys` gives each thread its own through a cursor like Dealt's. All threads of the block call it with the same
+// `wanted` and `floor`; it begins and ends with a barrier.
+template <class Keys>
+__device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& shared) {
     const u32 lane = threadIdx.x % WARP;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -31,8 +53,8 @@ __device__ u64 select_cut(const Keys& keys, u32 n, u32 wanted, u64 floor, Select
     }
     __syncthreads();
     u64 low = ~0ull, high = 0;
-    for (u32 i = threadIdx.x; i < n; i += THREADS) {
-        const u64 key = keys(i);
+    for (auto cursor = keys.cursor(); cursor.more();) {
+        const u64 key = cursor.next();
         if (key >= floor) {
             low = min(low, key);
             high = max(high, key);
@@ -53,12 +75,11 @@ __device__ u64 select_cut(const Keys& keys, u32 n, u32 wanted, u64 floor, Select
     u32 shift = max(64 - __clzll(span - 1), 8) - 8;
 
     for (;;) {
-        for (u32 i = threadIdx.x; i < SLICES; i += THREADS) shared.counts[i] = 0;
+        for (u32 i = threadIdx.x; i < SLICES; i += blockDim.x) shared.counts[i] = 0;
         __syncthreads();
-        for (u32 first = 0; first < n; first += THREADS) {
-            // A key below the range wraps round to an offset above it.
-            const u32 i = first + threadIdx.x;
-            const u64 offset = i < n ? keys(i) - low : ~0ull;
+        for (auto cursor = keys.cursor(); cursor.more();) {
+            // A key below the range, 0 too, wraps round to an offset above it.
+            const u64 offset = cursor.next() - low;
             const bool counts = offset < span;
             const u32 counting = __ballot_sync(FULL_WARP, counts);
             if (counts) {

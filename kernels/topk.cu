@@ -1,7 +1,7 @@
 // topk.cu: the best k of the candidates that score_union or score_intersect emitted, sorted.
 // In:   candidates and their histogram by score. Out: results[0] how many, results[1 ...] their keys, best first, written
 //       straight into the host's pinned memory.
-// Few candidates (the usual case) are sorted at once by the first thread block. Many are filtered first, by all blocks: the
+// Few candidates (the usual case) are left to the first thread block, which selects and sorts. Many are filtered first, by all blocks: the
 // histogram tells the bin that the k-th best is in, and only what is in it or above goes on, to the block that ends last.
 // That is right for any number of candidates: should too many share the bin, the last block selects exactly among them.
 // Limits: k up to MAX_K. Shared memory: 18 KiB. Launch bounds: 512 threads, 2 blocks a multiprocessor.
@@ -10,7 +10,8 @@
 #include "select.cuh"
 
 constexpr u32 SORT_LEN = 2048;  // keys that one thread block sorts
-static_assert(MAX_K <= SORT_LEN, "the results must fit the sort");
+constexpr u32 SMALL_SORT = 128; // so few keys are sorted whatever k is
+static_assert(2 * MAX_K <= SORT_LEN, "what is sorted must fit the sort");
 
 // Keys that other thread blocks of this grid wrote: read past the L1 cache, which does not see them.
 struct GlobalKeys {
@@ -74,8 +75,9 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
         n = __ldcg(&state->num_survivors);
     }
 
+    // Selecting first is cheaper than sorting what is not wanted, and the only way if it exceeds the sort's memory.
     u64 cut = floor;
-    if (n > SORT_LEN) cut = select_cut<MERGE_THREADS>(keys, n, query.k, floor, selection);
+    if (n > max(2 * query.k, SMALL_SORT)) cut = select_cut(Dealt<MERGE_THREADS, GlobalKeys>{keys, n}, query.k, floor, selection);
     if (threadIdx.x == 0) filled = 0;
     __syncthreads();
     for (u32 i = threadIdx.x; i < n; i += MERGE_THREADS) {

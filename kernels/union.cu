@@ -6,6 +6,7 @@
 // the blocks that they meet) is below the threshold that earlier tiles have set.
 // Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 34 KiB. Twin on the host: exec/cpu/exhaustive.rs.
 // Launch bounds: 256 threads, 6 blocks a multiprocessor, as many as shared memory allows: 40 registers and no spills.
+// Twice the threads a tile were no faster on dense lists and slower on sparse ones.
 
 #include "block_codec.cuh"
 #include "histogram.cuh"
@@ -31,13 +32,29 @@ constexpr u32 NO_SCORE = 0x80000000u;
 // Bounds are rounded sums and products, as are scores: at most 36 roundings of 2^-24 each, well within 2^-16.
 constexpr float BOUND_SLACK = 1.0f + 1.0f / 65536.0f;
 
+// The keys of those of a thread's documents that are set in `reaching`: bit 4j + i is part i of the thread's quad j.
 struct TileKeys {
     const float* scores;
     u32 first_doc;
-    __device__ __forceinline__ u64 operator()(u32 i) const {
-        const float score = scores[i];
-        return __float_as_uint(score) == NO_SCORE ? 0 : make_key(score, first_doc + i);
+    u32 reaching;
+
+    __device__ __forceinline__ u64 key(u32 bit) const {
+        const u32 place = 4 * (bit / 4 * UNION_THREADS + threadIdx.x) + bit % 4;
+        return make_key(scores[place], first_doc + place);
     }
+
+    struct Cursor {
+        const TileKeys& keys;
+        u32 left;
+        __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left != 0); }
+        __device__ __forceinline__ u64 next() {
+            if (left == 0) return 0;
+            const u32 bit = __ffs(left) - 1;
+            left &= left - 1;
+            return keys.key(bit);
+        }
+    };
+    __device__ __forceinline__ Cursor cursor() const { return {*this, reaching}; }
 };
 
 // The lane's postings of one block: places in the tile (TILE_DOCS or more: outside) and scores.
@@ -74,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     const __grid_constant__ Index index, const __grid_constant__ Query query, State* state, u64* candidates,
     u32 sample_stride, u32 is_sample
 ) {
-    __shared__ float scores[TILE_DOCS];
+    __shared__ __align__(16) float scores[TILE_DOCS];
     __shared__ u32 begins[MAX_TERMS], ends[MAX_TERMS];
     __shared__ float bounds[MAX_TERMS];
     __shared__ Selection selection;
@@ -152,34 +169,37 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     if (threadIdx.x == 0) floor = read_threshold(state);
     __syncthreads();
 
-    // The documents that reach the threshold: bit 4j + i of `reaching` is part i of the thread's quad j.
-    const TileKeys keys = {scores, first_doc};
+    // The documents that reach the threshold.
+    TileKeys keys = {scores, first_doc, 0};
     u64 cut = floor;
-    u32 reaching = 0;
 #pragma unroll
     for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
+        const u32 place = 4 * (j * UNION_THREADS + threadIdx.x);
+        const float4 quad = quads[place / 4];
+        const float parts[4] = {quad.x, quad.y, quad.z, quad.w};
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
-            reaching |= static_cast<u32>(keys(4 * (j * UNION_THREADS + threadIdx.x) + i) >= cut) << (4 * j + i);
+            const bool reaches =
+                __float_as_uint(parts[i]) != NO_SCORE && make_key(parts[i], first_doc + place + i) >= cut;
+            keys.reaching |= static_cast<u32>(reaches) << (4 * j + i);
         }
     }
-    u32 count = count_in_block(reaching, num_candidates);
+    u32 count = count_in_block(keys.reaching, num_candidates);
     if (count > MANY_CANDIDATES) {
         const u32 cut_bin = find_cut_bin<UNION_THREADS>(state->union_.bins, query.k, bin_search);
         if (cut_bin > 0) {
-            for (u32 bits = reaching; bits != 0; bits &= bits - 1) {
-                const u32 bit = __ffs(bits) - 1;
-                const u64 key = keys(4 * (bit / 4 * UNION_THREADS + threadIdx.x) + bit % 4);
-                if (score_bin(key, query.bins_per_score) < cut_bin) reaching &= ~(1u << bit);
+            for (u32 left = keys.reaching; left != 0; left &= left - 1) {
+                const u32 bit = __ffs(left) - 1;
+                if (score_bin(keys.key(bit), query.bins_per_score) < cut_bin) keys.reaching &= ~(1u << bit);
             }
             if (threadIdx.x == 0) num_candidates = 0;
             __syncthreads();
-            count = count_in_block(reaching, num_candidates);
+            count = count_in_block(keys.reaching, num_candidates);
         }
     }
     if (count == 0) return;
     if (count >= query.k) {
-        cut = select_cut<UNION_THREADS>(keys, TILE_DOCS, query.k, cut, selection);
+        cut = select_cut(keys, query.k, cut, selection);
         count = query.k;
     }
     __syncthreads();
@@ -188,10 +208,8 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
         next_slot = atomicAdd(&state->union_.count, count);
     }
     __syncthreads();
-    while (reaching != 0) {
-        const u32 bit = __ffs(reaching) - 1;
-        reaching &= reaching - 1;
-        const u64 key = keys(4 * (bit / 4 * UNION_THREADS + threadIdx.x) + bit % 4);
+    for (u32 left = keys.reaching; left != 0; left &= left - 1) {
+        const u64 key = keys.key(__ffs(left) - 1);
         if (key >= cut) {
             candidates[atomicAdd(&next_slot, 1)] = key;
             atomicAdd(&state->union_.bins[score_bin(key, query.bins_per_score)], 1);

@@ -36,8 +36,10 @@ const INTERSECT_BLOCKS_EACH: u32 = 16;
 /// `score_union` begins with a sample where tiles have this many postings or more on average: then a sample finds a
 /// threshold that spares the others most of their candidates.
 const SAMPLED_POSTINGS: u64 = 64;
-/// ... and where there are at least so many tiles for each one of the sample.
+/// ... and where there are at least so many tiles for each one of the sample,
 const SAMPLED_TILES: u32 = 4;
+/// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
+const SAMPLED_K: u32 = 64;
 
 /// The index: `Index` in tandem.cuh.
 #[derive(Clone, Copy, Debug)]
@@ -222,7 +224,9 @@ impl Kernels {
     ) -> Result<(), DriverError> {
         let tiles = index.num_docs.div_ceil(TILE_DOCS).max(1);
         let postings: u64 = query.terms.iter().map(|term| u64::from(term.num_blocks) * BLOCK_LEN as u64).sum();
-        let pays = tiles >= SAMPLED_TILES * self.multiprocessors && postings >= SAMPLED_POSTINGS * u64::from(tiles);
+        let pays = query.k >= SAMPLED_K
+            && tiles >= SAMPLED_TILES * self.multiprocessors
+            && postings >= SAMPLED_POSTINGS * u64::from(tiles);
         let sample_stride = if pays { tiles / self.multiprocessors } else { 0 };
         let mut start = |grid: u32, is_sample: u32| {
             let mut launch = stream.launch_builder(&self.score_union);
