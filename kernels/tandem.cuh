@@ -11,7 +11,7 @@ constexpr u32 FULL_WARP = 0xffffffffu;
 constexpr u32 WARP = 32;
 
 constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 a lane
-constexpr u32 MAX_TERMS = 32;         // terms of a query: one a lane where a warp looks at all of them
+constexpr u32 MAX_TERMS = 64;         // terms of a query: two a lane where a warp looks at all of them
 constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 TILE_DOCS = 8192;       // documents that a block of score_union accumulates: 32 KiB of shared memory
 constexpr u32 UNION_THREADS = 256;

@@ -21,7 +21,6 @@ constexpr u32 UNION_BLOCKS = 6;
 constexpr u32 UNION_WARPS = UNION_THREADS / WARP;
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / UNION_THREADS;
 static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
-static_assert(MAX_TERMS == WARP, "a warp looks at all terms at once");
 
 // A tile with more candidates than this looks at the histogram of those that other tiles have emitted.
 constexpr u32 MANY_CANDIDATES = 32;
@@ -29,8 +28,9 @@ constexpr u32 MANY_CANDIDATES = 32;
 // No score yet. It is also the neutral element: -0 + x is x for every x, +0 too.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// Bounds are rounded sums and products, as are scores: at most 36 roundings of 2^-24 each, well within 2^-16.
+// Bounds are rounded sums and products, as are scores: fewer than MAX_TERMS + 16 roundings of 2^-24 each.
 constexpr float BOUND_SLACK = 1.0f + 1.0f / 65536.0f;
+static_assert(MAX_TERMS + 16 < (1 << 24) / 65536, "the slack must cover all roundings");
 
 // The keys of those of a thread's documents that are set in `reaching`: bit 4j + i is part i of the thread's quad j.
 struct TileKeys {
@@ -127,8 +127,13 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     }
     __syncthreads();
     if (warp == 0) {
-        const bool any = __any_sync(FULL_WARP, lane < query.num_terms && begins[lane] < ends[lane]);
-        float bound = lane < query.num_terms ? bounds[lane] : 0.0f;
+        bool meets = false;
+        float bound = 0.0f;
+        for (u32 t = lane; t < query.num_terms; t += WARP) {
+            meets |= begins[t] < ends[t];
+            bound += bounds[t];
+        }
+        const bool any = __any_sync(FULL_WARP, meets);
 #pragma unroll
         for (u32 distance = WARP / 2; distance > 0; distance /= 2) bound += __shfl_xor_sync(FULL_WARP, bound, distance);
         if (lane == 0) {

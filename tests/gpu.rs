@@ -1,17 +1,19 @@
 //! The GPU against the CPU: the same documents with the same scores, bit for bit.
 //!
 //! Where there is no GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. In debug builds the
-//! executor poisons its buffers before each query.
+//! executor poisons its buffers before each query. Real collections are found by `TANDEM_DATA`, as in effectiveness.rs.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
 use tandem::exec::gpu::{GpuExecutor, list_gpus};
 use tandem::exec::{ExecError, Executor, Hit, MAX_K};
 use tandem::ids::QueryId;
-use tandem::index::{Bm25, Idf, Index, IndexBuilder};
-use tandem::query::{Mode, Query};
+use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
+use tandem::query::{Mode, Query, prepare_queries};
 
 type List = Vec<(u32, u32)>;
 
@@ -24,21 +26,21 @@ struct World {
 }
 
 impl World {
-    /// `None` where there is no GPU.
+    /// Lists `t000`, `t001` and so on; `None` where there is no GPU.
     fn new(lists: &[List], lengths: Vec<u32>, bm25: Bm25) -> Option<Self> {
+        Self::with_index(bm25, |path| write_lists(path, lists, lengths))
+    }
+
+    /// What `write` writes to the path that it is given; `None` where there is no GPU.
+    fn with_index(bm25: Bm25, write: impl FnOnce(&Path)) -> Option<Self> {
         if let Err(ExecError::NoGpu(reason)) = list_gpus() {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
             println!("skipped: {reason}");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
-        let ids = (0..lengths.len()).map(|i| i.to_string()).collect();
-        let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
-        for (term, list) in lists.iter().enumerate() {
-            builder.add(&name(term), list).unwrap();
-        }
         let path = dir.path().join("index");
-        builder.write(&path).unwrap();
+        write(&path);
         let index = Arc::new(Index::open(&path).unwrap());
         let cpu = CpuExecutor::new(Arc::clone(&index), bm25);
         let gpu = GpuExecutor::new(&index, bm25).unwrap();
@@ -52,17 +54,20 @@ impl World {
 
     /// Checks one query in all modes for several k.
     fn check(&mut self, terms: &[usize], note: &str) {
-        let query = self.query(terms);
+        self.check_query(&self.query(terms), &[1, 10, 128, MAX_K], &format!("{note}, terms {terms:?}"));
+    }
+
+    fn check_query(&mut self, query: &Query, ks: &[usize], note: &str) {
         let (mut expected, mut found) = (Vec::new(), Vec::new());
         for mode in Mode::ALL {
-            for k in [1, 10, 128, MAX_K] {
-                self.cpu.search(&query, mode, k, &mut expected).unwrap();
-                let execution = self.gpu.search(&query, mode, k, &mut found).unwrap();
+            for &k in ks {
+                self.cpu.search(query, mode, k, &mut expected).unwrap();
+                let execution = self.gpu.search(query, mode, k, &mut found).unwrap();
                 assert!(execution.device_us.is_some_and(|us| us > 0.0));
                 if bits(&expected) != bits(&found) {
                     let first = bits(&expected).iter().zip(&bits(&found)).position(|(a, b)| a != b);
                     panic!(
-                        "{note}, terms {terms:?}, {mode}, k {k}: {} results, expected {}; first difference at {first:?}: {:?}, expected {:?}",
+                        "{note}, {mode}, k {k}: {} results, expected {}; first difference at {first:?}: {:?}, expected {:?}",
                         found.len(),
                         expected.len(),
                         first.map(|i| found[i]),
@@ -72,6 +77,16 @@ impl World {
             }
         }
     }
+}
+
+/// Writes an index of these lists.
+fn write_lists(path: &Path, lists: &[List], lengths: Vec<u32>) {
+    let ids = (0..lengths.len()).map(|i| i.to_string()).collect();
+    let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
+    for (term, list) in lists.iter().enumerate() {
+        builder.add(&name(term), list).unwrap();
+    }
+    builder.write(path).unwrap();
 }
 
 fn name(term: usize) -> String {
@@ -170,11 +185,11 @@ fn equals_the_cpu_for_every_bit_width() {
 }
 
 #[test]
-fn equals_the_cpu_on_random_lists_of_1_to_32_terms() {
+fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
     for seed in 0..12 {
         let mut dice = Dice(seed);
         let num_docs = [100, 8192, 8193, 60_000][seed as usize % 4];
-        let lists: Vec<List> = (0..32)
+        let lists: Vec<List> = (0..Query::MAX_TERMS)
             .map(|_| {
                 let expected = 1 + dice.below(num_docs) / [1, 3, 50, 1000][dice.below(4) as usize];
                 let max_tf = [1, 3, 200, 100_000][dice.below(4) as usize];
@@ -184,11 +199,54 @@ fn equals_the_cpu_on_random_lists_of_1_to_32_terms() {
         // Few distinct lengths: scores tie often.
         let lengths = (0..num_docs).map(|_| 20 * (1 + dice.below(3))).collect();
         let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
-        for num_terms in [1, 2, 2, 3, 3, 4, 5, 8, 17, 32] {
-            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(32) as usize).collect();
+        for num_terms in [1, 2, 2, 3, 3, 4, 5, 8, 17, 40] {
+            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(Query::MAX_TERMS as u32) as usize).collect();
             world.check(&terms, &format!("seed {seed}"));
         }
-        world.check(&(0..32).collect::<Vec<_>>(), &format!("seed {seed}, all"));
+        // Around the borders where a lane gets its second term and where no more are taken.
+        for num_terms in [31, 32, 33, Query::MAX_TERMS - 1, Query::MAX_TERMS] {
+            world.check(&(0..num_terms).collect::<Vec<_>>(), &format!("seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn equals_the_cpu_on_64_lists_that_share_documents() {
+    let num_docs = 40_000;
+    // Each list lacks every few hundredth document: most documents are left in all of them.
+    let lists: Vec<List> = (0..Query::MAX_TERMS as u32)
+        .map(|term| {
+            strided(0, 1, num_docs, 3 + term).into_iter().filter(|(doc, _)| doc % (300 - term) != term).collect()
+        })
+        .collect();
+    let Some(mut world) = World::new(&lists, lengths(num_docs), Bm25::default()) else { return };
+    for num_terms in [32, 33, 48, Query::MAX_TERMS] {
+        world.check(&(0..num_terms).collect::<Vec<_>>(), "dense");
+    }
+}
+
+/// All queries of the judged collections; some of them have more than 32 terms.
+#[test]
+fn equals_the_cpu_on_real_collections() {
+    let Some(data) = std::env::var_os("TANDEM_DATA").map(PathBuf::from) else {
+        println!("skipped: TANDEM_DATA is not set");
+        return;
+    };
+    for name in ["cranfield", "cacm", "vaswani"] {
+        let tokenizer = Tokenizer::from_name("ascii").unwrap();
+        let world = World::with_index(Bm25::default(), |path| {
+            let collection = Collection::open(&data.join(format!("corpus/{name}.jsonl.zst"))).unwrap();
+            let options = BuildOptions { tokenizer: tokenizer.clone(), bm25: Bm25::default(), threads: 2 };
+            build_from_text(collection, path, &options, &|_| ()).unwrap();
+        });
+        let Some(mut world) = world else { return };
+        let log = data.join(format!("queries/{name}.tsv"));
+        let log = prepare_queries(&log, &world.index, |text| tokenizer.terms(text)).unwrap();
+        for query in &log.queries {
+            world.check_query(query, &[10, MAX_K], &format!("{name}, query {}", query.label));
+        }
+        let longest = log.queries.iter().map(|query| query.terms.len()).max();
+        println!("{name}: {} queries of up to {longest:?} terms agree", log.queries.len());
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Query {
 
 impl Query {
     /// The most distinct terms that executors take.
-    pub const MAX_TERMS: usize = 32;
+    pub const MAX_TERMS: usize = 64;
 
     /// Looks up `terms` in `index`; repeated terms count as weights. `None` if no term is in the index.
     ///

@@ -124,7 +124,7 @@ fn a_bad_k_is_refused_and_the_executor_works_on() {
     assert_eq!(hits.len(), 1);
 }
 
-/// Up to 32 lists over up to 6,000 documents, from nearly empty to nearly full, with few distinct lengths so that
+/// Up to [`Query::MAX_TERMS`] lists over up to 6,000 documents, from nearly empty to nearly full, with few distinct lengths so that
 /// scores tie often.
 fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
     (1..6000_u32, 1..=Query::MAX_TERMS).prop_flat_map(|(num_docs, num_terms)| {
