@@ -19,7 +19,7 @@ use crate::report::rates::{Source, parse_rates};
 use crate::report::summary::{SummaryRow, Tally, write_summaries};
 use crate::report::table::Table;
 use crate::sched::{PolicyKind, PolicyOptions};
-use crate::sim::{Arrivals, Experiment, SimError, simulate};
+use crate::sim::{Arrivals, Experiment, SimError, bounds, simulate};
 use crate::time::Nanos;
 
 /// Options of `simulate`.
@@ -35,9 +35,10 @@ pub(super) struct Arguments {
     /// scheduler could sustain, or with --trace the rate of the trace
     #[arg(long, value_name = "QPS")]
     rate: Option<String>,
-    /// Queries in a run
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    queries: usize,
+    /// Queries in a run; left out, as many as arrive within ten deadlines at the highest stable rate, at least 10000 and
+    /// at most a million: in a shorter run no backlog grows as old as the deadline
+    #[arg(long, value_name = "N")]
+    queries: Option<usize>,
     /// Seeds, between commas, or FIRST:LAST; one run each at every rate
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: String,
@@ -86,15 +87,20 @@ const MAX_DEADLINE_MS: f64 = 86_400_000.0;
 /// How many rates are tried, and from which to which share of the bound, where none are named.
 const DEFAULT_RATES: u32 = 12;
 const DEFAULT_RATE_SHARES: (f64, f64) = (0.05, 1.05);
+/// The length of a run in deadlines, at the highest stable rate, and the fewest and most queries, where none is named.
+const DEFAULT_RUN_DEADLINES: f64 = 10.0;
+const DEFAULT_QUERIES: (usize, usize) = (10_000, 1_000_000);
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let machine = machine(arguments)?;
     let policies = policies(arguments, &machine)?;
     let (workload_name, workload) = workload(arguments)?;
     let queries = estimates::sim_queries(&workload, &arguments.estimates, &machine)?;
-    let (arrivals, recorded_qps) = arrivals(arguments, &workload)?;
-    let experiment =
-        Experiment { machine, queries, deadline: deadline(arguments)?, arrivals, options: arguments.options };
+    let deadline = deadline(arguments)?;
+    let stable_qps = bounds::region(queries.iter().map(|query| query.service), &machine).map(|region| region.rate_qps);
+    let run_length = arguments.queries.unwrap_or_else(|| default_queries(stable_qps, deadline));
+    let (arrivals, recorded_qps) = arrivals(arguments, run_length, &workload)?;
+    let experiment = Experiment { machine, queries, deadline, arrivals, options: arguments.options };
     let bound_qps = experiment.bound_qps();
     let rates = rates(arguments, &experiment, bound_qps, recorded_qps)?;
     if arguments.log {
@@ -194,14 +200,19 @@ fn deadline(arguments: &Arguments) -> Result<Nanos, Failure> {
     Ok(deadline)
 }
 
+/// How many queries a run has where the user doesn't say.
+fn default_queries(stable_qps: Option<f64>, deadline: Nanos) -> usize {
+    let arriving = stable_qps.unwrap_or(0.0) * DEFAULT_RUN_DEADLINES * deadline.as_secs();
+    (arriving as usize).clamp(DEFAULT_QUERIES.0, DEFAULT_QUERIES.1)
+}
+
 /// The runs, and the rate of the trace where one is played.
-fn arrivals(arguments: &Arguments, workload: &Workload) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
+fn arrivals(arguments: &Arguments, n: usize, workload: &Workload) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
     if let Some(path) = &arguments.trace {
         let (arrivals, rate_qps) = traced(path, workload, arguments.mode)?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }
     let seeds = parse_seeds(&arguments.seed)?;
-    let n = arguments.queries;
     if n == 0 {
         return Err(Failure::input("--queries is 0, expected at least 1"));
     }
