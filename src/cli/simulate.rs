@@ -19,7 +19,7 @@ use crate::report::rates::{Source, parse_rates};
 use crate::report::summary::{SummaryRow, Tally, write_summaries};
 use crate::report::table::Table;
 use crate::sched::{PolicyKind, PolicyOptions};
-use crate::sim::{Arrivals, Experiment, SimError, simulate};
+use crate::sim::{Arrivals, Experiment, SimError, SimQuery, bounds, simulate};
 use crate::time::Nanos;
 
 /// Options of `simulate`.
@@ -35,9 +35,9 @@ pub(super) struct Arguments {
     /// scheduler could sustain, or with --trace the rate of the trace
     #[arg(long, value_name = "QPS")]
     rate: Option<String>,
-    /// Queries in a run
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    queries: usize,
+    /// Queries in a run; left out, 10 000, or more where a machine this fast needs more to last for ten deadlines
+    #[arg(long, value_name = "N")]
+    queries: Option<usize>,
     /// Seeds, between commas, or FIRST:LAST; one run each at every rate
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: String,
@@ -81,6 +81,13 @@ const MAX_LOG_ROWS: usize = 50_000_000;
 const MAX_PROCESSORS: usize = 1024;
 /// More seeds than this are surely a slip.
 const MAX_SEEDS: u64 = 1000;
+/// A run is at least this long where its length is left open,
+const DEFAULT_QUERIES: usize = 10_000;
+/// and lasts for this many deadlines at the rate that the machine sustains: a backlog that grows by a tenth of the time
+/// then reaches the deadline, so that a run tells rates of 10 % too much from sustainable ones,
+const DEFAULT_DEADLINES: f64 = 10.0;
+/// but it is no longer than this.
+const MAX_DEFAULT_QUERIES: usize = 2_000_000;
 /// A deadline of a day.
 const MAX_DEADLINE_MS: f64 = 86_400_000.0;
 /// How many rates are tried, and from which to which share of the bound, where none are named.
@@ -92,9 +99,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let policies = policies(arguments, &machine)?;
     let (workload_name, workload) = workload(arguments)?;
     let queries = estimates::sim_queries(&workload, &arguments.estimates, &machine)?;
-    let (arrivals, recorded_qps) = arrivals(arguments, &workload)?;
-    let experiment =
-        Experiment { machine, queries, deadline: deadline(arguments)?, arrivals, options: arguments.options };
+    let deadline = deadline(arguments)?;
+    let n = arguments.queries.unwrap_or_else(|| default_queries(&queries, &machine, deadline));
+    let (arrivals, recorded_qps) = arrivals(arguments, &workload, n)?;
+    let experiment = Experiment { machine, queries, deadline, arrivals, options: arguments.options };
     let bound_qps = experiment.bound_qps();
     let rates = rates(arguments, &experiment, bound_qps, recorded_qps)?;
     if arguments.log {
@@ -194,14 +202,20 @@ fn deadline(arguments: &Arguments) -> Result<Nanos, Failure> {
     Ok(deadline)
 }
 
-/// The runs, and the rate of the trace where one is played.
-fn arrivals(arguments: &Arguments, workload: &Workload) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
+/// How long a run is where it is left open: see [`DEFAULT_DEADLINES`].
+fn default_queries(queries: &[SimQuery], machine: &Machine, deadline: Nanos) -> usize {
+    let region = bounds::region(queries.iter().map(|query| query.service), machine);
+    let wanted = region.map_or(0.0, |region| DEFAULT_DEADLINES * deadline.as_secs() * region.rate_qps);
+    (number::significant(wanted, 2) as usize).clamp(DEFAULT_QUERIES, MAX_DEFAULT_QUERIES)
+}
+
+/// The runs, of `n` queries each, and the rate of the trace where one is played.
+fn arrivals(arguments: &Arguments, workload: &Workload, n: usize) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
     if let Some(path) = &arguments.trace {
         let (arrivals, rate_qps) = traced(path, workload, arguments.mode)?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }
     let seeds = parse_seeds(&arguments.seed)?;
-    let n = arguments.queries;
     if n == 0 {
         return Err(Failure::input("--queries is 0, expected at least 1"));
     }
@@ -450,9 +464,12 @@ fn report(summaries: &[SummaryRow], capacities: &[CapacityRow], policies: &[Poli
     }
     let _ = write!(text, "{table}");
     if let Some(row) = capacities.first() {
-        let bound = row.bound_qps.map_or(String::from("none for a run as short as this"), |qps| number::text(qps, 5));
+        let bound = row.bound_qps.map_or_else(
+            || String::from("a run as short as this excludes no rate"),
+            |qps| format!("no scheduler can exceed {} here", number::text(qps, 5)),
+        );
         let region = number::optional(row.region_qps, 5);
-        let _ = writeln!(text, "no scheduler can exceed {bound}; none is stable in the long run above {region}");
+        let _ = writeln!(text, "{bound}; none is stable in the long run above {region}");
     }
     text.push_str("\nAverage delay in ms (*: a query missed its deadline):\n");
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));

@@ -49,10 +49,14 @@ pub enum SimError {
     Law(#[from] LawBroken),
 }
 
-/// Coarse step of the capacity search: 2 %.
-const GRID_STEP: f64 = 1.02;
-/// Fine steps within a coarse one: 0.25 % each.
-const GRID_PARTS: u32 = 8;
+/// Simulated queries that the coarse grid of a capacity search may cost: some seconds on one core.
+const GRID_QUERIES: usize = 40_000_000;
+/// Fewest and most rates on the coarse grid: steps of 8 % and of 1 %.
+const GRID_RATES: (usize, usize) = (60, 460);
+/// The step to which the grid is refined where the first miss is: 0.25 %.
+const FINE_STEP: f64 = 1.0025;
+/// How far above the bound the grid ends, so that its highest rate fails.
+const ABOVE_BOUND: f64 = 1.02;
 /// From this share of the bound on, rates are tried.
 const GRID_LOW: f64 = 0.01;
 /// Without a bound (a run too short to exclude any rate), rates up to this many times the capacity region are tried.
@@ -107,18 +111,22 @@ impl Experiment {
         bounds.into_iter().flatten().min_by(f64::total_cmp)
     }
 
-    /// The rates of a capacity search under this bound; `None` if everything costs nothing.
+    /// The rates of a capacity search under this bound: 60 to 460, fewer for longer runs, refined to 0.25 % where the first
+    /// miss is. `None` if everything costs nothing.
     #[must_use]
     pub fn grid(&self, bound_qps: Option<f64>) -> Option<Grid> {
         let region_qps = self.region()?.rate_qps;
         let high_qps = match bound_qps {
-            // Just above the bound, so that the highest rate fails.
-            Some(bound) if bound > 0.0 => bound * GRID_STEP,
+            Some(bound) if bound > 0.0 => bound * ABOVE_BOUND,
             // No rate can pass: a look at the usual ones shows it.
             Some(_) => region_qps,
             None => region_qps * UNBOUNDED,
         };
-        Some(Grid { low_qps: high_qps * GRID_LOW, high_qps, step: GRID_STEP, parts: GRID_PARTS })
+        let queries: usize = self.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
+        let rates = (GRID_QUERIES / queries.max(1)).clamp(GRID_RATES.0, GRID_RATES.1);
+        let step = GRID_LOW.recip().powf(1.0 / rates as f64);
+        let parts = (step.ln() / FINE_STEP.ln()).ceil() as u32;
+        Some(Grid { low_qps: high_qps * GRID_LOW, high_qps, step, parts })
     }
 
     /// The highest rate up to which `policy` misses no deadline in any run, on `grid`.
