@@ -109,9 +109,6 @@ enum Pass {
 /// Most queries have no more terms than this: they make so many cursors only.
 const FEW_TERMS: usize = 8;
 
-/// Stands where a query has no term.
-const EMPTY_LIST: PostingList<'_> = PostingList { doc_freq: 0, max_impact: 0.0, headers: &[], payload: &[] };
-
 impl CpuExecutor {
     /// Runs one pass from the lists' beginnings and leaves what it found in `scratch.best`.
     ///
@@ -139,7 +136,7 @@ impl CpuExecutor {
         let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
         let mut cursors = buffers
             .each_mut()
-            .map(|buffer| Cursor::new(terms.next().map_or(EMPTY_LIST, |term| index.list(term.term)), buffer));
+            .map(|buffer| Cursor::new(terms.next().map_or(PostingList::EMPTY, |term| index.list(term.term)), buffer));
         let (cursors, weights) = (&mut cursors[..query.terms.len()], &weights[..query.terms.len()]);
         best.reset(k);
         match pass {
