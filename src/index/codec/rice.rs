@@ -83,10 +83,10 @@ fn best_width(numbers: &[u32]) -> u8 {
 
 /// Sets bits `start..end`.
 fn set_bits(words: &mut [u32], start: usize, end: usize) {
-    for word in start / 32..end.div_ceil(32) {
-        let from = start.saturating_sub(word * 32).min(32) as u32;
-        let to = (end - word * 32).min(32) as u32;
-        words[word] |= (u64::from(u32::MAX) >> (32 - (to - from)) << from) as u32;
+    for (i, word) in words.iter_mut().enumerate().take(end.div_ceil(32)).skip(start / 32) {
+        let from = start.saturating_sub(i * 32) as u32;
+        let to = (end - i * 32).min(32) as u32;
+        *word |= (u64::from(u32::MAX) >> (32 - (to - from)) << from) as u32;
     }
 }
 
@@ -184,9 +184,8 @@ impl ListReader for RiceList<'_> {
 pub(super) fn zero_bits(words: &[u32], start: usize, end: usize, zeros: &mut [u32]) -> Result<(), CodecError> {
     CodecError::check(start <= end && end <= words.len() * 32, "the end of a block's unary part", end, "in the list")?;
     let mut found = 0;
-    for word in start / 32..end.div_ceil(32) {
-        let mut bits = !words[word];
-        let first = word * 32;
+    for (word, first) in words[start / 32..end.div_ceil(32)].iter().zip((start / 32 * 32..).step_by(32)) {
+        let mut bits = !word;
         if first < start {
             bits &= u32::MAX << (start - first);
         }
