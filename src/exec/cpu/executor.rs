@@ -64,6 +64,19 @@ impl CpuExecutor {
         Self::with_norms(Arc::clone(&self.index), Arc::clone(&self.norms), self.bm25)
     }
 
+    /// Another executor for other lists of the same documents: a part of the index.
+    ///
+    /// # Panics
+    /// If the index hasn't as many documents.
+    pub(super) fn with_index(&self, index: Arc<Index>) -> Self {
+        Self::with_norms(index, Arc::clone(&self.norms), self.bm25)
+    }
+
+    /// The index that it searches.
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
     /// The norms of all documents, to share with other executors.
     #[must_use]
     pub fn norms(&self) -> &Arc<[f32]> {

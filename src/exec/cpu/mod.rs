@@ -15,6 +15,7 @@ mod and_or;
 mod cursor;
 mod executor;
 mod exhaustive;
+pub mod multicore;
 mod scoring;
 #[cfg(test)]
 mod tests;
