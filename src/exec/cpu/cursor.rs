@@ -29,10 +29,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the first posting of `list`; at [`DocId::END`] if the list is empty.
-    pub(super) fn new(list: PostingList<'a>, buffer: &'a mut BlockBuffer) -> Self {
+    /// A cursor at the first posting of `list` with a document of at least `start`; at [`DocId::END`] if there is none.
+    pub(super) fn new(list: PostingList<'a>, start: DocId, buffer: &'a mut BlockBuffer) -> Self {
         let mut cursor = Self { list, buffer, block: 0, len: 0, position: 0, doc: DocId::END, has_freqs: false };
-        cursor.open_block(0);
+        // A cursor far inside the list decodes the block it starts in, and no other.
+        cursor.open_block(list.last_docs().partition_point(|&last| last < start.0));
+        cursor.next_geq(start);
         cursor
     }
 
