@@ -152,7 +152,7 @@ fn refusals_say_what_is_wrong_where() {
     refuses(
         at,
         "index import x.docs -o out",
-        "x.freqs: 4 bytes, expected 8 less than the 32 of x.docs (are they of one collection?)",
+        "x.freqs: 4 bytes, expected 8 less than the 28 of x.docs (are they of one collection?)",
     );
     fs::remove_file(at.join("x.sizes")).unwrap();
     succeeds(at, "index export index -o y.docs");
