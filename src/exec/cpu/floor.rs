@@ -32,12 +32,6 @@ impl Floor {
         Self { value, pruning: value * PRUNING, in_order }
     }
 
-    /// What an exact score must exceed.
-    #[inline]
-    pub(super) fn value(&self) -> f32 {
-        self.value
-    }
-
     /// What an upper bound of a score must exceed for the document to be looked at.
     #[inline]
     pub(super) fn pruning(&self) -> f32 {
