@@ -31,7 +31,7 @@ use super::words::Words;
 use super::{Codec, CodecError, Column, ListReader, check_block, simd, unary};
 use crate::index::BLOCK_LEN;
 
-/// The codec; see the module.
+/// Rice coding as in Ding et al., unary and binary parts apart; `rice.rs` describes the words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rice;
 
