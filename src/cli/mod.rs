@@ -11,6 +11,7 @@ mod index;
 mod live;
 mod output;
 mod profile;
+mod reproduce;
 mod search;
 mod simulate;
 mod trace;
@@ -101,6 +102,8 @@ enum Command {
     Bench(bench::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
     Validate(validate::Arguments),
+    /// Re-run a table or figure of the papers here: their numbers beside ours.
+    Reproduce(reproduce::Arguments),
 }
 
 /// Runs the command line and gives the exit code.
@@ -116,6 +119,7 @@ pub fn run() -> ExitCode {
         Command::Live(arguments) => live::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
