@@ -21,9 +21,8 @@ fn index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
     let mut random = Random::new(seed, 0);
     let mut lists: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
     for (term, &one_in) in densities.iter().enumerate() {
-        let mut list: Vec<(u32, u32)> = (0..num_docs)
-            .filter_map(|doc| (random.below(one_in) == 0).then(|| (doc, 1 + random.below(3))))
-            .collect();
+        let mut list: Vec<(u32, u32)> =
+            (0..num_docs).filter_map(|doc| (random.below(one_in) == 0).then(|| (doc, 1 + random.below(3)))).collect();
         if list.is_empty() {
             list.push((random.below(num_docs), 1));
         }
