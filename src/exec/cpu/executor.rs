@@ -11,6 +11,8 @@ use crate::query::{Mode, Query, QueryTerm};
 
 use super::cursor::Cursor;
 use super::exhaustive::Window;
+use super::matches::Matches;
+use super::term::Term;
 use super::{and, and_or, exhaustive};
 
 /// Searches an index on the calling thread.
@@ -31,6 +33,7 @@ struct Scratch {
     buffers: Box<[BlockBuffer; Query::MAX_TERMS]>,
     weights: [f32; Query::MAX_TERMS],
     window: Window,
+    matches: Matches,
     best: TopK,
 }
 
@@ -53,6 +56,7 @@ impl CpuExecutor {
             buffers: Box::new(std::array::from_fn(|_| BlockBuffer::default())),
             weights: [0.0; Query::MAX_TERMS],
             window: Window::default(),
+            matches: Matches::default(),
             best: TopK::default(),
         };
         Self { index, norms, bm25, scratch }
@@ -144,20 +148,26 @@ impl CpuExecutor {
     /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
     fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         let Self { index, norms, bm25, scratch } = self;
-        let Scratch { buffers, weights, window, best } = scratch;
-        for (weight, term) in weights.iter_mut().zip(terms) {
-            *weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
-        }
-        // An array, not a vector: a query allocates nothing.
-        let mut lists = terms.iter().map(|term| index.list(term.term));
-        let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
-        let mut cursors = buffers
-            .each_mut()
-            .map(|buffer| Cursor::new(lists.next().unwrap_or(PostingList::EMPTY), range.start, buffer));
-        let (cursors, weights) = (&mut cursors[..terms.len()], &weights[..terms.len()]);
+        let Scratch { buffers, weights, window, matches, best } = scratch;
+        // Arrays, not vectors: a query allocates nothing.
+        let mut given = terms.iter();
+        let prepared: [Term<'_>; CURSORS] =
+            std::array::from_fn(|_| given.next().map_or(Term::NONE, |term| Term::new(index, *bm25, term)));
+        let prepared = &prepared[..terms.len()];
         match pass {
-            Pass::And => and::search(cursors, range.end, weights, norms, best),
-            Pass::Or => exhaustive::search(cursors, range.end, weights, norms, window, best),
+            Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
+            Pass::Or => {
+                for (weight, term) in weights.iter_mut().zip(prepared) {
+                    *weight = term.weight;
+                }
+                let mut lists = prepared.iter().map(|term| term.list);
+                let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
+                let mut cursors = buffers
+                    .each_mut()
+                    .map(|buffer| Cursor::new(lists.next().unwrap_or(PostingList::EMPTY), range.start, buffer));
+                let (cursors, weights) = (&mut cursors[..terms.len()], &weights[..terms.len()]);
+                exhaustive::search(cursors, range.end, weights, norms, window, best);
+            }
         }
     }
 }

@@ -11,11 +11,15 @@
 //! for every other executor, on the GPU too.
 
 mod and;
+mod and_dense;
 mod and_or;
+mod block_search;
 mod cursor;
 mod executor;
 mod exhaustive;
+mod matches;
 mod scoring;
+mod term;
 #[cfg(test)]
 mod tests;
 
