@@ -22,13 +22,14 @@ use std::ops::Range;
 
 use crate::exec::TopK;
 use crate::ids::DocId;
-use crate::index::{BLOCK_LEN, BlockBuffer};
+use crate::index::BlockBuffer;
 use crate::query::Query;
 
 use super::and_dense;
 use super::block_search::{find_block, first_geq, intersect};
+use super::floor::pruning;
 use super::matches::Matches;
-use super::term::{SLACK, Term};
+use super::term::Term;
 
 /// At least so many candidates in one block are intersected with it at once.
 const MANY_CANDIDATES: usize = 24;
@@ -46,7 +47,7 @@ pub(super) fn search(
     let rest = &mut rest[..terms.len()];
     let mut sum = 0.0;
     for (rest, term) in rest.iter_mut().zip(terms).rev() {
-        sum += term.max_score();
+        sum += term.bound;
         *rest = sum;
     }
     if terms.iter().all(|term| term.probe.is_some()) && terms.len() > 1 {
@@ -66,7 +67,7 @@ pub(super) fn search(
             return;
         }
         let below = rest.get(1).copied().unwrap_or(0.0);
-        if best.is_full() && (lead.block_max_score(block) + below) * SLACK < best.threshold() {
+        if lead.block_bound(block) + below <= pruning(best.threshold()) {
             block += 1;
             continue;
         }

@@ -9,9 +9,12 @@ use crate::ids::{DocId, ProcessorKind};
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
 use crate::query::{Mode, Query, QueryTerm};
 
+use super::algorithm::Algorithm;
+use super::bounds::ImpactBounds;
 use super::cursor::Cursor;
 use super::exhaustive::Window;
 use super::matches::Matches;
+use super::pruned::{Disjunction, Pruned};
 use super::term::Term;
 use super::{and, and_or, exhaustive};
 
@@ -34,6 +37,7 @@ struct Scratch {
     weights: [f32; Query::MAX_TERMS],
     window: Window,
     matches: Matches,
+    pruned: Pruned,
     best: TopK,
 }
 
@@ -57,6 +61,7 @@ impl CpuExecutor {
             weights: [0.0; Query::MAX_TERMS],
             window: Window::default(),
             matches: Matches::default(),
+            pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
             best: TopK::default(),
         };
         Self { index, norms, bm25, scratch }
@@ -65,7 +70,24 @@ impl CpuExecutor {
     /// Another executor for the same index and parameters, for another thread; norms are shared, scratch memory is not.
     #[must_use]
     pub fn clone_for_worker(&self) -> Self {
+        let Pruned { algorithm, is_seeded, .. } = self.scratch.pruned;
         Self::with_norms(Arc::clone(&self.index), Arc::clone(&self.norms), self.bm25)
+            .with_algorithm(algorithm)
+            .with_seeds(is_seeded)
+    }
+
+    /// The same executor with this algorithm for OR; [`Algorithm::Auto`] if none is given.
+    #[must_use]
+    pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.scratch.pruned.algorithm = algorithm;
+        self
+    }
+
+    /// The same executor, which starts OR from a threshold that the index knows (it does unless told otherwise), or from 0.
+    #[must_use]
+    pub fn with_seeds(mut self, is_seeded: bool) -> Self {
+        self.scratch.pruned.is_seeded = is_seeded;
+        self
     }
 
     /// The norms of all documents, to share with other executors.
@@ -138,6 +160,18 @@ impl CpuExecutor {
     /// If there is no term or too many; [`Query::prepare`] makes no such query.
     pub(super) fn search_range(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         assert!((1..=Query::MAX_TERMS).contains(&terms.len()), "a query of {} terms", terms.len());
+        for (weight, term) in self.scratch.weights.iter_mut().zip(terms) {
+            *weight = self.bm25.weight(self.index.num_docs(), term.doc_freq, term.qtf);
+        }
+        if pass == Pass::Or {
+            let Scratch { buffers, weights, pruned, best, .. } = &mut self.scratch;
+            let weights = &weights[..terms.len()];
+            let query = Disjunction { index: &self.index, terms, weights, norms: &self.norms, docs: range.clone() };
+            let algorithm = pruned.choose(&query);
+            if algorithm != Algorithm::Exhaustive {
+                return pruned.search(algorithm, &query, buffers, best);
+            }
+        }
         if terms.len() <= FEW_TERMS {
             self.search_with::<FEW_TERMS>(terms, pass, range);
         } else {
@@ -147,19 +181,19 @@ impl CpuExecutor {
 
     /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
     fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
-        let Self { index, norms, bm25, scratch } = self;
-        let Scratch { buffers, weights, window, matches, best } = scratch;
+        let Self { index, norms, scratch, .. } = self;
+        let Scratch { buffers, weights, window, matches, pruned, best } = scratch;
         // Arrays, not vectors: a query allocates nothing.
-        let mut given = terms.iter();
-        let prepared: [Term<'_>; CURSORS] =
-            std::array::from_fn(|_| given.next().map_or(Term::NONE, |term| Term::new(index, *bm25, term)));
+        let mut given = terms.iter().zip(weights.iter());
+        let prepared: [Term<'_>; CURSORS] = std::array::from_fn(|_| {
+            let (list, weight) =
+                given.next().map_or((PostingList::EMPTY, 0.0), |(term, &weight)| (index.list(term.term), weight));
+            Term::new(list, weight, pruned.bounds)
+        });
         let prepared = &prepared[..terms.len()];
         match pass {
             Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
             Pass::Or => {
-                for (weight, term) in weights.iter_mut().zip(prepared) {
-                    *weight = term.weight;
-                }
                 let mut lists = prepared.iter().map(|term| term.list);
                 let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
                 let mut cursors = buffers

@@ -16,8 +16,9 @@ use crate::exec::TopK;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
 use crate::query::Query;
 
+use super::floor::pruning;
 use super::scoring::score_block;
-use super::term::{SLACK, Term};
+use super::term::Term;
 
 /// At least so many frequencies wanted of a block are decoded together.
 const MANY_FREQS: usize = 4;
@@ -138,7 +139,7 @@ impl Matches {
                 }
             }
             if t + 1 < terms.len() && best.is_full() {
-                self.retain_hopeful(rest[t + 1], best.threshold());
+                self.retain_hopeful(rest[t + 1], pruning(best.threshold()));
                 if self.len == 0 {
                     return;
                 }
@@ -149,15 +150,15 @@ impl Matches {
         }
     }
 
-    /// Drops candidates whose score so far and `rest`, what the other terms can add, stay below `threshold`.
-    fn retain_hopeful(&mut self, rest: f32, threshold: f32) {
+    /// Drops candidates whose score so far and `rest`, what the other terms can add, don't exceed `floor`.
+    fn retain_hopeful(&mut self, rest: f32, floor: f32) {
         let mut kept = 0;
         for i in 0..self.len {
             let score = self.scores[i];
             self.docs[kept] = self.docs[i];
             self.origin[kept] = self.origin[i];
             self.scores[kept] = score;
-            kept += usize::from((score + rest) * SLACK >= threshold);
+            kept += usize::from(score + rest > floor);
         }
         self.len = kept;
     }

@@ -1,46 +1,38 @@
-//! A query's term as operators see it: its list, its weight, and what bounds its scores.
+//! A query's term as AND and pruned OR see it: its list, its weight, and bounds of its scores.
 
-use crate::index::{Bm25, Index, PostingList, Probe};
-use crate::query::QueryTerm;
+use super::bounds::ImpactBounds;
+use crate::index::{PostingList, Probe};
 
-/// Covers the rounding of bounds and scores, both sums of up to 64 terms: a document can reach a threshold only if the sum
-/// of its terms' bounds, times this, does.
-pub(super) const SLACK: f32 = 1.0 + 1.0 / 65536.0;
-
-/// One term of a running query.
+/// One term of the query at hand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term<'a> {
+    /// Its postings.
     pub(super) list: PostingList<'a>,
     /// The list's direct form, if it has one.
     pub(super) probe: Option<Probe<'a>>,
+    /// What impacts are multiplied by.
     pub(super) weight: f32,
-    /// Whether the index's impact bounds hold: they were computed for one `k1` and `b`.
-    has_bounds: bool,
+    /// Upper bound of its share of any document's score.
+    pub(super) bound: f32,
+    bounds: ImpactBounds,
 }
 
 impl<'a> Term<'a> {
-    /// Stands where a query has no term.
-    pub(super) const NONE: Self = Self { list: PostingList::EMPTY, probe: None, weight: 0.0, has_bounds: false };
-
-    /// Looks up `term` for searches with `bm25`.
-    pub(super) fn new(index: &'a Index, bm25: Bm25, term: &QueryTerm) -> Self {
-        let list = index.list(term.term);
-        let weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
-        let built_with = index.built_with();
-        let has_bounds = (bm25.k1, bm25.b) == (built_with.k1, built_with.b);
-        Self { list, probe: list.probe(), weight, has_bounds }
+    /// The term with this list and weight.
+    pub(super) fn new(list: PostingList<'a>, weight: f32, bounds: ImpactBounds) -> Self {
+        Self { list, probe: list.probe(), weight, bound: weight * bounds.upper(list.max_impact()), bounds }
     }
 
-    /// An upper bound, but for [`SLACK`], of the term's shares.
+    /// Upper bound of its share of the score of any document in block `block`.
     #[inline]
-    pub(super) fn max_score(&self) -> f32 {
-        // No impact is above one.
-        if self.has_bounds { self.weight * self.list.max_impact() } else { self.weight }
+    pub(super) fn block_bound(&self, block: usize) -> f32 {
+        self.weight * self.bounds.upper(self.list.block_max_impact(block))
     }
 
-    /// An upper bound, but for [`SLACK`], of the term's shares in a block.
+    /// A score that at least `k` documents reach by this term alone, as far as the index knows; else 0.
     #[inline]
-    pub(super) fn block_max_score(&self, block: usize) -> f32 {
-        if self.has_bounds { self.weight * self.list.block_max_impact(block) } else { self.weight }
+    pub(super) fn kth_score(&self, k: usize) -> f32 {
+        // Below the product's rounding: a score takes three roundings, its bound two.
+        self.weight * self.bounds.lower(self.list.kth_impact(k)) * (1.0 - 8.0 * f32::EPSILON)
     }
 }
