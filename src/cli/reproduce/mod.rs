@@ -17,6 +17,10 @@
 mod findings;
 mod input;
 mod registry;
+mod tatikonda;
+mod tatikonda_fig4;
+mod tatikonda_fig5;
+mod tatikonda_fig6;
 mod tatikonda_fig7;
 
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ use super::partition::{AND_BLOCKS, Partition};
 use super::team::Backoff;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::executor::Pass;
-use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K};
+use crate::exec::{ExecError, Execution, Executor, Help, Hit, MAX_K};
 use crate::ids::ProcessorKind;
 use crate::query::{Mode, Query};
 
@@ -100,9 +100,9 @@ impl Executor for Adaptive {
         if slot.has_failed() { Err(ExecError::Panicked) } else { Ok(Execution::default()) }
     }
 
-    fn help(&mut self) -> bool {
+    fn help(&mut self) -> Help {
         self.set_idle(true);
         // One claim, then the caller looks whether a query of its own has come.
-        self.hand.work(&self.board, 1)
+        if self.hand.work(&self.board, 1) { Help::Given } else { Help::NotNow }
     }
 }

@@ -143,4 +143,8 @@ impl Executor for FineGrained {
         self.team.search(query, mode, k, hits)?;
         Ok(Execution::default())
     }
+
+    fn num_cores(&self) -> usize {
+        self.team.num_cores()
+    }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::cores::Cores;
 use super::team::Backoff;
-use crate::exec::{ExecError, Executor, Hit, MAX_K, TopK};
+use crate::exec::{ExecError, Executor, Help, Hit, MAX_K, TopK};
 use crate::query::{Mode, Query};
 use crate::random::mix;
 use crate::time::Nanos;
@@ -127,15 +127,12 @@ fn serve_lane(
     let mut backoff = Backoff::new();
     while !has_failed.load(Ordering::Relaxed) {
         let position = next.load(Ordering::Relaxed);
-        if position >= stream.order.len() && !lane.help() {
-            // Helping goes on while there is a query in flight; a lane that finds nothing to help with is done.
-            break;
-        }
         let Some(started) = stream.due(position, clock) else {
-            if lane.help() {
-                backoff = Backoff::new()
-            } else {
-                backoff.pause()
+            match lane.help() {
+                Help::Given => backoff = Backoff::new(),
+                // Helping goes on after the last query has come; a lane that finds nothing to help with is done.
+                _ if position >= stream.order.len() => break,
+                _ => backoff.pause(),
             }
             continue;
         };

@@ -51,7 +51,7 @@ fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
 /// A gang of every kind. Threads are not pinned: tests have few cores.
 fn gangs(executor: &CpuExecutor, index: &Index, workers: usize) -> Vec<Box<dyn Executor>> {
     let cores = Cores::default();
-    let parts = PartitionedIndex::build(index, workers).unwrap();
+    let parts = PartitionedIndex::build(index, workers, |_| true).unwrap();
     let mut gangs: Vec<Box<dyn Executor>> = vec![
         Box::new(DocumentPartitioned::unified(executor, workers, &cores, 0).unwrap()),
         Box::new(DocumentPartitioned::physical(executor, &parts, &cores, 0).unwrap()),
