@@ -24,8 +24,6 @@ pub(super) const QUERIES: usize = 1000;
 pub(super) const PAPERS_CORES: usize = 8;
 /// The pool's threshold in the paper, unless it says otherwise.
 pub(super) const PAPERS_THRESHOLD: usize = 5;
-/// How long one measurement should last.
-const MEASURED_S: f64 = 0.3;
 
 /// A way to share queries among cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +49,7 @@ impl fmt::Display for Method {
 }
 
 /// What a stream came to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     /// Queries answered a second, from the first begun to the last answered.
     pub(super) throughput_qps: f64,
@@ -95,6 +93,8 @@ pub(super) struct Bench {
     k: usize,
     seed: u64,
     max_workers: usize,
+    /// How long one measurement should last.
+    seconds: f64,
 }
 
 /// Queries of one kind, with the answers' digests and how many of them one core answers a second.
@@ -122,6 +122,7 @@ impl Bench {
             k: context.k(),
             seed: context.seed(),
             max_workers: context.cores(),
+            seconds: context.seconds(),
         })
     }
 
@@ -158,11 +159,13 @@ impl Bench {
     /// A load of these queries: answers them all on one core, twice, so that everything is in memory.
     pub(super) fn load(&self, queries: Vec<Query>) -> Result<Load, Failure> {
         let order: Vec<u32> = (0..queries.len() as u32).collect();
-        let stream = Stream { queries: &queries, order, arrivals: Vec::new(), mode: self.mode, k: self.k };
+        let mut load = Load { queries, digests: Vec::new(), alone: Measured::default() };
+        let stream = self.stream(&load, order);
         let first = serve(&mut inter_lanes(&self.executor, 1), &stream, &self.cores)?;
         let second = serve(&mut inter_lanes(&self.executor, 1), &stream, &self.cores)?;
-        let digests = first.iter().map(|one| one.digest).collect();
-        Ok(Load { digests, alone: Measured::of(&second).better(Measured::of(&first)), queries })
+        load.digests = first.iter().map(|one| one.digest).collect();
+        load.alone = Measured::of(&second).better(Measured::of(&first));
+        Ok(load)
     }
 
     /// All queries of the log.
@@ -174,18 +177,16 @@ impl Bench {
     pub(super) fn saturate(&self, method: Method, workers: usize, load: &Load) -> Result<Measured, Failure> {
         // Whole passes over the log, so that every measurement is of the same mixture.
         let expected_qps = load.alone.throughput_qps * workers as f64;
-        let passes = (MEASURED_S * expected_qps / load.queries.len() as f64).round().max(1.0) as usize;
+        let passes = (self.seconds * expected_qps / load.queries.len() as f64).round().max(1.0) as usize;
         let order = (0..passes).flat_map(|_| 0..load.queries.len() as u32).collect();
-        self.measure(method, workers, load, order, Vec::new())
+        self.measure(method, workers, load, &self.stream(load, order))
     }
 
-    /// Latency when queries come one at a time, with a pause between.
+    /// Latency of each query when there is no other.
     pub(super) fn one_at_a_time(&self, method: Method, workers: usize, load: &Load) -> Result<Measured, Failure> {
-        let gap_ms = 1.5 * load.alone.latency_ms;
-        let order: Vec<u32> = (0..load.queries.len() as u32).collect();
-        // After a long query the next may find it still running: then it waits, and its delay isn't counted but its latency.
-        let arrivals = (0..order.len()).map(|i| Nanos::from_ms(gap_ms * i as f64)).collect();
-        self.measure(method, workers, load, order, arrivals)
+        let mut stream = self.stream(load, (0..load.queries.len() as u32).collect());
+        stream.most_at_once = 1;
+        self.measure(method, workers, load, &stream)
     }
 
     /// Delay when queries come by a Poisson process, drawn from the load's.
@@ -196,7 +197,7 @@ impl Bench {
         load: &Load,
         rate_qps: f64,
     ) -> Result<Measured, Failure> {
-        let n = ((MEASURED_S * rate_qps) as usize).max(200);
+        let n = ((self.seconds * rate_qps) as usize).max(200);
         let arrivals = at_rate(&unit_arrivals(&ArrivalProcess::Poisson, self.seed, n), rate_qps).collect();
         let mut random = Random::new(self.seed, ORDER_STREAM);
         // A few long queries make most of the load: shuffled passes draw each of them equally often.
@@ -209,19 +210,17 @@ impl Bench {
             order.extend(pass);
         }
         order.truncate(n);
-        self.measure(method, workers, load, order, arrivals)
+        self.measure(method, workers, load, &Stream { arrivals, ..self.stream(load, order) })
     }
 
-    fn measure(
-        &self,
-        method: Method,
-        workers: usize,
-        load: &Load,
-        order: Vec<u32>,
-        arrivals: Vec<Nanos>,
-    ) -> Result<Measured, Failure> {
-        let stream = Stream { queries: &load.queries, order, arrivals, mode: self.mode, k: self.k };
-        let served = self.serve(method, workers, &stream)?;
+    /// Queries of a load, all there from the beginning.
+    fn stream<'a>(&self, load: &'a Load, order: Vec<u32>) -> Stream<'a> {
+        let (arrivals, most_at_once) = (Vec::new(), usize::MAX);
+        Stream { queries: &load.queries, order, arrivals, most_at_once, mode: self.mode, k: self.k }
+    }
+
+    fn measure(&self, method: Method, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured, Failure> {
+        let served = self.serve(method, workers, stream)?;
         for (one, &query) in served.iter().zip(&stream.order) {
             if one.digest != load.digests[query as usize] {
                 let label = &load.queries[query as usize].label;

@@ -86,7 +86,6 @@ fn measure(bench: &Bench, load: &Load, workers: &[usize]) -> Result<ByWorkers, F
                     continue;
                 }
                 let busy = bench.saturate(method, workers, load)?;
-                // A pool of one query is a pool with any threshold.
                 let quiet = bench.one_at_a_time(method, workers, load)?;
                 let best = measured[m][w].map_or((busy, quiet), |(b, q)| (busy.better(b), quiet.better(q)));
                 measured[m][w] = Some(best);

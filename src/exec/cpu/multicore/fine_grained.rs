@@ -83,7 +83,7 @@ impl FineGrained {
         while next < stream.order.len() || in_flight > 0 {
             let mut moved = self.collect(&mut slots, stream, &mut hits, &mut served, &mut in_flight, clock)?;
             while let Some(started) = stream.due(next, clock)
-                && in_flight < slots.len()
+                && in_flight < slots.len().min(stream.most_at_once)
                 && self.team.board().unclaimed() <= self.threshold
             {
                 // In the order of slots, round and round, so that cores find the oldest tasks first.

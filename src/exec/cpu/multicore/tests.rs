@@ -92,6 +92,7 @@ proptest! {
         workers in 1..=16_usize,
         threshold in prop_oneof![0..8_usize, 100..200_usize],
         gap_us in 0..200_u64,
+        most_at_once in prop_oneof![1..4_usize, Just(usize::MAX)],
         mode in prop::sample::select(Mode::ALL.to_vec()),
         seed in any::<u64>(),
     ) {
@@ -100,7 +101,7 @@ proptest! {
         let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let order: Vec<u32> = (0..100).map(|i| i % queries.len() as u32).collect();
         let arrivals = (0..100).map(|i| Nanos(i * gap_us * 1000)).collect();
-        let stream = Stream { queries: &queries, order, arrivals, mode, k: 10 };
+        let stream = Stream { queries: &queries, order, arrivals, most_at_once, mode, k: 10 };
         let cores = Cores::default();
         let mut methods = vec![
             serve(&mut inter_lanes(&alone, workers), &stream, &cores).unwrap(),
@@ -181,7 +182,8 @@ fn a_panic_in_a_core_ends_the_query_with_an_error_and_no_other() {
     }
     let queries = [good, bad];
     let order: Vec<u32> = (0..50).map(|i| u32::from(i == 20)).collect();
-    let stream = Stream { queries: &queries, order, arrivals: Vec::new(), mode: Mode::And, k: 10 };
+    let (arrivals, most_at_once) = (Vec::new(), usize::MAX);
+    let stream = Stream { queries: &queries, order, arrivals, most_at_once, mode: Mode::And, k: 10 };
     let cores = Cores::default();
     let outcomes = [
         serve(&mut inter_lanes(&executor, 4), &stream, &cores),
