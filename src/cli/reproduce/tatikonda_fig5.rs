@@ -115,15 +115,11 @@ fn by_length(bench: &Bench, findings: &mut Findings) -> Result<(), Failure> {
             findings.compare(format!("{method}: throughput of 2 terms over 10"), "x", papers(11.0), fewer);
         }
     }
-    let panels: [(&'static str, &str, &str, fn(&Measured) -> f64); 2] = [
-        ("length-latency", "Latency", "mean latency (ms)", |measured| measured.latency_ms),
-        ("length-throughput", "Throughput", "throughput (queries/s)", |measured| measured.throughput_qps),
-    ];
-    for (stem, title, y_label, value) in panels {
+    let panel = |stem, title, y_label: &str, value: fn(&Measured) -> f64| {
         let lines = METHODS.iter().zip(&measured).enumerate().map(|(colour, (method, measured))| {
             line(method.to_string(), colour, measured.iter().map(|(x, measured)| (*x, value(measured))).collect())
         });
-        findings.chart(Chart {
+        Chart {
             stem,
             title: format!("{title} by query length, {workers} workers (Tatikonda et al., figure 5)"),
             x_label: String::from("terms in the query"),
@@ -131,7 +127,10 @@ fn by_length(bench: &Bench, findings: &mut Findings) -> Result<(), Failure> {
             is_x_log: false,
             is_y_log: false,
             lines: lines.collect(),
-        });
-    }
+        }
+    };
+    findings.chart(panel("length-latency", "Latency", "mean latency (ms)", |measured| measured.latency_ms));
+    let throughput = "throughput (queries/s)";
+    findings.chart(panel("length-throughput", "Throughput", throughput, |measured| measured.throughput_qps));
     Ok(())
 }

@@ -21,8 +21,12 @@ fn index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
     let mut random = Random::new(seed, 0);
     let mut lists: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
     for (term, &one_in) in densities.iter().enumerate() {
-        let mut list: Vec<(u32, u32)> =
-            (0..num_docs).filter_map(|doc| (random.below(one_in) == 0).then(|| (doc, 1 + random.below(3)))).collect();
+        let mut list = Vec::new();
+        for doc in 0..num_docs {
+            if random.below(one_in) == 0 {
+                list.push((doc, 1 + random.below(3)));
+            }
+        }
         if list.is_empty() {
             list.push((random.below(num_docs), 1));
         }
