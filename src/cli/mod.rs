@@ -3,14 +3,17 @@
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0 done,
 //! 1 failed, 2 bad usage or input.
 
+mod choices;
 mod defaults;
 mod estimates;
 mod index;
 mod live;
+mod output;
 mod profile;
 mod search;
 mod simulate;
 mod trace;
+mod traced;
 mod train;
 mod validate;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{Failure, defaults};
+use super::{Failure, choices, defaults};
 use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::GpuExecutor;
@@ -53,7 +53,11 @@ fn kinds() -> impl TypedValueParser<Value = ProcessorKind> {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = check(arguments)?;
-    let (index, queries_path) = input(arguments)?;
+    let (index, queries_path) = choices::index_and_log(
+        arguments.index.as_deref(),
+        arguments.queries.as_deref(),
+        "what to measure on this index",
+    )?;
     let mut queries = defaults::read_queries(&queries_path, &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     let mut executors = executors(arguments, &index)?;
@@ -95,18 +99,6 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     }
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
     Ok(ProfileOptions { modes, k: arguments.k, repeats: arguments.repeats, seed: arguments.seed })
-}
-
-/// The index and the query log: those that the user names, or the defaults.
-fn input(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
-    match (&arguments.index, &arguments.queries) {
-        (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
-        (Some(_), None) => Err(Failure::input("what to measure on this index? name a query log: --queries FILE")),
-        (None, queries) => {
-            let (index, its_queries) = defaults::default_index()?;
-            Ok((index, queries.clone().unwrap_or(its_queries)))
-        }
-    }
 }
 
 /// One executor for each kind that is asked for, or present.

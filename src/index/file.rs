@@ -24,6 +24,8 @@ pub struct Index {
     dictionary: fst::Map<MappedBytes>,
     bm25: Bm25,
     tokenizer: String,
+    /// Each block's last document.
+    last_docs: Vec<u32>,
 }
 
 /// A part of the mapped file that owns a share of the mapping.
@@ -94,7 +96,8 @@ impl Index {
         let tokenizer = std::str::from_utf8(&map[range_of(&header, Section::Tokenizer)])
             .map_err(|_| "damaged: the tokenizer's name is not UTF-8")?
             .to_owned();
-        let index = Self { map, header, dictionary, bm25: Bm25 { k1: header.k1, b: header.b, idf }, tokenizer };
+        let bm25 = Bm25 { k1: header.k1, b: header.b, idf };
+        let mut index = Self { map, header, dictionary, bm25, tokenizer, last_docs: Vec::new() };
         index.bm25.check().map_err(|what| format!("damaged: {what}"))?;
         check_lists(
             &header,
@@ -103,6 +106,7 @@ impl Index {
             index.items(Section::Payload)?,
         )?;
         index.check_documents()?;
+        index.last_docs = index.block_headers().iter().map(|block| block.last_doc).collect();
         Ok(index)
     }
 
@@ -222,6 +226,11 @@ impl Index {
         PostingList {
             doc_freq: entry.doc_freq,
             max_impact: entry.max_impact,
+            last_docs: if num_blocks == 1 && (entry.doc_freq as usize) < super::BLOCK_LEN {
+                &super::list::ANY_DOC
+            } else {
+                &self.last_docs[first_block..first_block + num_blocks]
+            },
             headers,
             payload: &self.payload()[start..start + words],
         }

@@ -2,8 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::BLOCK_LEN;
 use super::codec::{packed_words, unpack_docs, unpack_freqs};
+use super::{BLOCK_LEN, Probe};
+use crate::ids::DocId;
 
 /// Where a term's headers and payload are, and its statistics. 24 bytes, as stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -70,17 +71,20 @@ impl BlockHeader {
 }
 
 /// A term's postings, borrowed from an index.
+///
+/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: its bound is above every
+/// document, so that a search inside it may find nothing and must then go on to the list's end.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
-    /// Documents that contain the term.
-    pub doc_freq: u32,
-    /// The largest impact bound of its blocks.
-    pub max_impact: f32,
-    /// One header a block, ascending by `last_doc`.
-    pub headers: &'a [BlockHeader],
-    /// The blocks' packed bits.
-    pub payload: &'a [u32],
+    pub(super) doc_freq: u32,
+    pub(super) max_impact: f32,
+    pub(super) last_docs: &'a [u32],
+    pub(super) headers: &'a [BlockHeader],
+    pub(super) payload: &'a [u32],
 }
+
+/// What stands for the last document of a short list: above every document.
+pub(super) const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
 
 /// Decoded postings of one block: documents and frequencies, valid up to the block's length.
 #[derive(Clone, Debug)]
@@ -98,7 +102,79 @@ impl Default for BlockBuffer {
     }
 }
 
-impl PostingList<'_> {
+impl<'a> PostingList<'a> {
+    /// The list without a posting.
+    pub const EMPTY: Self = Self { doc_freq: 0, max_impact: 0.0, last_docs: &[], headers: &[], payload: &[] };
+
+    /// Documents that contain the term.
+    #[must_use]
+    #[inline]
+    pub fn doc_freq(&self) -> u32 {
+        self.doc_freq
+    }
+
+    /// Upper bound of `tf / (tf + norm(document))` over the list; a posting's score is that times the term's weight.
+    #[must_use]
+    #[inline]
+    pub fn max_impact(&self) -> f32 {
+        self.max_impact
+    }
+
+    /// Blocks in the list; all but the last hold [`BLOCK_LEN`] postings.
+    #[must_use]
+    #[inline]
+    pub fn num_blocks(&self) -> usize {
+        self.last_docs.len()
+    }
+
+    /// Postings in block `block`.
+    #[must_use]
+    #[inline]
+    pub fn block_len(&self, block: usize) -> usize {
+        (self.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN)
+    }
+
+    /// The last document of block `block`, or, in a list of fewer than [`BLOCK_LEN`] postings, a number above it.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[must_use]
+    #[inline]
+    pub fn last_doc(&self, block: usize) -> u32 {
+        self.last_docs[block]
+    }
+
+    /// [`last_doc`](Self::last_doc) of all blocks, ascending.
+    #[must_use]
+    #[inline]
+    pub fn last_docs(&self) -> &'a [u32] {
+        self.last_docs
+    }
+
+    /// Upper bound of `tf / (tf + norm(document))` over block `block`.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[must_use]
+    #[inline]
+    pub fn block_max_impact(&self, block: usize) -> f32 {
+        self.headers[block].max_impact
+    }
+
+    /// A lower bound of the `k`-th best impact in the list, 0 where none is known: what seeds a threshold.
+    #[must_use]
+    #[inline]
+    pub fn kth_impact(&self, _k: usize) -> f32 {
+        0.0
+    }
+
+    /// The list's direct form, if it has one.
+    #[must_use]
+    #[inline]
+    pub fn probe(&self) -> Option<Probe<'a>> {
+        None
+    }
+
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
     ///
     /// # Panics
@@ -126,10 +202,22 @@ impl PostingList<'_> {
         header.len()
     }
 
+    /// The frequency of posting `position` of block `block`, without decoding the others.
+    ///
+    /// # Panics
+    /// If the list has no such posting.
+    #[must_use]
+    #[inline]
+    pub fn freq_at(&self, block: usize, position: usize) -> u32 {
+        let mut freqs = [0; BLOCK_LEN];
+        self.decode_freqs(block, &mut freqs);
+        freqs[position]
+    }
+
     /// All postings as `(document, frequency)`, for tests and tools; searching decodes block by block.
     pub fn postings(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let mut buffer = BlockBuffer::default();
-        (0..self.headers.len()).flat_map(move |block| {
+        (0..self.num_blocks()).flat_map(move |block| {
             let len = self.decode_docs(block, &mut buffer.docs);
             self.decode_freqs(block, &mut buffer.freqs);
             (0..len).map(|i| (buffer.docs[i], buffer.freqs[i])).collect::<Vec<_>>()

@@ -26,6 +26,7 @@ mod file;
 mod invert;
 mod layout;
 mod list;
+mod probe;
 mod writer;
 
 pub use bm25::{Bm25, Idf};
@@ -36,6 +37,7 @@ pub use file::Index;
 pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, BlockHeader, PostingList, TermEntry};
+pub use probe::Probe;
 pub use writer::IndexWriter;
 
 /// Postings in a full block.

@@ -49,7 +49,7 @@ impl Query {
         }
         let mut terms: Vec<QueryTerm> = counts
             .into_iter()
-            .map(|(term, qtf)| QueryTerm { term, doc_freq: index.list(term).doc_freq, qtf })
+            .map(|(term, qtf)| QueryTerm { term, doc_freq: index.list(term).doc_freq(), qtf })
             .collect();
         terms.sort_by_key(|t| (t.doc_freq, t.term));
         dropped_terms += terms.len().saturating_sub(Self::MAX_TERMS) as u32;

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Arguments, GpuChoice, say};
+use super::Arguments;
+use crate::cli::choices::{GpuChoice, index_and_log};
+use crate::cli::output::say;
 use crate::cli::{Failure, defaults};
 use crate::cost::{ProfileOptions, Workload, profile, replay_gpu_times};
+use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor};
 use crate::ids::ProcessorKind;
 use crate::index::Index;
 use crate::live::{Fleet, GpuLane, Gpus, LiveQuery, QuerySet, RecordedTimes};
@@ -33,10 +34,11 @@ pub(super) struct Lab {
 impl Lab {
     /// Opens, measures and spawns what the arguments ask for, and says what it is.
     pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
-        let (index, log) = input(arguments)?;
+        let purpose = "what to ask of this index";
+        let (index, log) = index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), purpose)?;
         let queries = defaults::read_queries(&log, &index)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
-        let mut gpu = real_gpu(arguments, &index)?;
+        let mut gpu = arguments.gpu.executor(&index)?;
         let (workload_name, mut workload) = match &arguments.workload {
             Some(path) => (path.display().to_string(), read_workload(arguments, path.clone(), &index)?),
             None => {
@@ -81,33 +83,9 @@ impl Lab {
     }
 }
 
-/// The index and the query log: those that the user names, or the defaults.
-fn input(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
-    match (&arguments.index, &arguments.queries) {
-        (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
-        (Some(_), None) => Err(Failure::input("what to ask of this index? name a query log: --queries FILE")),
-        (None, queries) => {
-            let (index, its_queries) = defaults::default_index()?;
-            Ok((index, queries.clone().unwrap_or(its_queries)))
-        }
-    }
-}
-
-/// The GPU, if it is asked for, or present and not declined.
-fn real_gpu(arguments: &Arguments, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
-    if matches!(arguments.gpu, Some(GpuChoice::None | GpuChoice::Replay)) {
-        return Ok(None);
-    }
-    match GpuExecutor::new(index, index.built_with()) {
-        Ok(gpu) => Ok(Some(Box::new(gpu))),
-        Err(ExecError::NoGpu(_)) if arguments.gpu.is_none() => Ok(None),
-        Err(e) => Err(e.into()),
-    }
-}
-
 /// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.
 fn replay(arguments: &Arguments, name: &str, workload: &mut Workload) -> Result<(GpuLane, String), Failure> {
-    if arguments.gpu == Some(GpuChoice::None) {
+    if arguments.gpu == GpuChoice::None {
         return Ok((GpuLane::None, String::from("none")));
     }
     if workload.rows.iter().all(|row| row.measured.gpu.is_some()) {
@@ -116,7 +94,7 @@ fn replay(arguments: &Arguments, name: &str, workload: &mut Workload) -> Result<
     }
     match replay_gpu_times(workload) {
         Ok(recorded) => Ok((GpuLane::Replay, format!("none used; its lane replays {recorded}"))),
-        Err(e) if arguments.gpu == Some(GpuChoice::Replay) => Err(e.into()),
+        Err(e) if arguments.gpu == GpuChoice::Replay => Err(e.into()),
         Err(_) => Ok((GpuLane::None, String::from("none here, and no recorded times to replay in its place"))),
     }
 }

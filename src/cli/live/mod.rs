@@ -2,12 +2,14 @@
 
 mod lab;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::lab::Lab;
-use super::{Failure, simulate};
+use super::choices::{self, GpuChoice};
+use super::output::say;
+use super::traced::traced;
+use super::{Failure, estimates};
 use crate::files::Provenance;
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun, catch_interrupts};
@@ -20,17 +22,6 @@ use crate::report::table::Table;
 use crate::sched::{LogRow, PolicyKind, PolicyOptions};
 use crate::sim::{Arrivals, bounds};
 use crate::time::Nanos;
-
-/// What to put in the GPU's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum GpuChoice {
-    /// No GPU lane
-    None,
-    /// The machine's GPU
-    Real,
-    /// A lane that takes the recorded time of each query
-    Replay,
-}
 
 /// Options of `live`.
 #[derive(Debug, clap::Args)]
@@ -65,9 +56,9 @@ pub(super) struct Arguments {
     /// CPU workers; the driver needs a core of its own besides
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: usize,
-    /// What stands in the GPU's place [default: the GPU if there is one, else recorded times, else nothing]
-    #[arg(long, value_enum)]
-    gpu: Option<GpuChoice>,
+    /// What stands in the GPU's place
+    #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
+    gpu: GpuChoice,
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
@@ -97,8 +88,6 @@ const MAX_ARRIVALS: usize = 10_000_000;
 const MAX_CPUS: usize = 1024;
 /// The longest run, a day.
 const MAX_SECONDS: f64 = 86_400.0;
-/// A deadline of a day.
-const MAX_DEADLINE_MS: f64 = 86_400_000.0;
 /// Rates that are tried where none are named, as shares of the rate above which no scheduler is stable.
 const DEFAULT_SHARES: [f64; 3] = [0.3, 0.6, 0.9];
 /// A run is given up when its oldest query is older than this many deadlines.
@@ -110,12 +99,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
     let mut lab = Lab::set_up(arguments)?;
     let machine = lab.fleet.machine().clone();
-    let policies = policies(arguments, &lab)?;
-    let queries = super::estimates::sim_queries(&lab.workload, &arguments.estimates, &machine)?;
+    let policies = choices::policies(&arguments.policy, &arguments.options, &machine)?;
+    let queries = estimates::sim_queries(&lab.workload, &arguments.estimates, &machine)?;
     let services = queries.iter().map(|query| query.service);
     let region_qps = bounds::region(services, &machine).map(|region| region.rate_qps);
     let estimates: Vec<(QueryId, PerKind<Nanos>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
-    let traced = arguments.trace.as_deref().map(|path| simulate::traced(path, &lab.workload, arguments.mode));
+    let traced = arguments.trace.as_deref().map(|path| traced(path, &lab.workload, arguments.mode));
     let (traced, traced_qps) = traced.transpose()?.unzip();
     let rates = named_rates(arguments)?
         .or(traced_qps.map(|rate_qps| vec![rate_qps]))
@@ -138,43 +127,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before anything is opened.
 fn check(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { cpus, seconds, deadline_ms, queries_count, .. } = *arguments;
+    let Arguments { cpus, seconds, queries_count, .. } = *arguments;
     if cpus > MAX_CPUS {
         return Err(Failure::input(format!("--cpus is {cpus}, expected at most {MAX_CPUS}")));
     }
-    if cpus == 0 && matches!(arguments.gpu, Some(GpuChoice::None | GpuChoice::Replay)) {
+    if cpus == 0 && matches!(arguments.gpu, GpuChoice::None | GpuChoice::Replay) {
         return Err(Failure::input("nothing real to drive: with --cpus 0 take --gpu real, or use `tandem simulate`"));
     }
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
         return Err(Failure::input(format!("--seconds is {seconds}, expected above 0 and at most {MAX_SECONDS}")));
     }
-    // Below a nanosecond there is no deadline to speak of; NaN fails both comparisons.
-    if !(deadline_ms <= MAX_DEADLINE_MS && Nanos::from_ms(deadline_ms) > Nanos::ZERO) {
-        let expected = format!("expected above 0 and at most {MAX_DEADLINE_MS}");
-        return Err(Failure::input(format!("--deadline-ms is {deadline_ms}, {expected}")));
-    }
+    choices::deadline(arguments.deadline_ms)?;
     if queries_count == Some(0) {
         return Err(Failure::input("--queries-count is 0, expected at least 1"));
     }
     arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
     named_rates(arguments).map(|_| ())
-}
-
-/// Those asked for, each once, or all that the machine can run.
-fn policies(arguments: &Arguments, lab: &Lab) -> Result<Vec<PolicyKind>, Failure> {
-    let machine = lab.fleet.machine();
-    let build = |kind: PolicyKind| kind.build(&arguments.options, machine).map_err(|e| Failure::input(e.to_string()));
-    if arguments.policy.is_empty() {
-        return Ok(PolicyKind::ALL.into_iter().filter(|&kind| build(kind).is_ok()).collect());
-    }
-    let mut policies = Vec::new();
-    for &kind in &arguments.policy {
-        build(kind)?;
-        if !policies.contains(&kind) {
-            policies.push(kind);
-        }
-    }
-    Ok(policies)
 }
 
 fn named_rates(arguments: &Arguments) -> Result<Option<Vec<f64>>, Failure> {
@@ -323,14 +291,13 @@ impl Session<'_> {
             ProcessorKind::Gpu if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
         };
-        let rate = number::text(plan.rate_qps, 9);
         let seed = plan.arrivals.seed;
-        let path = if self.is_single {
-            self.arguments.out.join("log.csv")
-        } else {
-            self.arguments.out.join("log").join(format!("{policy}-{rate}qps-seed{seed}.csv"))
-        };
-        let provenance = self.provenance().with("policy", policy).with("rate_qps", rate).with("seed", seed);
+        let path = choices::log_path(&self.arguments.out, self.is_single, policy, plan.rate_qps, seed);
+        let provenance = self
+            .provenance()
+            .with("policy", policy)
+            .with("rate_qps", number::text(plan.rate_qps, 9))
+            .with("seed", seed);
         Ok(outcome.log.write_with_lanes(&path, &provenance, lane)?)
     }
 
@@ -373,14 +340,5 @@ impl Session<'_> {
             (true, false) => format!(", {}", self.arguments.out.join("log").display()),
         };
         say(&format!("\n{table}\n{notes}written: {}{logs}\n", summary_path.display()))
-    }
-}
-
-/// Prints; a reader that has gone away (`| head`) is no failure.
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(e.into()),
-        _ => Ok(()),
     }
 }

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::{Failure, defaults};
-use super::{Arguments, GpuChoice};
+use super::Arguments;
+use crate::cli::choices::GpuChoice;
+use crate::cli::{Failure, defaults};
 use crate::cost::{
     CostModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, cross_validated_estimates, profile,
     replay_gpu_times, train,
 };
+use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor};
 use crate::files::Provenance;
 use crate::ids::{Machine, PerKind, ProcessorKind, QueryId};
 use crate::index::Index;
@@ -74,7 +74,7 @@ impl Lab {
 
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let cpu_name = cpu.device();
-        let gpu_executor = real_gpu(arguments.gpu, &index)?;
+        let gpu_executor = arguments.gpu.executor(&index)?;
         let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(cpu.clone_for_worker())];
         let gpu_is_real = gpu_executor.is_some();
         let gpu_name = gpu_executor.as_ref().map(|gpu| gpu.device());
@@ -284,19 +284,6 @@ impl Lab {
                  what ran on the CPU was executed and measured on this machine.\n"
             );
         }
-    }
-}
-
-/// The GPU, if it is asked for or, by default, there.
-fn real_gpu(choice: GpuChoice, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
-    if matches!(choice, GpuChoice::Replay | GpuChoice::None) {
-        return Ok(None);
-    }
-    match GpuExecutor::new(index, index.built_with()) {
-        Ok(gpu) => Ok(Some(Box::new(gpu))),
-        // By default a machine without a GPU is no error: what replaces it is said, and written into every row.
-        Err(ExecError::NoGpu(_)) if choice == GpuChoice::Auto => Ok(None),
-        Err(e) => Err(e.into()),
     }
 }
 

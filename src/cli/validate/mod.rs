@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::Failure;
+use super::choices::{self, GpuChoice};
 use crate::cost::TrainOptions;
 use crate::files::Provenance;
 use crate::live;
@@ -78,30 +79,18 @@ pub(super) struct Arguments {
     options: PolicyOptions,
 }
 
-/// What stands in the GPU's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum GpuChoice {
-    /// A GPU if there is one, else `replay`
-    Auto,
-    /// A GPU; an error without one
-    Real,
-    /// A lane that takes the GPU times that ship with this program
-    Replay,
-    /// Nothing: policies that need a GPU are left out
-    None,
-}
-
+/// The longest run, an hour.
+const MAX_SECONDS: f64 = 3600.0;
 /// Rates to drive live, as shares of the predicted capacity.
 const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
-    for (name, value, most) in [("--deadline-ms", arguments.deadline_ms, 1e7), ("--seconds", arguments.seconds, 3600.0)]
-    {
-        if !(value > 0.0 && value <= most) {
-            return Err(Failure::input(format!("{name} is {value}, expected above 0, at most {most}")));
-        }
+    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
+        let given = arguments.seconds;
+        return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
     }
+    let deadline = choices::deadline(arguments.deadline_ms)?;
     arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
     live::catch_interrupts();
 
@@ -109,7 +98,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     lab.print_models(&TrainOptions::default())?;
     lab.calibrate()?;
 
-    let deadline = Nanos::from_ms(arguments.deadline_ms);
     let mut rows = Vec::new();
     let mut capacities = Vec::new();
     for &policy in &arguments.policies {

@@ -18,11 +18,12 @@ use crate::index::Bm25;
 
 use super::cursor::Cursor;
 
-/// Offers every document of all lists to `best`. Cursors and weights are in the query's order of terms: rarest first.
-pub(super) fn search(cursors: &mut [Cursor<'_>], weights: &[f32], norms: &[f32], best: &mut TopK) {
+/// Offers every document below `end` of all lists to `best`. Cursors and weights are in the query's order of terms: rarest
+/// first.
+pub(super) fn search(cursors: &mut [Cursor<'_>], end: DocId, weights: &[f32], norms: &[f32], best: &mut TopK) {
     let Some((leader, others)) = cursors.split_first_mut() else { return };
     let mut candidate = leader.doc();
-    while candidate < DocId::END {
+    while candidate < end {
         // The first other list that skips the candidate: no document before its own can match.
         let beyond = others.iter_mut().map(|cursor| cursor.next_geq(candidate)).find(|&doc| doc != candidate);
         if let Some(beyond) = beyond {

@@ -1,6 +1,6 @@
 //! A position in a posting list that moves forward, block by block.
 //!
-//! The cursor holds one decoded block. To reach a far document it searches the block headers, 16 bytes each, and decodes
+//! The cursor holds one decoded block. To reach a far document it searches the blocks' last documents, and decodes
 //! only the block where it lands; that block's frequencies wait until somebody asks for one:
 //!
 //! ```text
@@ -29,10 +29,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the first posting of `list`; at [`DocId::END`] if the list is empty.
-    pub(super) fn new(list: PostingList<'a>, buffer: &'a mut BlockBuffer) -> Self {
+    /// A cursor at the first posting of `list` with a document of at least `start`; at [`DocId::END`] if there is none.
+    pub(super) fn new(list: PostingList<'a>, start: DocId, buffer: &'a mut BlockBuffer) -> Self {
         let mut cursor = Self { list, buffer, block: 0, len: 0, position: 0, doc: DocId::END, has_freqs: false };
-        cursor.open_block(0);
+        // A cursor far inside the list decodes the block it starts in, and no other.
+        cursor.open_block(list.last_docs().partition_point(|&last| last < start.0));
+        cursor.next_geq(start);
         cursor
     }
 
@@ -70,7 +72,7 @@ impl<'a> Cursor<'a> {
         if self.doc >= target {
             return self.doc;
         }
-        if self.list.headers[self.block].last_doc < target.0 {
+        if self.list.last_doc(self.block) < target.0 {
             let block = self.find_block(target);
             if self.open_block(block) >= target {
                 return self.doc;
@@ -84,7 +86,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn drain_below(&mut self, end: DocId, mut visit: impl FnMut(&[u32], &[u32])) {
         while self.doc < end {
             self.decode_freqs();
-            let is_whole = self.list.headers[self.block].last_doc < end.0;
+            let is_whole = self.list.last_doc(self.block) < end.0;
             let stop = if is_whole { self.len } else { first_geq(&self.buffer.docs, end.0) };
             visit(&self.buffer.docs[self.position..stop], &self.buffer.freqs[self.position..stop]);
             self.stand_at(stop);
@@ -106,9 +108,9 @@ impl<'a> Cursor<'a> {
     fn open_block(&mut self, block: usize) -> DocId {
         self.position = 0;
         self.has_freqs = false;
-        if block >= self.list.headers.len() {
+        if block >= self.list.num_blocks() {
             // Nothing is left to step over: `next` comes back here, and `next_geq` returns at once.
-            self.block = self.list.headers.len();
+            self.block = self.list.num_blocks();
             self.len = 0;
             self.doc = DocId::END;
             return self.doc;
@@ -132,13 +134,13 @@ impl<'a> Cursor<'a> {
     ///
     /// Strides double until they pass it (targets tend to be near), then the last stride is halved.
     fn find_block(&self, target: DocId) -> usize {
-        let headers = &self.list.headers[self.block + 1..];
+        let last_docs = &self.list.last_docs()[self.block + 1..];
         let mut stride = 1;
-        while stride < headers.len() && headers[stride - 1].last_doc < target.0 {
+        while stride < last_docs.len() && last_docs[stride - 1] < target.0 {
             stride *= 2;
         }
-        let (low, high) = (stride / 2, stride.min(headers.len()));
-        self.block + 1 + low + headers[low..high].partition_point(|header| header.last_doc < target.0)
+        let (low, high) = (stride / 2, stride.min(last_docs.len()));
+        self.block + 1 + low + last_docs[low..high].partition_point(|&last_doc| last_doc < target.0)
     }
 }
 

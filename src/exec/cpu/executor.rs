@@ -1,12 +1,13 @@
 //! The executor: checks, dispatch, and scratch memory that is kept from query to query.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
 use crate::files::Provenance;
-use crate::ids::ProcessorKind;
+use crate::ids::{DocId, ProcessorKind};
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
-use crate::query::{Mode, Query};
+use crate::query::{Mode, Query, QueryTerm};
 
 use super::cursor::Cursor;
 use super::exhaustive::Window;
@@ -100,51 +101,63 @@ impl Executor for CpuExecutor {
 }
 
 /// Which documents one pass over the lists takes.
-#[derive(Clone, Copy, Debug)]
-enum Pass {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Those in all lists.
     And,
+    /// Those in any.
     Or,
 }
+
+/// Every document.
+pub(super) const ALL_DOCS: Range<DocId> = DocId(0)..DocId::END;
 
 /// Most queries have no more terms than this: they make so many cursors only.
 const FEW_TERMS: usize = 8;
 
-/// Stands where a query has no term.
-const EMPTY_LIST: PostingList<'_> = PostingList { doc_freq: 0, max_impact: 0.0, headers: &[], payload: &[] };
-
 impl CpuExecutor {
-    /// Runs one pass from the lists' beginnings and leaves what it found in `scratch.best`.
+    /// Runs one pass over all documents and leaves what it found in `scratch.best`.
+    fn run(&mut self, query: &Query, pass: Pass, k: usize) {
+        self.best().reset(k);
+        self.search_range(&query.terms, pass, ALL_DOCS);
+    }
+
+    /// The best documents since its last reset.
+    pub(super) fn best(&mut self) -> &mut TopK {
+        &mut self.scratch.best
+    }
+
+    /// Runs one pass over the documents of `range` and offers what it finds to [`best`](Self::best): several ranges, in
+    /// ascending order, find together what one pass over them all finds, bit for bit.
     ///
     /// # Panics
-    /// If the query has no term or too many; [`Query::prepare`] makes no such query.
-    fn run(&mut self, query: &Query, pass: Pass, k: usize) {
-        let num_terms = query.terms.len();
-        assert!((1..=Query::MAX_TERMS).contains(&num_terms), "query {} has {num_terms} terms", query.id);
-        if num_terms <= FEW_TERMS {
-            self.run_with::<FEW_TERMS>(query, pass, k);
+    /// If there is no term or too many; [`Query::prepare`] makes no such query.
+    pub(super) fn search_range(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
+        assert!((1..=Query::MAX_TERMS).contains(&terms.len()), "a query of {} terms", terms.len());
+        if terms.len() <= FEW_TERMS {
+            self.search_with::<FEW_TERMS>(terms, pass, range);
         } else {
-            self.run_with::<{ Query::MAX_TERMS }>(query, pass, k);
+            self.search_with::<{ Query::MAX_TERMS }>(terms, pass, range);
         }
     }
 
-    /// As [`CpuExecutor::run`], for at most `CURSORS` terms.
-    fn run_with<const CURSORS: usize>(&mut self, query: &Query, pass: Pass, k: usize) {
+    /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
+    fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         let Self { index, norms, bm25, scratch } = self;
         let Scratch { buffers, weights, window, best } = scratch;
-        for (weight, term) in weights.iter_mut().zip(&query.terms) {
+        for (weight, term) in weights.iter_mut().zip(terms) {
             *weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
         }
         // An array, not a vector: a query allocates nothing.
-        let mut terms = query.terms.iter();
+        let mut lists = terms.iter().map(|term| index.list(term.term));
         let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
         let mut cursors = buffers
             .each_mut()
-            .map(|buffer| Cursor::new(terms.next().map_or(EMPTY_LIST, |term| index.list(term.term)), buffer));
-        let (cursors, weights) = (&mut cursors[..query.terms.len()], &weights[..query.terms.len()]);
-        best.reset(k);
+            .map(|buffer| Cursor::new(lists.next().unwrap_or(PostingList::EMPTY), range.start, buffer));
+        let (cursors, weights) = (&mut cursors[..terms.len()], &weights[..terms.len()]);
         match pass {
-            Pass::And => and::search(cursors, weights, norms, best),
-            Pass::Or => exhaustive::search(cursors, weights, norms, window, best),
+            Pass::And => and::search(cursors, range.end, weights, norms, best),
+            Pass::Or => exhaustive::search(cursors, range.end, weights, norms, window, best),
         }
     }
 }

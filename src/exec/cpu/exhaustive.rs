@@ -38,14 +38,21 @@ impl Default for Window {
     }
 }
 
-/// Offers every document of any list to `best`, cursors and weights being in the query's order of terms.
-pub(super) fn search(cursors: &mut [Cursor<'_>], weights: &[f32], norms: &[f32], window: &mut Window, best: &mut TopK) {
+/// Offers every document below `end` of any list to `best`, cursors and weights being in the query's order of terms.
+pub(super) fn search(
+    cursors: &mut [Cursor<'_>],
+    end: DocId,
+    weights: &[f32],
+    norms: &[f32],
+    window: &mut Window,
+    best: &mut TopK,
+) {
     while let Some(start) = cursors.iter().map(Cursor::doc).min()
-        && start < DocId::END
+        && start < end
     {
-        let end = DocId(start.0.saturating_add(WINDOW_DOCS as u32));
+        let window_end = end.min(DocId(start.0.saturating_add(WINDOW_DOCS as u32)));
         for (cursor, &weight) in cursors.iter_mut().zip(weights) {
-            cursor.drain_below(end, |docs, freqs| window.add(start, docs, freqs, weight, norms));
+            cursor.drain_below(window_end, |docs, freqs| window.add(start, docs, freqs, weight, norms));
         }
         window.drain_into(start, best);
     }

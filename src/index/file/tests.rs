@@ -178,12 +178,16 @@ proptest! {
             let term = index.term(text).unwrap();
             let got = index.list(term);
             prop_assert_eq!(&got.postings().collect::<Vec<_>>(), list);
-            let weight = bm25.weight(index.num_docs(), got.doc_freq, 1);
-            for (header, block) in got.headers.iter().zip(list.chunks(BLOCK_LEN)) {
-                prop_assert_eq!(header.last_doc, block[block.len() - 1].0);
-                for &(doc, tf) in block {
+            let weight = bm25.weight(index.num_docs(), got.doc_freq(), 1);
+            prop_assert_eq!(got.num_blocks(), list.len().div_ceil(BLOCK_LEN));
+            for (number, block) in list.chunks(BLOCK_LEN).enumerate() {
+                prop_assert_eq!(got.block_len(number), block.len());
+                let last_doc = block[block.len() - 1].0;
+                prop_assert!(got.last_doc(number) == last_doc || list.len() < BLOCK_LEN && got.last_doc(number) > last_doc);
+                for (position, &(doc, tf)) in block.iter().enumerate() {
+                    prop_assert_eq!(got.freq_at(number, position), tf);
                     let norm = bm25.norm(index.doc_lengths()[doc as usize], index.average_length());
-                    prop_assert!(Bm25::score(weight, tf, norm) <= weight * header.max_impact);
+                    prop_assert!(Bm25::score(weight, tf, norm) <= weight * got.block_max_impact(number));
                 }
             }
         }

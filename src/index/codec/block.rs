@@ -15,21 +15,21 @@
 
 use bitpacking::{BitPacker, BitPacker4x};
 
-use super::BLOCK_LEN;
+use crate::index::BLOCK_LEN;
 
 /// Bits that `value` takes: 0 for 0.
-pub(super) fn bits(value: u32) -> u8 {
+pub(in crate::index) fn bits(value: u32) -> u8 {
     (u32::BITS - value.leading_zeros()) as u8
 }
 
 /// Words that `len` values of `bits` bits take: 4 x `bits` for a full block (vertical layout), else as few
 /// whole words as hold them (horizontal layout).
-pub(super) fn packed_words(len: usize, bits: u8) -> usize {
+pub(in crate::index) fn packed_words(len: usize, bits: u8) -> usize {
     (len * usize::from(bits)).div_ceil(32)
 }
 
 /// Appends the packed gaps of `docs`, at most a block, ascending strictly from above `previous`; returns the width.
-pub(super) fn pack_docs(previous: Option<u32>, docs: &[u32], out: &mut Vec<u32>) -> u8 {
+pub(in crate::index) fn pack_docs(previous: Option<u32>, docs: &[u32], out: &mut Vec<u32>) -> u8 {
     if docs.len() == BLOCK_LEN {
         let packer = BitPacker4x::new();
         let width = packer.num_bits_strictly_sorted(previous, docs);
@@ -47,7 +47,7 @@ pub(super) fn pack_docs(previous: Option<u32>, docs: &[u32], out: &mut Vec<u32>)
 }
 
 /// Appends the packed `freqs`, at most a block, each at least 1; returns the width.
-pub(super) fn pack_freqs(freqs: &[u32], out: &mut Vec<u32>) -> u8 {
+pub(in crate::index) fn pack_freqs(freqs: &[u32], out: &mut Vec<u32>) -> u8 {
     let mut values = [0; BLOCK_LEN];
     for (value, &freq) in values.iter_mut().zip(freqs) {
         *value = freq.wrapping_sub(1);
@@ -67,7 +67,13 @@ pub(super) fn pack_freqs(freqs: &[u32], out: &mut Vec<u32>) -> u8 {
 /// # Panics
 /// If `words` is short of `packed_words(len, width)`, `width` above 32 or `len` above a block.
 #[inline]
-pub(super) fn unpack_docs(previous: Option<u32>, words: &[u32], width: u8, len: usize, docs: &mut [u32; BLOCK_LEN]) {
+pub(in crate::index) fn unpack_docs(
+    previous: Option<u32>,
+    words: &[u32],
+    width: u8,
+    len: usize,
+    docs: &mut [u32; BLOCK_LEN],
+) {
     if len == BLOCK_LEN {
         BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), docs, width);
         return;
@@ -85,7 +91,7 @@ pub(super) fn unpack_docs(previous: Option<u32>, words: &[u32], width: u8, len: 
 /// # Panics
 /// As [`unpack_docs`].
 #[inline]
-pub(super) fn unpack_freqs(words: &[u32], width: u8, len: usize, freqs: &mut [u32; BLOCK_LEN]) {
+pub(in crate::index) fn unpack_freqs(words: &[u32], width: u8, len: usize, freqs: &mut [u32; BLOCK_LEN]) {
     if len == BLOCK_LEN {
         BitPacker4x::new().decompress(bytemuck::cast_slice(words), freqs, width);
     } else {

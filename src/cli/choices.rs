@@ -1,0 +1,101 @@
+//! Options that several commands share, from text to what the library takes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Failure, defaults};
+use crate::exec::gpu::GpuExecutor;
+use crate::exec::{ExecError, Executor};
+use crate::ids::Machine;
+use crate::index::Index;
+use crate::report::number;
+use crate::sched::{PolicyKind, PolicyOptions};
+use crate::time::Nanos;
+
+/// A deadline of a day.
+const MAX_DEADLINE_MS: f64 = 86_400_000.0;
+
+/// What stands in the GPU's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum GpuChoice {
+    /// The GPU if there is one, else `replay` where there are recorded times, else `none`
+    Auto,
+    /// The GPU; an error without one
+    Real,
+    /// A lane that takes the recorded time of each query
+    Replay,
+    /// No GPU lane
+    None,
+}
+
+impl GpuChoice {
+    /// The GPU, if it is asked for, or present and not declined.
+    pub(super) fn executor(self, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
+        if matches!(self, Self::Replay | Self::None) {
+            return Ok(None);
+        }
+        match GpuExecutor::new(index, index.built_with()) {
+            Ok(gpu) => Ok(Some(Box::new(gpu))),
+            // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
+            Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// `--policy`: those named, each once, or all that the machine can run.
+pub(super) fn policies(
+    named: &[PolicyKind],
+    options: &PolicyOptions,
+    machine: &Machine,
+) -> Result<Vec<PolicyKind>, Failure> {
+    let fault = |e: crate::sched::PolicyError| Failure::input(e.to_string());
+    options.check().map_err(fault)?;
+    if named.is_empty() {
+        return Ok(PolicyKind::ALL.into_iter().filter(|kind| kind.build(options, machine).is_ok()).collect());
+    }
+    let mut policies = Vec::new();
+    for &kind in named {
+        kind.build(options, machine).map_err(fault)?;
+        if !policies.contains(&kind) {
+            policies.push(kind);
+        }
+    }
+    Ok(policies)
+}
+
+/// `--deadline-ms`, checked.
+pub(super) fn deadline(deadline_ms: f64) -> Result<Nanos, Failure> {
+    let deadline = Nanos::from_ms(deadline_ms);
+    // Below a nanosecond there is no deadline to speak of; NaN fails both comparisons.
+    if !(deadline_ms <= MAX_DEADLINE_MS && deadline > Nanos::ZERO) {
+        let expected = format!("expected above 0 and at most {MAX_DEADLINE_MS}");
+        return Err(Failure::input(format!("--deadline-ms is {deadline_ms}, {expected}")));
+    }
+    Ok(deadline)
+}
+
+/// The index and the query log: those that the user names, or the defaults; `purpose` is what a log is missed for.
+pub(super) fn index_and_log(
+    index: Option<&Path>,
+    queries: Option<&Path>,
+    purpose: &str,
+) -> Result<(Arc<Index>, PathBuf), Failure> {
+    match (index, queries) {
+        (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.to_owned())),
+        (Some(_), None) => Err(Failure::input(format!("{purpose}? name a query log: --queries FILE"))),
+        (None, queries) => {
+            let (index, its_queries) = defaults::default_index()?;
+            Ok((index, queries.map_or(its_queries, Path::to_owned)))
+        }
+    }
+}
+
+/// Where the log of a run goes: `log.csv` if it is the only run, else a file of its own in the folder `log`.
+pub(super) fn log_path(out: &Path, is_single: bool, policy: PolicyKind, rate_qps: f64, seed: u64) -> PathBuf {
+    if is_single {
+        return out.join("log.csv");
+    }
+    let rate = number::text(rate_qps, 9);
+    out.join("log").join(format!("{policy}-{rate}qps-seed{seed}.csv"))
+}

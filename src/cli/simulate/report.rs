@@ -1,0 +1,86 @@
+//! What `simulate` draws and prints.
+
+use std::fmt::Write as _;
+
+use crate::report::capacity::CapacityRow;
+use crate::report::number;
+use crate::report::plot::{LineChart, Point, Series};
+use crate::report::summary::SummaryRow;
+use crate::report::table::Table;
+use crate::sched::PolicyKind;
+
+/// Mean delay over the seeds and whether any query missed, for a policy at a rate.
+fn delay_at(summaries: &[SummaryRow], policy: PolicyKind, rate_qps: f64) -> (f64, bool) {
+    let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+    let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
+        (sum + row.summary.mean_ms, count + 1, missed + row.summary.missed)
+    });
+    (sum / f64::from(count), missed > 0)
+}
+
+/// The paper's Figure 7: average delay against arrival rate, one line a policy.
+pub(super) fn delay_chart(
+    summaries: &[SummaryRow],
+    policies: &[PolicyKind],
+    rates: &[f64],
+    bound_qps: Option<f64>,
+    deadline_ms: f64,
+) -> LineChart {
+    let line = |&policy: &PolicyKind| {
+        let point = |&rate_qps: &f64| {
+            let (y, is_hollow) = delay_at(summaries, policy, rate_qps);
+            Point { x: rate_qps, y, is_hollow }
+        };
+        let mut points: Vec<Point> = rates.iter().map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        // Each policy keeps its colour, whichever others are drawn.
+        let colour = PolicyKind::ALL.iter().position(|&other| other == policy);
+        Series { name: policy.name().to_owned(), points, colour, ..Series::default() }
+    };
+    LineChart {
+        title: String::from("Average delay against arrival rate"),
+        x_label: String::from("arrival rate (queries per second)"),
+        y_label: String::from("average delay (ms)"),
+        is_y_log: true,
+        series: policies.iter().map(line).collect(),
+        vertical: bound_qps.filter(|&bound| bound > 0.0).map(|bound| (bound, String::from("no scheduler beyond"))),
+        note: Some(format!("hollow: a query missed its deadline of {deadline_ms} ms")),
+        ..LineChart::default()
+    }
+}
+
+/// What a person reads: capacities, then delays.
+pub(super) fn report(
+    summaries: &[SummaryRow],
+    capacities: &[CapacityRow],
+    policies: &[PolicyKind],
+    rates: &[f64],
+) -> String {
+    let mut text = String::from("Highest rate up to which no query misses its deadline:\n");
+    let mut table = Table::new(["policy", "qps", "first miss at", "of any scheduler's", "flips"]);
+    for row in capacities {
+        let share = row.share_of_bound().map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
+        let high = row.high_qps.map_or(String::from("-"), |high| number::text(high, 5));
+        table.row([row.policy.to_owned(), number::text(row.low_qps, 5), high, share, row.flips.to_string()]);
+    }
+    let _ = write!(text, "{table}");
+    if let Some(row) = capacities.first() {
+        let bound = row.bound_qps.map_or_else(
+            || String::from("a run as short as this excludes no rate"),
+            |qps| format!("no scheduler can exceed {} here", number::text(qps, 5)),
+        );
+        let region = number::optional(row.region_qps, 5);
+        let _ = writeln!(text, "{bound}; none is stable in the long run above {region}");
+    }
+    text.push_str("\nAverage delay in ms (*: a query missed its deadline):\n");
+    let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
+    for &rate_qps in rates {
+        let delays = policies.iter().map(|&policy| {
+            let (delay_ms, is_missed) = delay_at(summaries, policy, rate_qps);
+            format!("{}{}", number::text(delay_ms, 4), if is_missed { "*" } else { "" })
+        });
+        table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
+    }
+    let _ = write!(text, "{table}");
+    text
+}
