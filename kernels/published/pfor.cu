@@ -1,32 +1,17 @@
 // pfor.cu: PForDelta with one width a list and exceptions in two arrays of their own, after Ding et al. 2009, section 6.2.
 //
-//     gaps        5  1  9  2  30  3       b = 3
+//     gaps - 1    5  1  9  2  30  3       b = 3
 //     slots       5  1  1  2   6  3       the lower three bits of each
 //     exceptions  at 2 and 4, overflows 1 and 3
 //
 // The two arrays of exceptions (positions as gaps, overflows as they are) are packed likewise, so many levels deep as the
 // host chooses; the deepest lie raw. Levels are decoded from the deepest up, all arrays of a level in one launch.
 // In:   arrays with decoded exceptions. Out: values; for ascending arrays, their prefix sums from the base of each block.
-// Shared memory: 16 KiB. Launch bounds: 256 threads. Twin on the host: the PForDelta decoder of index/codec.
+// Shared memory: 16 KiB. Launch bounds: 256 threads. Twin on the host: the decoder in index/codec/pfor_delta.rs.
 
 #include "published/published.cuh"
 
 constexpr u32 PFOR_WARPS = PUBLISHED_THREADS / WARP;
-
-// Notes each block's first exception: a thread an exception.
-extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) pfor_starts(const PforArray* arrays, u32 num_arrays, u32 num_exceptions) {
-    const u32 unit = thread_index();
-    if (unit >= num_exceptions) return;
-    const PforArray& array = arrays[find_item(arrays, num_arrays, &PforArray::first_exception, unit)];
-    const u32 exception = unit - array.first_exception;
-    const u32 block = array.positions[exception] / PFOR_BLOCK_LEN;
-    const u32 after_previous = exception == 0 ? 0 : array.positions[exception - 1] / PFOR_BLOCK_LEN + 1;
-    for (u32 i = after_previous; i <= block; ++i) array.starts[i] = exception;
-    if (exception == array.num_exceptions - 1) {
-        const u32 num_blocks = (array.len - 1) / PFOR_BLOCK_LEN + 1;
-        for (u32 i = block + 1; i <= num_blocks; ++i) array.starts[i] = array.num_exceptions;
-    }
-}
 
 // Decodes a block by one warp into `output`. `overflow` is the warp's shared memory.
 __device__ __forceinline__ void decode_block(
@@ -46,6 +31,7 @@ __device__ __forceinline__ void decode_block(
         for (u32 i = 0; i < PFOR_BLOCK_LEN; i += 4 * WARP) *reinterpret_cast<uint4*>(&overflow[i + 4 * lane]) = make_uint4(0, 0, 0, 0);
         __syncwarp();
         for (exception += lane; exception < end; exception += WARP) {
+            // Places differ: no two lanes write the same word.
             overflow[array.positions[exception] - block * PFOR_BLOCK_LEN] = array.overflows[exception] << width;
         }
         __syncwarp();
@@ -56,8 +42,9 @@ __device__ __forceinline__ void decode_block(
     for (u32 first = 0; first < PFOR_BLOCK_LEN; first += 4 * WARP) {
         const u32 place = first + 4 * lane;
         u32 values[4];
+        unpack_group(section + first / 32 * width, width, len > first ? len - first : 0, lane, values);
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) values[i] = place + i < len ? read_slot(section, (place + i) * width, width) : 0;
+        for (u32 i = 0; i < 4; ++i) values[i] += 1;
         if (has_exceptions) {
             const uint4 more = *reinterpret_cast<const uint4*>(&overflow[place]);
             values[0] += more.x;

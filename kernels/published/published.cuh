@@ -25,24 +25,24 @@ struct Count {
     __device__ __forceinline__ u32 get() const { return counted == nullptr ? at_most : min(*counted, at_most); }
 };
 
-// One array packed by PForDelta at one width. Ascending arrays hold gaps, and the value before each block in `bases`.
-// The exceptions lie decoded in `positions` (ascending) and `overflows` (what exceeds the width).
+// One array packed by PForDelta at one width, as index/codec/pfor_delta.rs packs it: every value minus one. Ascending arrays
+// hold gaps, and the value before each block in `bases`. The exceptions lie decoded in `positions` (ascending) and
+// `overflows` (what exceeds the width).
 struct PforArray {
-    const u32* slots;
+    const u32* slots;            // aligned to sixteen bytes
     const u32* bases;            // null: the values are no gaps
+    const u32* starts;           // each block's first exception, and one more
     const u32* positions;
     const u32* overflows;
-    u32* starts;                 // each block's first exception, and one more: written by pfor_starts
     u32* output;                 // room for whole blocks, so that they can be stored sixteen bytes at a time
     u32 len;
     u32 width;
     u32 num_exceptions;
-    u32 first_block;             // blocks, and exceptions, of the arrays before it in the same launch
-    u32 first_exception;
-    u32 reserved;
+    u32 first_block;             // blocks of the arrays before it in the same launch
 };
 
-// One list coded by Rice: quotients in unary (ones, ended by a zero), remainders in binary.
+// One list of documents coded by Rice: of each gap minus one the quotient in unary (ones, ended by a zero) and the remainder
+// in binary.
 struct RiceList {
     const u32* unary;
     const u32* unary_sums;       // ones before each 128 bits
@@ -88,7 +88,7 @@ extern "C" __constant__ const u32 published_layout[10] = {
 // No score yet, and the neutral element of addition, as in union.cu.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// The array or list that `unit` (a block, an exception) belongs to, by the number of units before each.
+// The array or list that a block belongs to, by the number of blocks before each.
 template <class Item>
 __device__ __forceinline__ u32 find_item(const Item* items, u32 num_items, u32 Item::*first, u32 unit) {
     u32 low = 0, high = num_items;
@@ -100,12 +100,45 @@ __device__ __forceinline__ u32 find_item(const Item* items, u32 num_items, u32 I
     return low;
 }
 
-// The `width`-bit value at `bit` of a horizontally packed section; 0 if the width is.
-__device__ __forceinline__ u32 read_slot(const u32* section, u32 bit, u32 width) {
-    if (width == 0) return 0;
-    const u32 low = __ldg(section + bit / 32);
-    const u32 high = __ldg(section + (bit + width - 1) / 32);
+// The two words, the same one twice if need be, that a value's bits are in: nothing is read past its section.
+__device__ __forceinline__ u32 cut_bits(u32 low, u32 high, u32 bit, u32 width) {
     return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+}
+
+// Slots are packed in groups of 128: full ones in four lanes of 32 (value i in lane i % 4), the last one in a row, as
+// index/codec/packed.rs has them. Lane t's four values of a group of `len`, those past its end 0.
+__device__ __forceinline__ void unpack_group(const u32* group, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) values[i] = 0;
+    if (width == 0) return;
+    if (len >= BLOCK_LEN) {
+        const uint4* rows = reinterpret_cast<const uint4*>(group);
+        const u32 bit = lane * width;
+        const uint4 low = __ldg(rows + bit / 32);
+        const uint4 high = __ldg(rows + (bit + width - 1) / 32);
+        values[0] = cut_bits(low.x, high.x, bit, width);
+        values[1] = cut_bits(low.y, high.y, bit, width);
+        values[2] = cut_bits(low.z, high.z, bit, width);
+        values[3] = cut_bits(low.w, high.w, bit, width);
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            const u32 bit = (4 * lane + i) * width;
+            if (4 * lane + i < len) values[i] = cut_bits(__ldg(group + bit / 32), __ldg(group + (bit + width - 1) / 32), bit, width);
+        }
+    }
+}
+
+// Value `place` alone, of a section of `len`.
+__device__ __forceinline__ u32 read_slot(const u32* slots, u32 width, u32 len, u32 place) {
+    if (width == 0) return 0;
+    const u32 first = place & ~(BLOCK_LEN - 1), within = place % BLOCK_LEN;
+    const u32* group = slots + first / 32 * width;
+    const bool is_full = first + BLOCK_LEN <= len;
+    const u32 stride = is_full ? 4 : 1;
+    const u32 bit = (is_full ? within / 4 : within) * width;
+    if (is_full) group += within % 4;
+    return cut_bits(__ldg(group + bit / 32 * stride), __ldg(group + (bit + width - 1) / 32 * stride), bit, width);
 }
 
 // Inclusive prefix sum over the warp.

@@ -1,13 +1,13 @@
 // rice.cu: Rice decoding as two block-local prefix sums, after Ding et al. 2009, section 6.1.
 //
-//     gaps        5  9  2  6          b = 2: quotients 1 2 0 1, remainders 1 1 2 2
+//     gaps - 1    5  9  2  6          b = 2: quotients 1 2 0 1, remainders 1 1 2 2
 //     unary       1 0 1 1 0 0 1 0     ones up to each bit: 1 1 2 3 3 3 4 4; at the zeros: 1 3 3 4
 //     binary      1 1 2 2             prefix sum: 1 2 4 6
-//     documents   5 14 16 22          = 4 x (1 3 3 4) + (1 2 4 6)
+//     documents   5 15 18 25          = 4 x (1 3 3 4) + (1 2 4 6) + (0 1 2 3), the last for the ones that gaps lack
 //
 // In:   the two parts, with the sums before each 128 bits and each 128 values. Out: documents.
 // The first kernel sums and compacts the unary part, the second sums the binary part and puts both together.
-// Twin on the host: the Rice decoder of index/codec. Launch bounds: 256 threads; registers do not limit what is resident.
+// Twin on the host: the decoder in index/codec/rice.rs. Launch bounds: 256 threads; registers do not limit what is resident.
 
 #include "published/published.cuh"
 
@@ -51,25 +51,31 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_documents(c
     const u32 block = unit - list.first_block;
     const u32 first = block * RICE_BLOCK_LEN + 4 * lane;
     const u32 width = list.width, len = list.len;
-    const u32* section = list.binary + block * (RICE_BLOCK_LEN / 32) * width;
 
-    u32 values[4];
-    u32 sum = 0;
+    u32 docs[4];
+    unpack_group(list.binary + block * (RICE_BLOCK_LEN / 32) * width, width, len - block * RICE_BLOCK_LEN, lane, docs);
 #pragma unroll
-    for (u32 i = 0; i < 4; ++i) {
-        if (first + i < len) sum += read_slot(section, (4 * lane + i) * width, width);
-        values[i] = sum;
+    for (u32 i = 1; i < 4; ++i) docs[i] += docs[i - 1];
+    const u32 before = __ldg(list.binary_sums + block) + warp_prefix_sum(docs[3], lane) - docs[3] + first;
+    const bool is_whole = first + 3 < len;
+    uint4 quotients = make_uint4(0, 0, 0, 0);
+    if (is_whole) {
+        quotients = __ldg(reinterpret_cast<const uint4*>(list.quotients + first));
+    } else {
+        if (first < len) quotients.x = list.quotients[first];
+        if (first + 1 < len) quotients.y = list.quotients[first + 1];
+        if (first + 2 < len) quotients.z = list.quotients[first + 2];
     }
-    const u32 before = __ldg(list.binary_sums + block) + warp_prefix_sum(sum, lane) - sum;
-    if (first + 3 < len) {
-        const uint4 quotients = __ldg(reinterpret_cast<const uint4*>(list.quotients + first));
-        *reinterpret_cast<uint4*>(list.output + first) = make_uint4(
-            before + values[0] + (quotients.x << width), before + values[1] + (quotients.y << width),
-            before + values[2] + (quotients.z << width), before + values[3] + (quotients.w << width));
+    docs[0] += before + (quotients.x << width);
+    docs[1] += before + (quotients.y << width) + 1;
+    docs[2] += before + (quotients.z << width) + 2;
+    docs[3] += before + (quotients.w << width) + 3;
+    if (is_whole) {
+        *reinterpret_cast<uint4*>(list.output + first) = make_uint4(docs[0], docs[1], docs[2], docs[3]);
     } else {
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-            if (first + i < len) list.output[first + i] = before + values[i] + (list.quotients[first + i] << width);
+        for (u32 i = 0; i < 3; ++i) {
+            if (first + i < len) list.output[first + i] = docs[i];
         }
     }
 }

@@ -9,10 +9,9 @@
 
 // One value of an array that holds no gaps.
 __device__ __forceinline__ u32 value_at(const PforArray& array, u32 place) {
-    const u32 block = place / PFOR_BLOCK_LEN;
-    const u32* section = array.slots + block * (PFOR_BLOCK_LEN / 32) * array.width;
-    u32 value = read_slot(section, place % PFOR_BLOCK_LEN * array.width, array.width);
+    u32 value = read_slot(array.slots, array.width, array.len, place) + 1;
     if (array.num_exceptions != 0) {
+        const u32 block = place / PFOR_BLOCK_LEN;
         const u32 end = array.starts[block + 1];
         const u32 exception = binary_search(array.positions, array.starts[block], end, place);
         if (exception < end && array.positions[exception] == place) value += array.overflows[exception] << array.width;
