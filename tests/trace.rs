@@ -66,3 +66,13 @@ fn a_synthetic_index_answers_its_own_queries() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("10 documents, expected 1000"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn workloads_that_ship_are_known_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["enwiki-tb05-h200", "synthetic-1m-h200", "traces/synthetic-gov2-h200.workload.csv.zst"] {
+        let output = tandem(dir.path(), &["trace", "--workload", name, "--rate", "500", "--queries", "100"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(name), "{}", text(&output.stdout));
+    }
+}

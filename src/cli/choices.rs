@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Failure, defaults};
+use crate::cost::{Workload, shipped};
 use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor};
+use crate::files::InputError;
 use crate::ids::Machine;
 use crate::index::Index;
 use crate::report::number;
@@ -89,6 +91,23 @@ pub(super) fn index_and_log(
             Ok((index, queries.map_or(its_queries, Path::to_owned)))
         }
     }
+}
+
+/// A workload and its name: the file, or else the shipped one of that name; left out, the first of those that ship.
+pub(super) fn workload(name: Option<&str>) -> Result<(String, Workload), Failure> {
+    match name {
+        None => shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload)).map_err(Failure::from),
+        Some(name) => Ok((name.to_owned(), workload_named(name)?)),
+    }
+}
+
+fn workload_named(name: &str) -> Result<Workload, InputError> {
+    let path = Path::new(name);
+    if path.exists() {
+        return Workload::read(path);
+    }
+    // A name with an extension is surely meant as a file: its absence is then what to report.
+    shipped::workload(name).or_else(|e| if path.extension().is_some() { Workload::read(path) } else { Err(e) })
 }
 
 /// Where the log of a run goes: `log.csv` if it is the only run, else a file of its own in the folder `log`.

@@ -10,6 +10,7 @@ mod index;
 mod live;
 mod output;
 mod profile;
+mod reproduce;
 mod search;
 mod simulate;
 mod trace;
@@ -98,6 +99,8 @@ enum Command {
     Live(live::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
     Validate(validate::Arguments),
+    /// Re-run a table or figure of the papers here: their numbers beside ours.
+    Reproduce(reproduce::Arguments),
 }
 
 /// Runs the command line and gives the exit code.
@@ -112,6 +115,7 @@ pub fn run() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

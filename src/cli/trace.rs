@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::Failure;
-use crate::cost::{Workload, shipped};
+use super::{Failure, choices};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::query::{ArrivalProcess, Trace, TraceSummary, check_rate};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Workload whose queries arrive; the one that ships with this program unless given
+    /// Workload whose queries arrive: a file, or the name of one that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE", conflicts_with = "queries_count")]
-    workload: Option<PathBuf>,
+    workload: Option<String>,
     /// Draw from query ids 0 to M - 1 instead of a workload's
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     queries_count: Option<u32>,
@@ -65,13 +64,7 @@ fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
     if let Some(count) = arguments.queries_count {
         return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
     }
-    let (name, workload) = match &arguments.workload {
-        Some(path) => (path.display().to_string(), Workload::read(path)?),
-        None => {
-            let (name, workload) = shipped::default_workload()?;
-            (name.to_owned(), workload)
-        }
-    };
+    let (name, workload) = choices::workload(arguments.workload.as_deref())?;
     Ok((name, workload.rows.iter().map(|row| row.query_id).collect()))
 }
 

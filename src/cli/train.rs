@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::Failure;
-use crate::cost::{ModelFile, TrainOptions, Workload, shipped, train};
+use super::{Failure, choices};
+use crate::cost::{ModelFile, TrainOptions, Workload, train};
 use crate::files::Provenance;
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Workloads that `profile` wrote on this machine; left out, the one that ships with Tandem
-    workloads: Vec<PathBuf>,
+    /// Workloads that `profile` wrote on one machine, read as one: files, or names of those that ship with Tandem; left
+    /// out, the first of those
+    workloads: Vec<String>,
     /// Where the models go
     #[arg(short, long, default_value = "out/model.json")]
     output: PathBuf,
@@ -51,16 +52,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Reads the workloads as one, and their names. Rows are told apart by position, so ids of different files may be equal.
-fn read(paths: &[PathBuf]) -> Result<(String, Workload), Failure> {
-    let Some((first, others)) = paths.split_first() else {
-        let (name, workload) = shipped::default_workload()?;
-        return Ok((name.to_owned(), workload));
-    };
-    let mut workload = Workload::read(first)?;
-    for path in others {
-        workload.rows.extend(Workload::read(path)?.rows);
+fn read(names: &[String]) -> Result<(String, Workload), Failure> {
+    let Some((first, others)) = names.split_first() else { return choices::workload(None) };
+    let (_, mut workload) = choices::workload(Some(first))?;
+    for name in others {
+        workload.rows.extend(choices::workload(Some(name))?.1.rows);
     }
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     Ok((names.join(", "), workload))
 }
 

@@ -1,27 +1,27 @@
 //! The k best documents seen so far.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::Hit;
 use crate::ids::DocId;
 
 /// Keeps the k best of the documents offered: higher scores first, equal scores by smaller document.
 ///
 /// Scores are above zero, and such floats order as their bits do: one 64-bit key, score bits above the inverted document,
-/// carries the whole order, here and on the GPU.
+/// carries the whole order, here and on the GPU. Keys wait in any order until there are k of them; from then on they are a
+/// heap with the least key on top, and a better one replaces it by a single walk down.
 #[derive(Debug, Default)]
 pub struct TopK {
     k: usize,
-    heap: BinaryHeap<Reverse<u64>>,
+    keys: Vec<u64>,
+    threshold: f32,
 }
 
 impl TopK {
     /// Forgets what was offered; from now on keeps the best `k`.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
-        self.heap.clear();
-        self.heap.reserve(k);
+        self.keys.clear();
+        self.keys.reserve(k);
+        self.threshold = 0.0;
     }
 
     /// The key of a document: greater is better.
@@ -34,7 +34,7 @@ impl TopK {
     /// The document and score of a key.
     #[must_use]
     pub fn hit(key: u64) -> Hit {
-        Hit { doc: DocId(!(key as u32)), score: f32::from_bits((key >> 32) as u32) }
+        Hit { doc: DocId(!(key as u32)), score: score_of(key) }
     }
 
     /// The score that a document must at least have to enter, 0 while there is room. Documents must be offered in
@@ -42,46 +42,80 @@ impl TopK {
     #[must_use]
     #[inline]
     pub fn threshold(&self) -> f32 {
-        if self.heap.len() < self.k {
-            return 0.0;
-        }
-        self.heap.peek().map_or(0.0, |&Reverse(key)| f32::from_bits((key >> 32) as u32))
+        self.threshold
+    }
+
+    /// Whether k documents are kept: from then on a document enters only by being better than one of them.
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.keys.len() == self.k
     }
 
     /// Takes the document in if it is among the k best so far.
     #[inline]
     pub fn offer(&mut self, doc: u32, score: f32) {
         let key = Self::key(doc, score);
-        if self.heap.len() < self.k {
-            self.heap.push(Reverse(key));
-        } else if let Some(mut worst) = self.heap.peek_mut()
-            && key > worst.0
-        {
-            *worst = Reverse(key);
+        if self.is_full() {
+            if self.keys.first().is_some_and(|&least| key > least) {
+                self.keys[0] = key;
+                self.sift_down(0);
+                self.threshold = score_of(self.keys[0]);
+            }
+            return;
+        }
+        self.keys.push(key);
+        if self.is_full() {
+            for parent in (0..self.k / 2).rev() {
+                self.sift_down(parent);
+            }
+            self.threshold = score_of(self.keys[0]);
         }
     }
 
     /// How many documents are kept.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.keys.len()
     }
 
     /// Whether none is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.keys.is_empty()
     }
 
     /// Moves what is kept into `hits`, best first.
     pub fn drain_into(&mut self, hits: &mut Vec<Hit>) {
+        self.keys.sort_unstable_by(|a, b| b.cmp(a));
         hits.clear();
-        // Popping gives the worst first.
-        while let Some(Reverse(key)) = self.heap.pop() {
-            hits.push(Self::hit(key));
-        }
-        hits.reverse();
+        hits.extend(self.keys.drain(..).map(Self::hit));
+        self.threshold = 0.0;
     }
+
+    /// Lets the key at `hole` sink until no child is less.
+    fn sift_down(&mut self, mut hole: usize) {
+        let keys = self.keys.as_mut_slice();
+        let key = keys[hole];
+        loop {
+            let left = 2 * hole + 1;
+            if left >= keys.len() {
+                break;
+            }
+            let right = (left + 1).min(keys.len() - 1);
+            let least = if keys[right] < keys[left] { right } else { left };
+            if keys[least] >= key {
+                break;
+            }
+            keys[hole] = keys[least];
+            hole = least;
+        }
+        keys[hole] = key;
+    }
+}
+
+fn score_of(key: u64) -> f32 {
+    f32::from_bits((key >> 32) as u32)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 mod bm25;
 mod builder;
 mod check;
-mod codec;
+pub mod codec;
 mod encode;
 mod error;
 mod file;

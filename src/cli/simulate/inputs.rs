@@ -1,13 +1,11 @@
 //! What is simulated: the machine, the queries, their arrivals, the rates.
 
-use std::path::Path;
-
 use rayon::prelude::*;
 
 use super::Arguments;
-use crate::cli::Failure;
 use crate::cli::traced::traced;
-use crate::cost::{Workload, shipped};
+use crate::cli::{Failure, choices};
+use crate::cost::Workload;
 use crate::ids::Machine;
 use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use crate::report::number;
@@ -46,12 +44,7 @@ pub(super) fn machine(arguments: &Arguments) -> Result<Machine, Failure> {
 
 /// The rows asked, and the workload's name.
 pub(super) fn workload(arguments: &Arguments) -> Result<(String, Workload), Failure> {
-    let (name, workload) = match &arguments.workload {
-        None => shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload))?,
-        Some(name) if Path::new(name).exists() => (name.clone(), Workload::read(Path::new(name))?),
-        Some(name) if shipped::workload_names().next().is_some() => (name.clone(), shipped::workload(name)?),
-        Some(name) => (name.clone(), Workload::read(Path::new(name))?),
-    };
+    let (name, workload) = choices::workload(arguments.workload.as_deref())?;
     let rows = workload.only(arguments.mode);
     if rows.rows.is_empty() {
         let mut modes: Vec<&str> = workload.rows.iter().map(|row| row.mode.name()).collect();

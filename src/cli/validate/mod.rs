@@ -92,9 +92,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let deadline = choices::deadline(arguments.deadline_ms)?;
     arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
-    live::catch_interrupts();
-
     let mut lab = Lab::set_up(arguments)?;
+    // Until here nothing was measured that an interrupt should keep.
+    live::catch_interrupts();
     lab.print_models(&TrainOptions::default())?;
     lab.calibrate()?;
 

@@ -14,9 +14,10 @@
 
 use crate::exec::TopK;
 use crate::ids::DocId;
-use crate::index::{BLOCK_LEN, Bm25};
+use crate::index::BLOCK_LEN;
 
 use super::cursor::Cursor;
+use super::scoring::score_block;
 
 /// Documents in a window: 16 KiB of accumulators, half of a common L1 cache.
 const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
@@ -61,15 +62,9 @@ pub(super) fn search(
 impl Window {
     /// Adds the shares of a run of one term's postings, at most a block long and inside the window.
     fn add(&mut self, start: DocId, docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) {
-        // Three loops for one: norms are gathered and sums scattered one by one, but between them the quotients,
-        // the costly part, are computed as vectors.
         let mut shares = [0.0; BLOCK_LEN];
-        for (share, &doc) in shares.iter_mut().zip(docs) {
-            *share = norms[doc as usize];
-        }
-        for (share, &freq) in shares.iter_mut().zip(freqs) {
-            *share = Bm25::score(weight, freq, *share);
-        }
+        let shares = &mut shares[..docs.len()];
+        score_block(docs, freqs, weight, norms, shares);
         for (&share, &doc) in shares.iter().zip(docs) {
             // The remainder never changes the value; it shows the compiler that the index is in range.
             let offset = (doc - start.0) as usize % WINDOW_DOCS;

@@ -15,6 +15,7 @@ mod and_or;
 mod cursor;
 mod executor;
 mod exhaustive;
+mod scoring;
 #[cfg(test)]
 mod tests;
 

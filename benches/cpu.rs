@@ -1,0 +1,108 @@
+//! What each CPU operator costs on one thread: `cargo bench --bench cpu -- [INDEX QUERIES [LIMIT [ROUNDS]]]`.
+//!
+//! For every operator: mean, p50, p95 and p99 over the queries, in microseconds, of each query's least time over the
+//! rounds, and how many of the lists' postings that makes a second (of AND, too: those it need not look at count). All
+//! operators take turns query by query, so that another process's load falls on all alike. k is 10, and 1000 in the last
+//! rows. Without arguments the index is synthetic: lists of all densities over a million documents, queries of two and
+//! three. Left out: reading and preparing the query, first touches of memory, several threads.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tandem::corpus::Tokenizer;
+use tandem::exec::Executor;
+use tandem::exec::cpu::CpuExecutor;
+use tandem::ids::QueryId;
+use tandem::index::Index;
+use tandem::query::{Mode, Query, look_up, read_log};
+
+const OPERATORS: [(&str, Mode, usize); 5] = [
+    ("AND", Mode::And, 10),
+    ("AND+OR", Mode::AndOr, 10),
+    ("OR exhaustive", Mode::Or, 10),
+    ("AND, k 1000", Mode::And, 1000),
+    ("OR exhaustive, k 1000", Mode::Or, 1000),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Cargo adds a `--bench` of its own.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let number = |position: usize, default: usize| arguments.get(position).map_or(Ok(default), |text| text.parse());
+    let (limit, rounds) = (number(2, 2000)?, number(3, 7)?);
+    let (index, queries) = match arguments.as_slice() {
+        [index, log, ..] => real(Path::new(index), Path::new(log), limit)?,
+        _ => synthetic()?,
+    };
+    let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
+    let mut hits = Vec::new();
+    let mut least = vec![[Duration::MAX; OPERATORS.len()]; queries.len()];
+    for _ in 0..rounds {
+        for (query, least) in queries.iter().zip(&mut least) {
+            for ((_, mode, k), least) in OPERATORS.into_iter().zip(least) {
+                let began = Instant::now();
+                executor.search(query, mode, k, &mut hits)?;
+                *least = began.elapsed().min(*least);
+            }
+        }
+    }
+    let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
+    println!("{} queries, {postings} postings, {rounds} rounds, {}", queries.len(), executor.device());
+    println!("{:<24} {:>9} {:>9} {:>9} {:>9} {:>12}", "operator", "mean us", "p50", "p95", "p99", "M postings/s");
+    for (position, (name, ..)) in OPERATORS.iter().enumerate() {
+        let mut us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
+        us.sort_by(f64::total_cmp);
+        let total_us: f64 = us.iter().sum();
+        let quantile = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1];
+        let (mean, rate) = (total_us / us.len() as f64, postings as f64 / total_us);
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(quantile);
+        println!("{name:<24} {mean:>9.1} {p50:>9.1} {p95:>9.1} {p99:>9.1} {rate:>12.0}");
+    }
+    Ok(())
+}
+
+/// The first `limit` queries of a log, on an index from disk.
+fn real(index: &Path, log: &Path, limit: usize) -> Result<(Arc<Index>, Vec<Query>), Box<dyn Error>> {
+    let index = Index::open(index)?;
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name())?;
+    let mut entries = read_log(log)?;
+    entries.truncate(limit);
+    let queries = look_up(&entries, &index, |text| tokenizer.terms(text)).queries;
+    Ok((Arc::new(index), queries))
+}
+
+/// Lists of 16 to half a million of a million documents, and all pairs and triples of them.
+fn synthetic() -> Result<(Arc<Index>, Vec<Query>), Box<dyn Error>> {
+    const NUM_DOCS: u32 = 1 << 20;
+    let lists: Vec<(String, Vec<(u32, u32)>)> = (1..=16_u32)
+        .map(|halvings| {
+            let is_here = |doc: &u32| mix(u64::from(*doc) << 8 | u64::from(halvings)) >> (64 - halvings) == 0;
+            let freq =
+                |doc: u32| 1 + (mix(u64::from(doc) << 8 | u64::from(halvings)) as u32 & 0xff).leading_zeros() - 24;
+            (format!("t{halvings:02}"), (0..NUM_DOCS).filter(is_here).map(|doc| (doc, freq(doc))).collect())
+        })
+        .collect();
+    let index = Index::from_lists(&lists)?;
+    let mut queries = Vec::new();
+    for first in 0..lists.len() {
+        for second in first + 1..lists.len() {
+            for third in second..lists.len() {
+                // The third may be the second again: a pair.
+                let mut words = vec![lists[first].0.as_str(), lists[second].0.as_str(), lists[third].0.as_str()];
+                words.dedup();
+                let id = QueryId(queries.len() as u32);
+                queries.extend(Query::prepare(id, &words.join(" "), &words, &index));
+            }
+        }
+    }
+    Ok((Arc::new(index), queries))
+}
+
+/// SplitMix64's finalizer: neighbouring numbers become unrelated ones.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}

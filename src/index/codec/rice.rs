@@ -1,0 +1,205 @@
+//! Rice coding as in Ding et al.: unary and binary parts apart.
+//!
+//! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many ones
+//! and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed array,
+//! so that both decode by prefix sums. If zero *j* of a block's unary part is at bit `p` counted from the part's start, then
+//! `p - j` ones precede it: that is the sum of the quotients up to value *j*, without decoding any of them.
+//!
+//! ```text
+//! gaps minus 1   5   0   2   9      b = 2
+//! unary          10  0   0   110    zero j at bit 1 2 3 6, minus j: 1 1 1 3 = sums of quotients
+//! binary         01  00  10  01
+//! document j = base + 1 + j + (sum of quotients << b) + (sum of remainders)
+//! ```
+//!
+//! A list in 32-bit words, blocks of 128 values:
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | 0 | values `n` |
+//! | 1 | `b`, 0 to 32 |
+//! | 2 | bits of the unary part |
+//! | 3 .. | skip table, an entry a block. Documents: the document before the block (-1 as `u32::MAX`), the bit of the unary part where it begins. Frequencies: the latter alone |
+//! | then | binary part: [packed](super::packed) remainders, block `k` begins at its word `4 b k` |
+//! | then | unary part: bit `i` is bit `i % 32` of its word `i / 32`, zero-padded to a whole word |
+//!
+//! The paper keeps sums for every 128 bits of the unary part and every 128 remainders; one base a block is both of those
+//! together, and where a block's unary part begins saves the search for it.
+//! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.1.
+
+use super::packed::{check_width, pack, packed_words, unpack_group};
+use super::words::Words;
+use super::{Codec, CodecError, Column, ListReader, check_block, simd};
+use crate::index::BLOCK_LEN;
+
+/// The codec; see the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rice;
+
+impl Codec for Rice {
+    fn name(&self) -> &'static str {
+        "rice"
+    }
+
+    fn encode(&self, column: Column, values: &[u32], words: &mut Vec<u32>) -> Result<(), CodecError> {
+        let numbers = column.reduce(values)?;
+        let width = best_width(&numbers);
+        let header = words.len();
+        words.extend([values.len() as u32, width.into(), 0]);
+        let mut unary_bits = 0_u64;
+        for (block, numbers) in numbers.chunks(BLOCK_LEN).enumerate() {
+            if column == Column::Docs {
+                words.push(block.checked_mul(BLOCK_LEN).filter(|&at| at > 0).map_or(u32::MAX, |at| values[at - 1]));
+            }
+            words.push(unary_bits as u32);
+            unary_bits += numbers.iter().map(|&v| (u64::from(v) >> width) + 1).sum::<u64>();
+        }
+        words[header + 2] = unary_bits as u32;
+        pack(&numbers, width, words);
+        let unary = super::packed::grow(words, (unary_bits as usize).div_ceil(32));
+        let mut bit = 0;
+        for &number in &numbers {
+            let end = bit + (u64::from(number) >> width) as usize;
+            set_bits(unary, bit, end);
+            bit = end + 1;
+        }
+        Ok(())
+    }
+
+    fn open<'a>(&self, column: Column, words: &'a [u32]) -> Result<Box<dyn ListReader + 'a>, CodecError> {
+        Ok(Box::new(RiceList::open(column, words)?))
+    }
+}
+
+/// The `b` whose list is shortest: near the logarithm of the mean, and such that quotients sum to at most twice the
+/// values, so that bit positions fit 32 bits.
+fn best_width(numbers: &[u32]) -> u8 {
+    let sum: u64 = numbers.iter().map(|&v| u64::from(v)).sum();
+    let mean = sum / numbers.len().max(1) as u64;
+    let near = mean.checked_ilog2().unwrap_or(0) as u8;
+    let bits_at = |width: u8| -> u64 { numbers.iter().map(|&v| u64::from(width) + (u64::from(v) >> width)).sum() };
+    (near..=near + 1).min_by_key(|&width| bits_at(width)).unwrap_or(near)
+}
+
+/// Sets bits `start..end`.
+fn set_bits(words: &mut [u32], start: usize, end: usize) {
+    for (i, word) in words.iter_mut().enumerate().take(end.div_ceil(32)).skip(start / 32) {
+        let from = start.saturating_sub(i * 32) as u32;
+        let to = (end - i * 32).min(32) as u32;
+        *word |= (u64::from(u32::MAX) >> (32 - (to - from)) << from) as u32;
+    }
+}
+
+/// An opened list.
+#[derive(Clone, Copy, Debug)]
+pub struct RiceList<'a> {
+    column: Column,
+    len: usize,
+    width: u8,
+    unary_bits: u32,
+    skips: &'a [u32],
+    binary: &'a [u32],
+    unary: &'a [u32],
+}
+
+impl<'a> RiceList<'a> {
+    /// Reads the header and finds the parts.
+    ///
+    /// # Errors
+    /// If the words are not such a list; blocks are checked when they are decoded.
+    pub fn open(column: Column, words: &'a [u32]) -> Result<Self, CodecError> {
+        let mut rest = Words(words);
+        let len = rest.next("the number of values")? as usize;
+        let width = check_width("the width of a remainder", rest.next("the width")?)?;
+        let unary_bits = rest.next("the length of the unary part")?;
+        let skips = rest.take(len.div_ceil(BLOCK_LEN) * column.skip_words(1), "the skip table")?;
+        let binary = rest.take(packed_words(len, width), "the binary part")?;
+        let unary = rest.take((unary_bits as usize).div_ceil(32), "the unary part")?;
+        Ok(Self { column, len, width, unary_bits, skips, binary, unary })
+    }
+
+    /// Bits of a remainder.
+    #[must_use]
+    pub fn width(&self) -> u8 {
+        self.width
+    }
+
+    /// The bit of the unary part where `block` begins; the part's end for the block after the last.
+    fn unary_start(&self, block: usize) -> usize {
+        let entry = self.column.skip_words(1);
+        self.skips.get(block * entry + entry - 1).copied().unwrap_or(self.unary_bits) as usize
+    }
+}
+
+impl ListReader for RiceList<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn block_len(&self) -> usize {
+        BLOCK_LEN
+    }
+
+    fn base(&self, block: usize) -> Option<u32> {
+        (self.column == Column::Docs).then(|| self.skips.get(block * 2).copied())?
+    }
+
+    #[inline]
+    fn decode_block(&self, block: usize, out: &mut [u32]) -> Result<usize, CodecError> {
+        let len = check_block(self, block, out)?;
+        let out = &mut out[..len];
+        let start_word = block * packed_words(BLOCK_LEN, self.width);
+        unpack_group(self.binary.get(start_word..).unwrap_or_default(), self.width, out)?;
+        let (start, end) = (self.unary_start(block), self.unary_start(block + 1));
+        let mut zeros = [0; BLOCK_LEN];
+        zero_bits(self.unary, start, end, &mut zeros[..len])?;
+        let shift = u32::from(self.width);
+        let shl = |quotient: u32| quotient.checked_shl(shift).unwrap_or(0);
+        match self.column {
+            Column::Docs => {
+                // Sums of remainders, one too many a value: that is the gaps' missing one.
+                simd::sum_gaps(self.base(block).unwrap_or(u32::MAX), out);
+                for (j, (doc, &zero)) in out.iter_mut().zip(&zeros).enumerate() {
+                    *doc = doc.wrapping_add(shl(zero.wrapping_sub(j as u32)));
+                }
+            }
+            Column::Freqs => {
+                let mut before = u32::MAX;
+                for (freq, &zero) in out.iter_mut().zip(&zeros) {
+                    let quotient = zero.wrapping_sub(before).wrapping_sub(1);
+                    *freq = freq.wrapping_add(shl(quotient)).wrapping_add(1);
+                    before = zero;
+                }
+            }
+        }
+        Ok(len)
+    }
+}
+
+/// Where the first zeros of bits `start..end` are, counted from `start`; `zeros.len()` of them.
+///
+/// # Errors
+/// If there are fewer, or the range is not in `words`.
+#[inline]
+pub(super) fn zero_bits(words: &[u32], start: usize, end: usize, zeros: &mut [u32]) -> Result<(), CodecError> {
+    CodecError::check(start <= end && end <= words.len() * 32, "the end of a block's unary part", end, "in the list")?;
+    let mut found = 0;
+    for (word, first) in words[start / 32..end.div_ceil(32)].iter().zip((start / 32 * 32..).step_by(32)) {
+        let mut bits = !word;
+        if first < start {
+            bits &= u32::MAX << (start - first);
+        }
+        if first + 32 > end {
+            bits &= u32::MAX >> (first + 32 - end);
+        }
+        while bits != 0 {
+            let Some(zero) = zeros.get_mut(found) else {
+                return Ok(());
+            };
+            *zero = (first as u32).wrapping_add(bits.trailing_zeros()).wrapping_sub(start as u32);
+            bits &= bits - 1;
+            found += 1;
+        }
+    }
+    CodecError::check(found == zeros.len(), "the number of codes in a block's unary part", found, "one a value")
+}

@@ -1,0 +1,22 @@
+//! Cutting an encoded list into its parts.
+
+use super::CodecError;
+
+/// The words of an encoded list that have not been read yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a>(pub(super) &'a [u32]);
+
+impl<'a> Words<'a> {
+    /// Takes the next `len` words; `what` names them in the error.
+    pub(super) fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u32], CodecError> {
+        let (taken, rest) =
+            self.0.split_at_checked(len).ok_or(CodecError::Truncated { what, needed: len, found: self.0.len() })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// Takes the next word.
+    pub(super) fn next(&mut self, what: &'static str) -> Result<u32, CodecError> {
+        Ok(self.take(1, what)?[0])
+    }
+}
