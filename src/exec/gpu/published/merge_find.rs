@@ -15,8 +15,7 @@ pub(super) const MAX_LEVELS: u32 = 4;
 /// The strides of the searches, coarsest first, for a list of `len` with `levels` of recursion: powers of one ratio down to 1, so that every
 /// segment is cut into as many. Levels that would have no splitter are left out.
 pub(super) fn strides(len: u32, levels: u32) -> Vec<u32> {
-    let ratio = f64::from(len).powf(1.0 / f64::from(levels + 1)).ceil().max(2.0) as u32;
-    let bits = ratio.next_power_of_two().ilog2();
+    let bits = len.checked_ilog2().unwrap_or(0).div_ceil(levels + 1).max(1);
     (0..=levels).rev().map(|level| (level * bits).min(31)).filter(|&b| b == 0 || len >> b > 0).map(|b| 1 << b).collect()
 }
 

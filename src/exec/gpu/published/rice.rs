@@ -118,12 +118,8 @@ impl RiceBatch {
         let (d_quotients, d_output) = (gpu.zeros(output_len)?, gpu.zeros(output_len)?);
         let (words, quotients, output) = (gpu.address(&d_words), gpu.address(&d_quotients), gpu.address(&d_output));
         for argument in &mut arguments {
-            for part in [
-                &mut argument.unary,
-                &mut argument.unary_sums,
-                &mut argument.binary,
-                &mut argument.binary_sums,
-            ] {
+            for part in [&mut argument.unary, &mut argument.unary_sums, &mut argument.binary, &mut argument.binary_sums]
+            {
                 *part = words + 4 * *part;
             }
             argument.quotients = quotients + 4 * argument.quotients;

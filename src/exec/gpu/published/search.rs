@@ -14,8 +14,8 @@ use super::kernels::{Count, PforArgument, threads_for, warps_for};
 use super::merge_find::{DeviceList, MergeFinder};
 use super::plan::{Places, Plan};
 use super::stages::{Stage, StageClock};
-use crate::exec::{ExecError, Hit, MAX_K, TopK};
 use crate::exec::gpu::device::cuda;
+use crate::exec::{ExecError, Hit, MAX_K, TopK};
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta};
 use crate::index::{BLOCK_LEN, Bm25, Index};
@@ -119,8 +119,8 @@ impl PublishedSearch {
         let mut lists = HashMap::new();
         for terms in terms.chunks(ENCODED_AT_ONCE) {
             let encoded: Result<Vec<_>, _> = terms.par_iter().map(|&term| encode(index, term, codec)).collect();
-            let encoded = encoded
-                .map_err(|e| ExecError::Cuda { doing: "encoding a list".to_owned(), message: e.to_string() })?;
+            let encoded =
+                encoded.map_err(|e| ExecError::Cuda { doing: "encoding a list".to_owned(), message: e.to_string() })?;
             for (&term, [docs, freqs]) in terms.iter().zip(&encoded) {
                 let docs = arena.push_list(Column::Docs, docs);
                 lists.insert(term, List { docs, freqs: arena.push_list(Column::Freqs, freqs) });
@@ -130,10 +130,7 @@ impl PublishedSearch {
         let most_blocks = lists.values().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
         let norms = bm25.norms(index.doc_lengths(), index.average_length());
         let list_bytes = 4 * (arena.words.len() + arena.scratch_len) as u64;
-        let needed_bytes = list_bytes
-            + 2 * Matches::bytes(longest)
-            + 20 * u64::from(longest)
-            + 9 * norms.len() as u64;
+        let needed_bytes = list_bytes + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * norms.len() as u64;
         let free_bytes = gpu.device.free_bytes()?;
         if needed_bytes > free_bytes {
             return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
@@ -197,9 +194,6 @@ impl PublishedSearch {
     }
 
     /// Decodes the exceptions of these trees, and those with an output whole.
-    fn decode(&mut self, trees: &[(&Tree, Option<u64>)]) -> Result<(), ExecError> {
-        decode(&self.gpu, self.places, &mut self.buffers.d_arguments, trees)
-    }
 
     /// Enqueues AND: the best `k` documents that all lists have.
     fn intersect(&mut self, query: &Query, k: usize) -> Result<(), ExecError> {

@@ -3,6 +3,7 @@
 //! The decoders' twins are the codecs themselves, except for what only the device form has: a slot read alone, and Rice's
 //! two prefix sums. Tests check the twins against the obvious, and the kernels against the twins.
 
+#[cfg(test)]
 use super::kernels::HEAP_DEGREE;
 
 /// Value `place` of a section of `len` slots of `width` bits, packed as `index/codec/packed.rs` says: groups of 128 in four lanes, the
