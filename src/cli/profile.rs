@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{Failure, choices, defaults};
 use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
-use crate::exec::cpu::CpuExecutor;
+use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::Provenance;
@@ -29,6 +29,9 @@ pub(super) struct Arguments {
     /// How terms combine
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Mode::ALL)]
     mode: Vec<Mode>,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
     /// Processors to measure [default: each present]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     on: Vec<ProcessorKind>,
@@ -107,7 +110,7 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
     let mut executors: Vec<Box<dyn Executor>> = Vec::new();
     if wanted(ProcessorKind::Cpu) {
-        executors.push(Box::new(CpuExecutor::new(Arc::clone(index), bm25)));
+        executors.push(Box::new(CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(arguments.algorithm)));
     }
     if wanted(ProcessorKind::Gpu) {
         match GpuExecutor::new(index, bm25) {

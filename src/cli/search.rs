@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::Failure;
 use super::defaults::{default_index, read_queries};
 use crate::corpus::Tokenizer;
-use crate::exec::cpu::CpuExecutor;
+use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::files::{InputError, Provenance, write_atomically};
@@ -31,6 +31,9 @@ pub(super) struct Arguments {
     /// Which documents match: with all words, with any, or with any where too few have all
     #[arg(long, value_enum, default_value_t = Mode::AndOr)]
     mode: Mode,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
     /// The processor that searches
     #[arg(long, value_enum, default_value_t = On::Cpu)]
     on: On,
@@ -115,12 +118,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bm25 = parameters(arguments, index.built_with())?;
 
     let mut first: Box<dyn Executor> = match arguments.on {
-        On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25)),
+        On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm)),
         On::Gpu => Box::new(GpuExecutor::new(&index, bm25)?),
     };
     let began = Instant::now();
     let answers = if arguments.threads > 1 {
-        let cpu = CpuExecutor::new(Arc::clone(&index), bm25);
+        let cpu = CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm);
         answer_in_parallel(&cpu, &queries, arguments)?
     } else {
         queries.iter().map(|query| answer(first.as_mut(), query, arguments)).collect::<Result<_, _>>()?

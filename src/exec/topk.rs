@@ -73,6 +73,12 @@ impl TopK {
         }
     }
 
+    /// How many documents it keeps at most.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
     /// How many documents are kept.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -37,7 +37,7 @@ impl Lab {
         let purpose = "what to ask of this index";
         let (index, log) = index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), purpose)?;
         let queries = defaults::read_queries(&log, &index)?;
-        let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
         let mut gpu = arguments.gpu.executor(&index)?;
         let (workload_name, mut workload) = match &arguments.workload {
             Some(path) => (path.display().to_string(), read_workload(arguments, path.clone(), &index)?),

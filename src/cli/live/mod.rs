@@ -10,6 +10,7 @@ use super::choices::{self, GpuChoice};
 use super::output::say;
 use super::traced::traced;
 use super::{Failure, estimates};
+use crate::exec::cpu::Algorithm;
 use crate::files::Provenance;
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun, catch_interrupts};
@@ -62,6 +63,9 @@ pub(super) struct Arguments {
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
     /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query estimated by one
     /// that has not seen it), `oracle` (the measured times), a model file, or the name of a model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]

@@ -72,7 +72,7 @@ impl Lab {
             arguments.k
         );
 
-        let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
         let cpu_name = cpu.device();
         let gpu_executor = arguments.gpu.executor(&index)?;
         let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(cpu.clone_for_worker())];

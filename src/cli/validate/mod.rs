@@ -14,6 +14,7 @@ use std::time::Instant;
 use super::Failure;
 use super::choices::{self, GpuChoice};
 use crate::cost::TrainOptions;
+use crate::exec::cpu::Algorithm;
 use crate::files::Provenance;
 use crate::live;
 use crate::query::Mode;
@@ -45,6 +46,9 @@ pub(super) struct Arguments {
     /// How the terms of a query combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
     /// Documents that a query asks for
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,

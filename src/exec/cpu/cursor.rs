@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
 ///
 /// Seven steps without a branch that could be mispredicted.
 #[inline]
-fn first_geq(docs: &[u32; BLOCK_LEN], target: u32) -> usize {
+pub(super) fn first_geq(docs: &[u32; BLOCK_LEN], target: u32) -> usize {
     let mut position = 0;
     let mut half = BLOCK_LEN / 2;
     while half > 0 {

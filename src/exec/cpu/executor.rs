@@ -9,8 +9,11 @@ use crate::ids::{DocId, ProcessorKind};
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
 use crate::query::{Mode, Query, QueryTerm};
 
+use super::algorithm::Algorithm;
+use super::bounds::ImpactBounds;
 use super::cursor::Cursor;
 use super::exhaustive::Window;
+use super::pruned::{Disjunction, Pruned};
 use super::{and, and_or, exhaustive};
 
 /// Searches an index on the calling thread.
@@ -31,6 +34,7 @@ struct Scratch {
     buffers: Box<[BlockBuffer; Query::MAX_TERMS]>,
     weights: [f32; Query::MAX_TERMS],
     window: Window,
+    pruned: Pruned,
     best: TopK,
 }
 
@@ -53,6 +57,7 @@ impl CpuExecutor {
             buffers: Box::new(std::array::from_fn(|_| BlockBuffer::default())),
             weights: [0.0; Query::MAX_TERMS],
             window: Window::default(),
+            pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
             best: TopK::default(),
         };
         Self { index, norms, bm25, scratch }
@@ -61,7 +66,24 @@ impl CpuExecutor {
     /// Another executor for the same index and parameters, for another thread; norms are shared, scratch memory is not.
     #[must_use]
     pub fn clone_for_worker(&self) -> Self {
+        let Pruned { algorithm, is_seeded, .. } = self.scratch.pruned;
         Self::with_norms(Arc::clone(&self.index), Arc::clone(&self.norms), self.bm25)
+            .with_algorithm(algorithm)
+            .with_seeds(is_seeded)
+    }
+
+    /// The same executor with this algorithm for OR; [`Algorithm::Auto`] if none is given.
+    #[must_use]
+    pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.scratch.pruned.algorithm = algorithm;
+        self
+    }
+
+    /// The same executor, which starts OR from a threshold that the index knows (it does unless told otherwise), or from 0.
+    #[must_use]
+    pub fn with_seeds(mut self, is_seeded: bool) -> Self {
+        self.scratch.pruned.is_seeded = is_seeded;
+        self
     }
 
     /// The norms of all documents, to share with other executors.
@@ -134,6 +156,18 @@ impl CpuExecutor {
     /// If there is no term or too many; [`Query::prepare`] makes no such query.
     pub(super) fn search_range(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         assert!((1..=Query::MAX_TERMS).contains(&terms.len()), "a query of {} terms", terms.len());
+        for (weight, term) in self.scratch.weights.iter_mut().zip(terms) {
+            *weight = self.bm25.weight(self.index.num_docs(), term.doc_freq, term.qtf);
+        }
+        if pass == Pass::Or {
+            let Scratch { buffers, weights, pruned, best, .. } = &mut self.scratch;
+            let weights = &weights[..terms.len()];
+            let query = Disjunction { index: &self.index, terms, weights, norms: &self.norms, docs: range.clone() };
+            let algorithm = pruned.choose(&query);
+            if algorithm != Algorithm::Exhaustive {
+                return pruned.search(algorithm, &query, buffers, best);
+            }
+        }
         if terms.len() <= FEW_TERMS {
             self.search_with::<FEW_TERMS>(terms, pass, range);
         } else {
@@ -143,11 +177,8 @@ impl CpuExecutor {
 
     /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
     fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
-        let Self { index, norms, bm25, scratch } = self;
-        let Scratch { buffers, weights, window, best } = scratch;
-        for (weight, term) in weights.iter_mut().zip(terms) {
-            *weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
-        }
+        let Self { index, norms, scratch, .. } = self;
+        let Scratch { buffers, weights, window, best, .. } = scratch;
         // An array, not a vector: a query allocates nothing.
         let mut lists = terms.iter().map(|term| index.list(term.term));
         let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");

@@ -3,6 +3,10 @@
 //! | file | mode | how |
 //! | --- | --- | --- |
 //! | `exhaustive.rs` | OR | term at a time inside document windows that fit the L1 cache; every posting is scored |
+//! | `wand.rs`, `block_max_wand.rs` | OR | document at a time, skipping what the bounds of terms, or of blocks, rule out |
+//! | `max_score.rs` | OR | windows in bulk; terms that cannot lift a document into the result by themselves are only looked up |
+//! | `block_max_max_score.rs`, `ranges.rs` | OR | the same with bounds of each window; the most promising windows first |
+//! | `auto.rs` | OR | chooses one of them by the query's features |
 //! | `and.rs` | AND | the rarest list leads, the others gallop over block headers and decode only the blocks they land in |
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
 //!
@@ -10,13 +14,28 @@
 //! of the terms' shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference
 //! for every other executor, on the GPU too.
 
+mod algorithm;
 mod and;
 mod and_or;
+mod auto;
+mod block_max_max_score;
+mod block_max_wand;
+mod bounds;
+mod bulk;
 mod cursor;
 mod executor;
 mod exhaustive;
+mod floor;
+mod max_score;
+mod pruned;
+mod ranges;
 mod scoring;
+mod seed;
+mod term;
 #[cfg(test)]
 mod tests;
+mod wand;
+mod window_table;
 
+pub use algorithm::Algorithm;
 pub use executor::CpuExecutor;

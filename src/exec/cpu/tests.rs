@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::CpuExecutor;
+use super::{Algorithm, CpuExecutor};
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::ids::{DocId, QueryId};
 use crate::index::{Bm25, Idf, Index, IndexBuilder};
@@ -171,5 +171,65 @@ proptest! {
                 prop_assert_eq!(bits(&hits), bits(&naive(&index, bm25, &query, mode, k)), "{} terms {}", num_terms, mode);
             }
         }
+    }
+}
+
+/// Every algorithm, with seeds and without.
+fn check_all_algorithms(index: &Arc<Index>, bm25: Bm25, query: &Query, k: usize) -> Result<(), TestCaseError> {
+    let expected = bits(&naive(index, bm25, query, Mode::Or, k));
+    let mut hits = Vec::new();
+    for (algorithm, is_seeded) in Algorithm::ALL.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+        let mut executor = CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(algorithm).with_seeds(is_seeded);
+        // Twice: what a query leaves in the scratch memory must not change the next one's result.
+        for _ in 0..2 {
+            executor.search(query, Mode::Or, k, &mut hits).unwrap();
+            prop_assert_eq!(bits(&hits), &expected[..], "{} seeded: {}, k {}", algorithm, is_seeded, k);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn all_algorithms_equal_the_naive_twin_bit_for_bit(
+        (lists, lengths) in worlds(),
+        k in prop_oneof![1..20_usize, 1..=MAX_K],
+        others in prop::option::of((0.0..3.0_f32, 0.0..=1.0_f32)),
+        is_plus in any::<bool>(),
+        repeated in any::<bool>(),
+    ) {
+        prop_assume!(lists.iter().any(|list| !list.is_empty()));
+        let (_dir, index) = build(&lists, &lengths);
+        let Bm25 { k1, b, .. } = Bm25::default();
+        let (k1, b) = others.unwrap_or((k1, b));
+        let bm25 = Bm25 { k1, b, idf: if is_plus { Idf::Plus } else { Idf::Papers } };
+        for num_terms in [1, 2, 3, 5, lists.len()] {
+            let mut terms: Vec<String> = (0..num_terms.min(lists.len())).map(name).collect();
+            if repeated {
+                // A weight out of the order of frequencies.
+                terms.extend([name(0), name(0), name(num_terms / 2)]);
+            }
+            let Some(query) = Query::prepare(QueryId(0), "q", &terms, &index) else { continue };
+            check_all_algorithms(&index, bm25, &query, k)?;
+        }
+    }
+
+    #[test]
+    fn all_algorithms_agree_on_sparse_and_dense_lists_over_many_windows(
+        shapes in prop::collection::vec((0..40_000_u32, 1..400_u32, 1..3000_usize, 1..30_u32), 1..6),
+        k in prop_oneof![Just(1_usize), Just(10), Just(1000)],
+    ) {
+        let lists: Lists = shapes
+            .iter()
+            .map(|&(first, step, len, max_tf)| {
+                strided(first, step, len, max_tf).into_iter().filter(|&(doc, _)| doc < 60_000).collect()
+            })
+            .collect();
+        let lengths: Vec<u32> = (0..60_000_u32).map(|i| 5 + i.wrapping_mul(2_654_435_761) % 50).collect();
+        let (_dir, index) = build(&lists, &lengths);
+        let Some(query) = all_terms(&index, lists.len()) else { return Ok(()) };
+        check_all_algorithms(&index, Bm25::default(), &query, k)?;
     }
 }

@@ -1,0 +1,76 @@
+//! What each disjunctive algorithm costs on one thread:
+//! `cargo bench --bench pruning -- INDEX QUERIES [LIMIT [ROUNDS [K [ALGORITHMS]]]]`.
+//!
+//! For every algorithm, with thresholds seeded and (`-`) not: mean, p50, p95 and p99 over the queries, in microseconds, of each
+//! query's least time over the rounds. All take turns query by query, so that another process's load falls on all alike;
+//! their results are compared with the exhaustive algorithm's in the first round, bit for bit. `ALGORITHMS` are names between
+//! commas. Left out: reading and preparing the query, first touches of memory, several threads.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use tandem::corpus::Tokenizer;
+use tandem::exec::cpu::{Algorithm, CpuExecutor};
+use tandem::exec::{Executor, Hit};
+use tandem::index::Index;
+use tandem::query::{Mode, look_up, read_log};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Cargo adds a `--bench` of its own.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let number = |position: usize, default: usize| arguments.get(position).map_or(Ok(default), |text| text.parse());
+    let [folder, log, ..] = arguments.as_slice() else { return Err("usage: pruning INDEX QUERIES [LIMIT ..]".into()) };
+    let (limit, rounds, k) = (number(2, 2000)?, number(3, 5)?, number(4, 10)?);
+    let algorithms = match arguments.get(5) {
+        Some(names) => names.split(',').map(|name| Algorithm::from_str(name, false)).collect::<Result<_, _>>()?,
+        None => Algorithm::ALL.to_vec(),
+    };
+
+    let index = Arc::new(Index::open(Path::new(folder))?);
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name())?;
+    let mut entries = read_log(Path::new(log))?;
+    entries.truncate(limit);
+    let queries = look_up(&entries, &index, |text| tokenizer.terms(text)).queries;
+
+    let reference = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(Algorithm::Exhaustive);
+    let mut executors = Vec::new();
+    for algorithm in algorithms {
+        let ways: &[bool] = if algorithm == Algorithm::Exhaustive { &[true] } else { &[true, false] };
+        for &is_seeded in ways {
+            let name = format!("{algorithm}{}", if is_seeded { "" } else { " -" });
+            executors.push((name, reference.clone_for_worker().with_algorithm(algorithm).with_seeds(is_seeded)));
+        }
+    }
+    let (mut expected, mut hits): (Vec<Hit>, Vec<Hit>) = (Vec::new(), Vec::new());
+    let mut reference = reference;
+    let mut least = vec![vec![Duration::MAX; executors.len()]; queries.len()];
+    for round in 0..rounds {
+        for (query, least) in queries.iter().zip(&mut least) {
+            if round == 0 {
+                reference.search(query, Mode::Or, k, &mut expected)?;
+            }
+            for ((name, executor), least) in executors.iter_mut().zip(least) {
+                let began = Instant::now();
+                executor.search(query, Mode::Or, k, &mut hits)?;
+                *least = began.elapsed().min(*least);
+                if round == 0 && hits != expected {
+                    return Err(format!("{name} differs from the exhaustive result for query {}", query.label).into());
+                }
+            }
+        }
+    }
+    println!("{} queries, k {k}, {rounds} rounds, {}", queries.len(), reference.device());
+    println!("{:<14} {:>9} {:>9} {:>9} {:>9}", "algorithm", "mean us", "p50", "p95", "p99");
+    for (position, (name, _)) in executors.iter().enumerate() {
+        let mut us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
+        us.sort_by(f64::total_cmp);
+        let quantile = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1];
+        let mean = us.iter().sum::<f64>() / us.len() as f64;
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(quantile);
+        println!("{name:<14} {mean:>9.1} {p50:>9.1} {p95:>9.1} {p99:>9.1}");
+    }
+    Ok(())
+}

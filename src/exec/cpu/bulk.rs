@@ -1,0 +1,382 @@
+//! Scoring one window of documents in bulk: what MaxScore and its block-max forms share.
+//!
+//! With the floor `f` (a score that a document must exceed) and upper bounds of the terms' shares inside the window, the
+//! query's terms fall into two parts. The last ones, whose bounds together don't exceed `f`, are **non-essential**: a document
+//! with no other term cannot enter. Terms are taken in the query's order, rarest first, which is also the order in which
+//! shares must be added, and all loops run over arrays:
+//!
+//! ```text
+//! essential       rare      +   +     + +            every posting is scored and added to accumulators, as in exhaustive OR
+//!                 medium      + +   +      +         (a single essential term needs none: its postings are the candidates)
+//! candidates                  * *     *    *         compacted: documents whose sum + bounds of the others exceeds f
+//! non-essential   common      ?  ?    -    ?         looked up for the candidates; those that fall short are dropped
+//!                 the         ?  -         ?         before the next term
+//! ```
+//!
+//! Essential blocks are skipped undecoded where their own bound and the other terms' don't exceed `f`; a non-essential block is
+//! decoded only for a candidate that its bound keeps alive. Where candidates are many, a non-essential list is added in bulk, too.
+//!
+//! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
+//! Lucene's `MaxScoreBulkScorer`.
+
+use super::cursor::first_geq;
+use super::floor::Floor;
+use super::term::{Term, find_block};
+use crate::exec::TopK;
+use crate::ids::DocId;
+use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList, Probe};
+use crate::query::Query;
+
+/// Documents in a window: 16 KiB of accumulators, half of a common L1 cache.
+pub(super) const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
+
+/// Documents that one bit of the touched mask stands for.
+const CHUNK_DOCS: usize = 64;
+
+/// So many postings in bulk cost as much as one look-up through blocks.
+const POSTINGS_PER_LOOK_UP: usize = 4;
+
+/// One window and what is known of the terms inside it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window<'a> {
+    /// Its first document.
+    pub(super) start: u32,
+    /// One past its last document, at most [`WINDOW_DOCS`] further.
+    pub(super) end: u32,
+    /// Upper bound of each term's share of a score; 0 where the list has no posting inside.
+    pub(super) bounds: &'a [f32],
+    /// Each list's first block with a last document of at least `start`.
+    pub(super) first_blocks: &'a [u32],
+}
+
+/// The block of a list that was decoded last.
+#[derive(Debug)]
+struct DecodedBlock {
+    buffer: BlockBuffer,
+    /// [`NO_BLOCK`] if none is.
+    block: usize,
+    len: usize,
+    has_freqs: bool,
+}
+
+const NO_BLOCK: usize = usize::MAX;
+
+/// Scratch memory for scoring windows, kept from query to query.
+#[derive(Debug)]
+pub(super) struct BulkScorer {
+    decoded: Box<[DecodedBlock; Query::MAX_TERMS]>,
+    /// All zero between windows.
+    accumulators: Box<[f32; WINDOW_DOCS]>,
+    /// Bit i: some accumulator of chunk i is not zero.
+    touched: u64,
+    candidates: Candidates,
+    /// `before[i]`: the bounds of terms before i; `from[i]`: of term i and those after it.
+    before: [f32; Query::MAX_TERMS + 1],
+    from: [f32; Query::MAX_TERMS + 1],
+}
+
+/// Documents that may still enter, ascending, with their shares so far.
+#[derive(Debug)]
+struct Candidates {
+    docs: Box<[u32; WINDOW_DOCS]>,
+    scores: Box<[f32; WINDOW_DOCS]>,
+    len: usize,
+}
+
+impl Default for BulkScorer {
+    fn default() -> Self {
+        let decoded = || DecodedBlock { buffer: BlockBuffer::default(), block: NO_BLOCK, len: 0, has_freqs: false };
+        Self {
+            decoded: Box::new(std::array::from_fn(|_| decoded())),
+            accumulators: Box::new([0.0; WINDOW_DOCS]),
+            touched: 0,
+            candidates: Candidates { docs: Box::new([0; WINDOW_DOCS]), scores: Box::new([0.0; WINDOW_DOCS]), len: 0 },
+            before: [0.0; Query::MAX_TERMS + 1],
+            from: [0.0; Query::MAX_TERMS + 1],
+        }
+    }
+}
+
+impl BulkScorer {
+    /// Forgets the lists of the query before; `num_terms` of the next.
+    pub(super) fn reset(&mut self, num_terms: usize) {
+        for decoded in &mut self.decoded[..num_terms] {
+            decoded.block = NO_BLOCK;
+        }
+    }
+
+    /// Offers every document of the window that can enter, in ascending order.
+    pub(super) fn score(
+        &mut self,
+        terms: &[Term<'_>],
+        norms: &[f32],
+        window: &Window<'_>,
+        floor: &mut Floor,
+        best: &mut TopK,
+    ) {
+        let num_terms = terms.len();
+        let bounds = &window.bounds[..num_terms];
+        self.from[num_terms] = 0.0;
+        for (i, bound) in bounds.iter().enumerate().rev() {
+            self.from[i] = self.from[i + 1] + bound;
+        }
+        if self.from[0] <= floor.pruning() {
+            return;
+        }
+        let mut essential = num_terms;
+        while self.from[essential - 1] <= floor.pruning() {
+            essential -= 1;
+        }
+        for (i, bound) in bounds[..essential].iter().enumerate() {
+            self.before[i + 1] = self.before[i] + bound;
+        }
+
+        let mut present = (0..essential).filter(|&i| bounds[i] > 0.0);
+        let Some(first) = present.next() else { return };
+        if present.next().is_none() {
+            self.stream(first, essential, &terms[first], norms, window, floor);
+        } else {
+            for i in (first..essential).filter(|&i| bounds[i] > 0.0) {
+                // What a block of this list must bring for its documents to stay in the race.
+                let needed = floor.pruning() - (self.before[i] + self.from[i + 1]);
+                let Self { decoded, accumulators, touched, .. } = self;
+                decoded[i].visit(&terms[i], window.first_blocks[i], window, needed, |docs, freqs| {
+                    add(accumulators, touched, window.start, docs, freqs, terms[i].weight, norms);
+                });
+            }
+            self.collect(window.start, floor.pruning() - self.from[essential]);
+        }
+        for i in (essential..num_terms).filter(|&i| bounds[i] > 0.0) {
+            if self.candidates.len == 0 {
+                return;
+            }
+            self.look_up(i, &terms[i], norms, window, floor.pruning() - self.from[i + 1]);
+        }
+        let Candidates { docs, scores, len } = &self.candidates;
+        for (&doc, &score) in docs[..*len].iter().zip(&scores[..*len]) {
+            floor.offer(doc, score, best);
+        }
+    }
+
+    /// The only essential list inside the window: its postings themselves are the candidates.
+    fn stream(
+        &mut self,
+        i: usize,
+        essential: usize,
+        term: &Term<'_>,
+        norms: &[f32],
+        window: &Window<'_>,
+        floor: &Floor,
+    ) {
+        let needed = floor.pruning() - self.from[essential];
+        let Candidates { docs: kept_docs, scores: kept_scores, len } = &mut self.candidates;
+        *len = 0;
+        self.decoded[i].visit(term, window.first_blocks[i], window, needed, |docs, freqs| {
+            let shares = shares(docs, freqs, term.weight, norms);
+            for (&doc, &share) in docs.iter().zip(&shares) {
+                // Written in any case, counted if kept: no branch that could be mispredicted.
+                kept_docs[*len % WINDOW_DOCS] = doc;
+                kept_scores[*len % WINDOW_DOCS] = share;
+                *len += usize::from(share > needed);
+            }
+        });
+    }
+
+    /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
+    fn collect(&mut self, start: u32, needed: f32) {
+        let Candidates { docs, scores, len } = &mut self.candidates;
+        let mut count = 0;
+        while self.touched != 0 {
+            let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
+            self.touched &= self.touched - 1;
+            let chunk = &mut self.accumulators[first..first + CHUNK_DOCS];
+            // Most chunks hold nothing good enough: one comparison of all, as vectors, tells.
+            if chunk.iter().fold(false, |any, &score| any | (score > needed)) {
+                for (doc, &score) in (start + first as u32..).zip(chunk.iter()) {
+                    docs[count % WINDOW_DOCS] = doc;
+                    scores[count % WINDOW_DOCS] = score;
+                    count += usize::from(score > needed);
+                }
+            }
+            chunk.fill(0.0);
+        }
+        *len = count;
+    }
+
+    /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
+    fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+        if let Some(probe) = term.list.probe() {
+            return self.candidates.look_up_directly(probe, term.weight, norms, needed);
+        }
+        let first_block = window.first_blocks[i];
+        let last_docs = term.list.last_docs();
+        let num_blocks = find_block(last_docs, first_block as usize, window.end - 1) + 1 - first_block as usize;
+        if self.candidates.len * POSTINGS_PER_LOOK_UP > num_blocks * BLOCK_LEN {
+            let Self { decoded, accumulators, touched, candidates, .. } = self;
+            decoded[i].visit(term, first_block, window, f32::NEG_INFINITY, |docs, freqs| {
+                add(accumulators, touched, window.start, docs, freqs, term.weight, norms);
+            });
+            candidates.look_up_accumulated(accumulators, window.start, needed);
+            self.clear();
+        } else {
+            self.decoded[i].look_up(term, first_block, norms, &mut self.candidates, needed);
+        }
+    }
+
+    fn clear(&mut self) {
+        while self.touched != 0 {
+            let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
+            self.touched &= self.touched - 1;
+            self.accumulators[first..first + CHUNK_DOCS].fill(0.0);
+        }
+    }
+}
+
+impl Candidates {
+    /// By the list's direct form.
+    fn look_up_directly(&mut self, probe: Probe<'_>, weight: f32, norms: &[f32], needed: f32) {
+        let mut kept = 0;
+        for candidate in 0..self.len {
+            let doc = self.docs[candidate];
+            let freq = probe.freq(doc);
+            // A share of 0 where the document is not in the list, even with a norm of 0.
+            let share = Bm25::score(weight, freq, norms[doc as usize].max(f32::MIN_POSITIVE));
+            let score = self.scores[candidate] + if freq > 0 { share } else { 0.0 };
+            self.docs[kept] = doc;
+            self.scores[kept] = score;
+            kept += usize::from(score > needed);
+        }
+        self.len = kept;
+    }
+
+    /// From accumulators that hold the list's shares.
+    fn look_up_accumulated(&mut self, accumulators: &[f32; WINDOW_DOCS], start: u32, needed: f32) {
+        let mut kept = 0;
+        for candidate in 0..self.len {
+            let doc = self.docs[candidate];
+            let score = self.scores[candidate] + accumulators[(doc - start) as usize % WINDOW_DOCS];
+            self.docs[kept] = doc;
+            self.scores[kept] = score;
+            kept += usize::from(score > needed);
+        }
+        self.len = kept;
+    }
+}
+
+impl DecodedBlock {
+    /// Visits the list's postings inside the window, from `first_block` on, in runs of one block each; blocks with a bound
+    /// of at most `needed` are left out.
+    #[inline]
+    fn visit(
+        &mut self,
+        term: &Term<'_>,
+        first_block: u32,
+        window: &Window<'_>,
+        needed: f32,
+        mut visit: impl FnMut(&[u32], &[u32]),
+    ) {
+        let last_docs = term.list.last_docs();
+        for (block, &last_doc) in last_docs.iter().enumerate().skip(first_block as usize) {
+            if term.block_bound(block) > needed {
+                self.decode(&term.list, block);
+                let docs = &self.buffer.docs;
+                let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
+                let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
+                if begin < stop {
+                    self.decode_freqs(&term.list);
+                    visit(&self.buffer.docs[begin..stop], &self.buffer.freqs[begin..stop]);
+                }
+            }
+            // The next block begins past this one's end.
+            if last_doc >= window.end - 1 {
+                break;
+            }
+        }
+    }
+
+    /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those with a
+    /// sum above `needed`.
+    fn look_up(&mut self, term: &Term<'_>, first_block: u32, norms: &[f32], candidates: &mut Candidates, needed: f32) {
+        let Candidates { docs, scores, len } = candidates;
+        let last_docs = term.list.last_docs();
+        let mut kept = 0;
+        let mut block = first_block as usize;
+        // What a candidate in this block must have for the block's best to lift it above `needed`.
+        let mut needed_here = needed - last_docs.get(block).map_or(0.0, |_| term.block_bound(block));
+        for candidate in 0..*len {
+            let (doc, mut score) = (docs[candidate], scores[candidate]);
+            if last_docs.get(block).is_some_and(|&last_doc| last_doc < doc) {
+                block = find_block(last_docs, block + 1, doc);
+                needed_here = needed - last_docs.get(block).map_or(0.0, |_| term.block_bound(block));
+            }
+            if score <= needed_here {
+                continue;
+            }
+            if block < last_docs.len() {
+                self.decode(&term.list, block);
+                let position = first_geq(&self.buffer.docs, doc);
+                if self.buffer.docs[position] == doc {
+                    self.decode_freqs(&term.list);
+                    score += Bm25::score(term.weight, self.buffer.freqs[position], norms[doc as usize]);
+                }
+            }
+            docs[kept] = doc;
+            scores[kept] = score;
+            kept += usize::from(score > needed);
+        }
+        *len = kept;
+    }
+
+    #[inline]
+    fn decode(&mut self, list: &PostingList<'_>, block: usize) {
+        if self.block != block {
+            self.len = list.decode_docs(block, &mut self.buffer.docs);
+            // Searching takes all 128 places in order; a tail's free places count as past the end.
+            self.buffer.docs[self.len..].fill(DocId::END.0);
+            self.block = block;
+            self.has_freqs = false;
+        }
+    }
+
+    #[inline]
+    fn decode_freqs(&mut self, list: &PostingList<'_>) {
+        if !self.has_freqs {
+            list.decode_freqs(self.block, &mut self.buffer.freqs);
+            self.has_freqs = true;
+        }
+    }
+}
+
+/// The shares of a run of postings, at most a block long.
+#[inline]
+fn shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) -> [f32; BLOCK_LEN] {
+    // Two loops for one: norms are gathered one by one, then the quotients, the costly part, are computed as vectors.
+    let mut shares = [0.0; BLOCK_LEN];
+    for (share, &doc) in shares.iter_mut().zip(docs) {
+        *share = norms[doc as usize];
+    }
+    for (share, &freq) in shares.iter_mut().zip(freqs) {
+        *share = Bm25::score(weight, freq, *share);
+    }
+    shares
+}
+
+/// Adds the shares of a run of postings, at most a block long and inside the window that begins at `start`.
+#[inline]
+fn add(
+    accumulators: &mut [f32; WINDOW_DOCS],
+    touched: &mut u64,
+    start: u32,
+    docs: &[u32],
+    freqs: &[u32],
+    weight: f32,
+    norms: &[f32],
+) {
+    let shares = shares(docs, freqs, weight, norms);
+    for (&share, &doc) in shares.iter().zip(docs) {
+        // The remainder never changes the value; it shows the compiler that the index is in range.
+        let offset = (doc - start) as usize % WINDOW_DOCS;
+        accumulators[offset] += share;
+        *touched |= 1 << (offset / CHUNK_DOCS);
+    }
+}

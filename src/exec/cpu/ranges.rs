@@ -1,0 +1,58 @@
+//! Live ranges: Block-Max MaxScore that looks at the most promising windows first.
+//!
+//! The sooner the floor is high, the more is skipped. The windows with the greatest sums of bounds are the likeliest to hold
+//! the best documents; a few of them are scored first, then the others in the order of documents, which keeps a block that
+//! spans several windows decoded. Windows scored once are not scored again; those that the floor has passed are skipped.
+//!
+//! Documents are then not offered in ascending order, so that one with a score equal to the k-th best must still be offered: it
+//! may be the smaller of the two (see [`Floor::new`]).
+//!
+//! Source: Mallia, Siedlaczek and Suel, "Fast Disjunctive Candidate Generation Using Live Block Filtering", WSDM 2021;
+//! Mackenzie, Petri and Moffat, "Anytime Ranking on Document-Ordered Indexes", TOIS 2021 (ranges by descending bound).
+
+use super::bulk::BulkScorer;
+use super::floor::Floor;
+use super::term::Term;
+use super::window_table::WindowTable;
+use crate::exec::TopK;
+
+/// So many windows are scored before the sweep.
+const FIRST_WINDOWS: usize = 4;
+
+/// Offers every document of the table's windows that can enter to `best`; `floor` must not count on an order.
+pub(super) fn search(
+    terms: &[Term<'_>],
+    table: &WindowTable,
+    norms: &[f32],
+    bulk: &mut BulkScorer,
+    floor: &mut Floor,
+    best: &mut TopK,
+) {
+    let mut first = [usize::MAX; FIRST_WINDOWS];
+    if table.len() > 2 * FIRST_WINDOWS {
+        most_promising(table, &mut first);
+        for &window in &first {
+            bulk.score(terms, norms, &table.window(window), floor, best);
+        }
+    }
+    for window in 0..table.len() {
+        if table.sum(window) > floor.pruning() && !first.contains(&window) {
+            bulk.score(terms, norms, &table.window(window), floor, best);
+        }
+    }
+}
+
+/// The windows with the greatest sums, greatest first; there must be as many.
+fn most_promising(table: &WindowTable, first: &mut [usize; FIRST_WINDOWS]) {
+    let mut sums = [f32::NEG_INFINITY; FIRST_WINDOWS];
+    for window in 0..table.len() {
+        let sum = table.sum(window);
+        if sum > sums[FIRST_WINDOWS - 1] {
+            let place = sums.partition_point(|&other| other >= sum);
+            sums[place..].rotate_right(1);
+            first[place..].rotate_right(1);
+            sums[place] = sum;
+            first[place] = window;
+        }
+    }
+}
