@@ -40,6 +40,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         Some(gpu) => Some(PublishedSearch::upload(gpu, &input.index, &terms(&input), bm25, PForDelta::new(1))?),
         None => None,
     };
+    if let Some(published) = &published {
+        let megabytes = published.list_bytes() as f64 / 1e6;
+        findings.note(format!("The paper's lists take {megabytes:.0} MB of device memory."));
+    }
     let mut names = vec!["Tandem's CPU executor, one core"];
     let mut searches: Vec<Search<'_>> =
         vec![Box::new(move |query, mode, k, hits| cpu.search(query, mode, k, hits).map(drop))];
@@ -67,15 +71,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         context.k(),
         names.join(", ")
     ));
-    if let Some(published) = &published_bytes(published.as_ref()) {
-        findings.note(format!("The paper's lists take {published:.0} MB of device memory."));
-    }
     Ok(findings)
-}
-
-/// Megabytes of the lists in the paper's form.
-fn published_bytes(published: Option<&PublishedSearch>) -> Option<f64> {
-    published.map(|published| published.list_bytes() as f64 / 1e6)
 }
 
 /// Mean milliseconds a query of each of `searches`, which must find the same.

@@ -193,8 +193,6 @@ impl PublishedSearch {
         self.bm25.weight(self.num_docs, term.doc_freq, term.qtf)
     }
 
-    /// Decodes the exceptions of these trees, and those with an output whole.
-
     /// Enqueues AND: the best `k` documents that all lists have.
     fn intersect(&mut self, query: &Query, k: usize) -> Result<(), ExecError> {
         let gpu = Arc::clone(&self.gpu);
