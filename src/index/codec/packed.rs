@@ -107,19 +107,18 @@ pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     let mask = mask(width);
     let width = usize::from(width);
     let bytes: &[u8] = bytemuck::cast_slice(words);
-    // Numbers for which eight bytes can be read from the one where they begin; the others are near the end.
-    let fast = if width == 0 { 0 } else { ((bytes.len() * 8 + 8).saturating_sub(64) / width).min(out.len()) };
-    let (fast, rest) = out.split_at_mut(fast);
-    for (i, value) in fast.iter_mut().enumerate() {
+    for (i, value) in out.iter_mut().enumerate() {
         let bit = i * width;
-        let window: [u8; 8] = std::array::from_fn(|byte| bytes[bit / 8 + byte]);
-        *value = (u64::from_le_bytes(window) >> (bit % 8)) as u32 & mask;
-    }
-    for (value, i) in rest.iter_mut().zip(fast.len()..) {
-        let bit = i * width;
-        let low = words.get(bit / 32).copied().unwrap_or(0);
-        let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
-        *value = ((u64::from(high) << 32 | u64::from(low)) >> (bit % 32)) as u32 & mask;
+        let window = match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
+            Some(&eight) => u64::from_le_bytes(eight) >> (bit % 8),
+            None => {
+                // Near the end.
+                let low = words.get(bit / 32).copied().unwrap_or(0);
+                let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
+                (u64::from(high) << 32 | u64::from(low)) >> (bit % 32)
+            }
+        };
+        *value = window as u32 & mask;
     }
 }
 
