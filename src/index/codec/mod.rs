@@ -38,9 +38,10 @@ mod unary;
 mod vbyte;
 mod words;
 
-pub(super) use block::{pack_docs, pack_freqs, packed_words, unpack_docs, unpack_freqs};
+pub(super) use block::{pack_docs, pack_freqs, unpack_docs, unpack_freqs};
 pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
+pub(super) use packed::packed_words;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};
