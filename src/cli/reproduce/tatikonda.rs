@@ -1,7 +1,9 @@
 //! What figures 4, 5 and 6 of Tatikonda et al. share: their methods, on streams of queries, on this machine's cores.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::rc::Rc;
 
 use super::findings::Findings;
 use super::input::{Context, Input};
@@ -95,6 +97,8 @@ pub(super) struct Bench {
     max_workers: usize,
     /// How long one measurement should last.
     seconds: f64,
+    /// The index cut into as many parts as were asked for last.
+    parts: RefCell<Option<(usize, Rc<PartitionedIndex>)>>,
 }
 
 /// Queries of one kind, with the answers' digests and how many of them one core answers a second.
@@ -123,6 +127,7 @@ impl Bench {
             seed: context.seed(),
             max_workers: context.cores(),
             seconds: context.seconds(),
+            parts: RefCell::default(),
         })
     }
 
@@ -240,9 +245,7 @@ impl Bench {
                 gang(DocumentPartitioned::unified(executor, workers, cores, 0).map(|gang| Box::new(gang) as Box<_>))
             }
             Method::DocpPi => {
-                let asked: HashSet<TermId> =
-                    stream.queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
-                let parts = PartitionedIndex::build(&self.input.index, workers, |term| asked.contains(&term))?;
+                let parts = self.parts(workers)?;
                 gang(DocumentPartitioned::physical(executor, &parts, cores, 0).map(|gang| Box::new(gang) as Box<_>))
             }
             Method::Fgqp(threshold) => {
@@ -257,6 +260,21 @@ impl Bench {
                 })
             }
         }
+    }
+
+    /// The index in so many parts: the lists that the log's queries ask for.
+    fn parts(&self, workers: usize) -> Result<Rc<PartitionedIndex>, Failure> {
+        if let Some((number, parts)) = &*self.parts.borrow()
+            && *number == workers
+        {
+            return Ok(Rc::clone(parts));
+        }
+        let terms = self.input.queries.iter().flat_map(|query| &query.terms);
+        let asked: HashSet<TermId> = terms.map(|term| term.term).collect();
+        let parts = PartitionedIndex::build(&self.input.index, workers, |term| asked.contains(&term))?;
+        let parts = Rc::new(parts);
+        self.parts.replace(Some((workers, Rc::clone(&parts))));
+        Ok(parts)
     }
 
     /// Queries of `num_terms` terms: the log's, if it has enough. Else a query of two terms of the log each, and further

@@ -78,8 +78,8 @@ type ByWorkers = Vec<Vec<Option<(Measured, Measured)>>>;
 
 fn measure(bench: &Bench, load: &Load, workers: &[usize]) -> Result<ByWorkers, Failure> {
     let mut measured: ByWorkers = vec![vec![None; workers.len()]; METHODS.len()];
-    for _ in 0..ROUNDS {
-        for (w, &workers) in workers.iter().enumerate() {
+    for (w, &workers) in workers.iter().enumerate() {
+        for _ in 0..ROUNDS {
             for (m, &method) in METHODS.iter().enumerate() {
                 // On one core there is nothing to share: INTER is the baseline.
                 if workers == 1 && method != Method::Inter {
