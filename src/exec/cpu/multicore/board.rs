@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::partition::{MAX_TASKS, Partition};
 use crate::exec::cpu::executor::Pass;
 use crate::exec::{Hit, MAX_K, TopK};
-use crate::ids::TermId;
+use crate::ids::{DocId, TermId};
 use crate::query::{Mode, Query, QueryTerm};
 use crate::time::Nanos;
 
@@ -67,6 +67,8 @@ pub(super) struct Slot {
     pass: AtomicU32,
     k: AtomicU32,
     num_terms: AtomicU32,
+    /// Bits of a score that k documents are known to reach.
+    floor: AtomicU32,
     terms: Box<[(AtomicU64, AtomicU32)]>,
     /// What each core found.
     deposits: Box<[Deposit]>,
@@ -115,6 +117,7 @@ impl Slot {
             pass: AtomicU32::new(0),
             k: AtomicU32::new(0),
             num_terms: AtomicU32::new(0),
+            floor: AtomicU32::new(0),
             terms: (0..Query::MAX_TERMS).map(|_| Default::default()).collect(),
             deposits: (0..hands).map(|_| Deposit::new()).collect(),
             answer: Deposit::new(),
@@ -138,6 +141,7 @@ impl Slot {
     /// Puts up another pass of the query that is there. The caller finished it last, or owns the slot.
     pub(super) fn publish_pass(&self, pass: Pass, num_tasks: u32) {
         self.pass.store(pass as u32, Ordering::Relaxed);
+        self.floor.store(0, Ordering::Relaxed);
         for deposit in &self.deposits {
             deposit.len.store(0, Ordering::Relaxed);
         }
@@ -198,6 +202,26 @@ impl Slot {
     /// Whether an OR must follow if the AND finds too few.
     pub(super) fn wants_or(&self) -> bool {
         self.mode.load(Ordering::Relaxed) == Mode::AndOr as u32 && self.pass.load(Ordering::Relaxed) == Pass::And as u32
+    }
+
+    /// Tells `best` what the other cores know: a score that k documents reach. Places for k documents are taken by
+    /// stand-ins just below it ([`DocId::END`]), which any better document replaces; so that a core prunes with the
+    /// threshold of all. The caller holds a claim.
+    pub(super) fn lift(&self, best: &mut TopK) {
+        // Documents that reach the score, and no more, may be among the best: the smaller ones.
+        let floor = f32::from_bits(self.floor.load(Ordering::Relaxed)).next_down();
+        if floor > best.threshold() {
+            (0..best.k()).for_each(|_| best.offer(DocId::END.0, floor));
+        }
+    }
+
+    /// Tells the other cores what this one knows; the caller holds a claim.
+    pub(super) fn raise_floor(&self, best: &TopK) {
+        // Scores are not negative: their bits are in the same order.
+        let known = best.threshold().to_bits();
+        if known > self.floor.load(Ordering::Relaxed) {
+            self.floor.fetch_max(known, Ordering::Relaxed);
+        }
     }
 
     /// What core `hand` deposited before, offered to `best`; the caller holds a claim.

@@ -9,7 +9,7 @@ use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::and_or::needs_or;
 use crate::exec::cpu::executor::{ALL_DOCS, Pass};
 use crate::exec::{Hit, MAX_K};
-use crate::ids::TermId;
+use crate::ids::{DocId, TermId};
 use crate::query::{Query, QueryTerm};
 
 /// What one thread needs to take part: an executor, and room for a query and its results.
@@ -69,13 +69,15 @@ impl Hand {
         let searched = catch_unwind(AssertUnwindSafe(|| {
             self.executor.best().reset(k);
             place.take_back(self.number, self.executor.best());
-            self.search(board, pass, claim);
+            self.search(board, place, pass, claim);
             for _ in 1..most_claims {
                 let Some(claim) = self.claim(board, slot) else { break };
                 claimed += claim.tasks.len() as u32;
-                self.search(board, pass, claim);
+                self.search(board, place, pass, claim);
             }
             self.executor.best().drain_into(&mut self.hits);
+            // Without those that stand in for other cores' documents.
+            self.hits.retain(|hit| hit.doc < DocId::END);
             place.deposit(self.number, &self.hits);
         }));
         if searched.is_err() {
@@ -102,8 +104,14 @@ impl Hand {
         }
     }
 
-    /// Searches claimed tasks.
-    fn search(&mut self, board: &Board, pass: Pass, claim: Claim) {
+    /// Searches claimed tasks, with the threshold that all cores together have reached.
+    fn search(&mut self, board: &Board, place: &Slot, pass: Pass, claim: Claim) {
+        place.lift(self.executor.best());
+        self.search_claim(board, pass, claim);
+        place.raise_floor(self.executor.best());
+    }
+
+    fn search_claim(&mut self, board: &Board, pass: Pass, claim: Claim) {
         let Some(part_terms) = &self.part_terms else {
             let range = board.partition.range(self.executor.index(), &self.terms, pass, claim.tasks);
             self.executor.search_range(&self.terms, pass, range);
