@@ -8,9 +8,9 @@ use super::board::{Board, Claim, Slot, Taking};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::and_or::needs_or;
 use crate::exec::cpu::executor::{ALL_DOCS, Pass};
-use crate::exec::{Hit, MAX_K};
+use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::ids::{DocId, TermId};
-use crate::query::{Query, QueryTerm};
+use crate::query::{Mode, Query, QueryTerm};
 
 /// What one thread needs to take part: an executor, and room for a query and its results.
 #[derive(Debug)]
@@ -44,6 +44,21 @@ impl Hand {
             seen: vec![0; slots].into(),
             look_first: 0,
         }
+    }
+
+    /// Answers a query that is not worth sharing; the hand's executor must have the whole index.
+    pub(super) fn search_alone(
+        &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Hit>,
+    ) -> Result<(), ExecError> {
+        let searched = catch_unwind(AssertUnwindSafe(|| self.executor.search(query, mode, k, hits)));
+        if searched.is_err() {
+            self.executor = self.executor.clone_for_worker();
+        }
+        searched.unwrap_or(Err(ExecError::Panicked)).map(|_| ())
     }
 
     /// Works on the first query that has an unclaimed task: up to `most_claims` claims. Whether there was any.
