@@ -28,6 +28,7 @@ mod invert;
 mod layout;
 mod list;
 mod probe;
+pub mod reorder;
 mod writer;
 
 pub use bm25::{Bm25, Idf};
