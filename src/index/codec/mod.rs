@@ -25,7 +25,6 @@ mod simd;
 mod tests;
 mod words;
 
-pub(super) use block::{pack_docs, pack_freqs, packed_words, unpack_docs, unpack_freqs};
 pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
 pub use pfor_delta::{PForDelta, PForDeltaList};
