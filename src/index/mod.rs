@@ -31,6 +31,7 @@ pub mod codec;
 mod directory;
 mod encode;
 mod error;
+pub mod exchange;
 mod file;
 mod invert;
 mod layout;
