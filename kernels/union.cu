@@ -12,8 +12,8 @@
 #include "histogram.cuh"
 #include "select.cuh"
 
-// Turing's multiprocessors hold 1,024 threads.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+// Turing's multiprocessors hold 1,024 threads; on Ampere and Ada 48 registers would spill a few.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr u32 UNION_BLOCKS = 4;
 #else
 constexpr u32 UNION_BLOCKS = 5;
