@@ -63,7 +63,7 @@ pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
 }
 
 /// Bytes of the four numbers of each control byte.
-const QUAD_BYTES: [u8; 256] = {
+pub(super) static QUAD_BYTES: [u8; 256] = {
     let mut lens = [0; 256];
     let mut control = 0;
     while control < 256 {
