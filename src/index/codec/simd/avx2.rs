@@ -10,9 +10,10 @@
 //! ```
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_si128,
-    _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setr_m128i,
-    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_sllv_epi32, _mm256_srlv_epi32,
+    __m128i, __m256i, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi32,
+    _mm256_setr_epi32, _mm256_setr_m128i, _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_sllv_epi32,
+    _mm256_srlv_epi32,
 };
 
 use super::portable;
@@ -31,7 +32,7 @@ pub(super) fn is_available() -> bool {
 type Unpack = unsafe fn(&[[u32; 4]], u32, &mut [u32; BLOCK_LEN]);
 
 macro_rules! by_width {
-    ($what:literal) => {
+    ($what:ident) => {
         [
             rows::<0, $what>,
             rows::<1, $what>,
@@ -70,14 +71,27 @@ macro_rules! by_width {
     };
 }
 
-static UNPACK: [Unpack; 33] = by_width!(false);
-static UNPACK_DOCS: [Unpack; 33] = by_width!(true);
+/// What comes out of unpacking: the numbers, the numbers plus one, or the sums of the numbers plus one.
+const NUMBERS: u8 = 0;
+const FREQS: u8 = 1;
+const DOCS: u8 = 2;
+
+static UNPACK: [Unpack; 33] = by_width!(NUMBERS);
+static UNPACK_FREQS: [Unpack; 33] = by_width!(FREQS);
+static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
 
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 #[inline]
 pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
+}
+
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[inline]
+pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    // SAFETY: as above.
+    unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,popcnt")]
@@ -98,9 +112,9 @@ macro_rules! unrolled {
     };
 }
 
-/// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes; with `DOCS`, sums it up.
+/// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes, to `WHAT`.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn rows<const W: usize, const DOCS: bool>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
+fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
     let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
     let (rows, _) = out.as_chunks_mut::<4>();
     let (low_rows, high_rows) = rows.split_at_mut(HALF);
@@ -115,8 +129,10 @@ fn rows<const W: usize, const DOCS: bool>(words: &[[u32; 4]], base: u32, out: &m
         if W < 32 {
             numbers = _mm256_and_si256(numbers, mask);
         }
-        if DOCS {
+        if WHAT != NUMBERS {
             numbers = _mm256_add_epi32(numbers, ones);
+        }
+        if WHAT == DOCS {
             numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<4>(numbers));
             numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<8>(numbers));
             numbers = _mm256_add_epi32(numbers, before);
@@ -125,7 +141,7 @@ fn rows<const W: usize, const DOCS: bool>(words: &[[u32; 4]], base: u32, out: &m
         low_rows[ROW] = bytemuck::cast(_mm256_castsi256_si128(numbers));
         high_rows[ROW] = bytemuck::cast(_mm256_extracti128_si256::<1>(numbers));
     });
-    if DOCS {
+    if WHAT == DOCS {
         let half_sum = _mm256_castsi256_si128(before);
         let half_sum = _mm256_setr_m128i(half_sum, half_sum);
         let (pairs, _) = high_rows.as_flattened_mut().as_chunks_mut::<8>();
@@ -178,10 +194,44 @@ pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
     portable::sum_gaps(last, rest);
 }
 
+/// For each byte, where its set bits are, lowest first.
+static SET_BITS: [[u8; 8]; 256] = {
+    let mut places = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut count = 0;
+        let mut bit = 0;
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                places[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    places
+};
+
+/// As the portable twin, but a byte at a time: its places come from a table, eight at once, with no branch in between.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 #[inline]
 pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
-    portable::zeros(words, start, end, len, zeros)
+    let mut found = 0;
+    for (bits, place) in portable::zero_words(words, start, end) {
+        let mut place = _mm256_set1_epi32(place as i32);
+        for byte in bits.to_le_bytes() {
+            let places = _mm256_cvtepu8_epi32(_mm_set_epi64x(0, i64::from_le_bytes(SET_BITS[usize::from(byte)])));
+            let out: &mut [u32; 8] = zeros[found..].first_chunk_mut().expect("room for 64 more than asked for");
+            *out = bytemuck::cast(_mm256_add_epi32(places, place));
+            found += byte.count_ones() as usize;
+            place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
+        }
+        if found >= len {
+            break;
+        }
+    }
+    found
 }
 
 /// For each control byte, which of the next 16 bytes goes where; 0x80 gives a zero byte.
