@@ -156,10 +156,10 @@ fn thresholds(bench: &Bench, load: &Load, one: Measured, findings: &mut Findings
         is_x_log: true,
         is_y_log: false,
         lines: vec![
-            line("throughput lost, %", false, 0, lost),
-            line("latency, x less", false, 1, won),
-            line("throughput lost, %", true, 0, vec![(5.0, 16.0), (150.0, 3.3)]),
-            line("latency, x less", true, 1, vec![(5.0, 5.75), (150.0, 3.7)]),
+            line("throughput lost", false, 0, lost),
+            line("latency gained", false, 1, won),
+            line("throughput lost", true, 0, vec![(5.0, 16.0), (150.0, 3.3)]),
+            line("latency gained", true, 1, vec![(5.0, 5.75), (150.0, 3.7)]),
         ],
     });
     Ok(())
