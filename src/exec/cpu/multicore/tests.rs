@@ -91,6 +91,12 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    // Sixteen threads on a few cores take their time.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
     #[test]
     fn every_method_serves_a_stream_whole_and_rightly(
         workers in 1..=16_usize,
