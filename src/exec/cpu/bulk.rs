@@ -34,7 +34,10 @@ pub(super) const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
 const CHUNK_DOCS: usize = 64;
 
 /// So many postings in bulk cost as much as one look-up through blocks.
-const POSTINGS_PER_LOOK_UP: usize = 4;
+const POSTINGS_PER_LOOK_UP: usize = 3;
+
+/// So few candidates in a block are looked up one by one; more, without a branch that could be mispredicted.
+const FEW_CANDIDATES: usize = 3;
 
 /// One window and what is known of the terms inside it.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +109,40 @@ impl BulkScorer {
     }
 
     /// Offers every document of the window that can enter, in ascending order.
+    ///
+    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits, as the compiler may not
+    /// reorder or fuse float operations.
     pub(super) fn score(
+        &mut self,
+        terms: &[Term<'_>],
+        norms: &[f32],
+        window: &Window<'_>,
+        floor: &mut Floor,
+        best: &mut TopK,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as the line above has asked.
+            return unsafe { self.score_avx2(terms, norms, window, floor, best) };
+        }
+        self.score_any(terms, norms, window, floor, best);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn score_avx2(
+        &mut self,
+        terms: &[Term<'_>],
+        norms: &[f32],
+        window: &Window<'_>,
+        floor: &mut Floor,
+        best: &mut TopK,
+    ) {
+        self.score_any(terms, norms, window, floor, best);
+    }
+
+    #[inline(always)]
+    fn score_any(
         &mut self,
         terms: &[Term<'_>],
         norms: &[f32],
@@ -159,6 +195,7 @@ impl BulkScorer {
     }
 
     /// The only essential list inside the window: its postings themselves are the candidates.
+    #[inline(always)]
     fn stream(
         &mut self,
         i: usize,
@@ -183,20 +220,21 @@ impl BulkScorer {
     }
 
     /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
+    #[inline(always)]
     fn collect(&mut self, start: u32, needed: f32) {
         let Candidates { docs, scores, len } = &mut self.candidates;
         let mut count = 0;
         while self.touched != 0 {
             let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
             self.touched &= self.touched - 1;
-            let chunk = &mut self.accumulators[first..first + CHUNK_DOCS];
-            // Most chunks hold nothing good enough: one comparison of all, as vectors, tells.
-            if chunk.iter().fold(false, |any, &score| any | (score > needed)) {
-                for (doc, &score) in (start + first as u32..).zip(chunk.iter()) {
-                    docs[count % WINDOW_DOCS] = doc;
-                    scores[count % WINDOW_DOCS] = score;
-                    count += usize::from(score > needed);
-                }
+            let Some(chunk) = self.accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { break };
+            let mut hits = above(chunk, needed);
+            while hits != 0 {
+                let offset = hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                docs[count % WINDOW_DOCS] = start + (first + offset) as u32;
+                scores[count % WINDOW_DOCS] = chunk[offset];
+                count += 1;
             }
             chunk.fill(0.0);
         }
@@ -204,6 +242,7 @@ impl BulkScorer {
     }
 
     /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
+    #[inline(always)]
     fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
         if let Some(probe) = term.list.probe() {
             return self.candidates.look_up_directly(probe, term.weight, norms, needed);
@@ -223,6 +262,7 @@ impl BulkScorer {
         }
     }
 
+    #[inline(always)]
     fn clear(&mut self) {
         while self.touched != 0 {
             let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
@@ -234,14 +274,13 @@ impl BulkScorer {
 
 impl Candidates {
     /// By the list's direct form.
+    #[inline(always)]
     fn look_up_directly(&mut self, probe: Probe<'_>, weight: f32, norms: &[f32], needed: f32) {
         let mut kept = 0;
         for candidate in 0..self.len {
             let doc = self.docs[candidate];
             let freq = probe.freq(doc);
-            // A share of 0 where the document is not in the list, even with a norm of 0.
-            let share = Bm25::score(weight, freq, norms[doc as usize].max(f32::MIN_POSITIVE));
-            let score = self.scores[candidate] + if freq > 0 { share } else { 0.0 };
+            let score = self.scores[candidate] + share_or_zero(weight, freq, norms[doc as usize]);
             self.docs[kept] = doc;
             self.scores[kept] = score;
             kept += usize::from(score > needed);
@@ -250,6 +289,7 @@ impl Candidates {
     }
 
     /// From accumulators that hold the list's shares.
+    #[inline(always)]
     fn look_up_accumulated(&mut self, accumulators: &[f32; WINDOW_DOCS], start: u32, needed: f32) {
         let mut kept = 0;
         for candidate in 0..self.len {
@@ -266,7 +306,7 @@ impl Candidates {
 impl DecodedBlock {
     /// Visits the list's postings inside the window, from `first_block` on, in runs of one block each; blocks with a bound
     /// of at most `needed` are left out.
-    #[inline]
+    #[inline(always)]
     fn visit(
         &mut self,
         term: &Term<'_>,
@@ -296,38 +336,62 @@ impl DecodedBlock {
 
     /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those with a
     /// sum above `needed`.
+    #[inline(always)]
     fn look_up(&mut self, term: &Term<'_>, first_block: u32, norms: &[f32], candidates: &mut Candidates, needed: f32) {
         let Candidates { docs, scores, len } = candidates;
         let last_docs = term.list.last_docs();
-        let mut kept = 0;
+        let (mut next, mut kept) = (0, 0);
         let mut block = first_block as usize;
-        // What a candidate in this block must have for the block's best to lift it above `needed`.
-        let mut needed_here = needed - last_docs.get(block).map_or(0.0, |_| term.block_bound(block));
-        for candidate in 0..*len {
-            let (doc, mut score) = (docs[candidate], scores[candidate]);
-            if last_docs.get(block).is_some_and(|&last_doc| last_doc < doc) {
-                block = find_block(last_docs, block + 1, doc);
-                needed_here = needed - last_docs.get(block).map_or(0.0, |_| term.block_bound(block));
+        while next < *len {
+            block = find_block(last_docs, block, docs[next]);
+            let last_doc = last_docs.get(block).copied().unwrap_or(u32::MAX);
+            // What a candidate in this block must have for the block's best to lift it above `needed`.
+            let bound = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
+            let needed_here = needed - bound;
+            let first_alive = kept;
+            while next < *len && docs[next] <= last_doc {
+                docs[kept] = docs[next];
+                scores[kept] = scores[next];
+                kept += usize::from(scores[next] > needed_here);
+                next += 1;
             }
-            if score <= needed_here {
+            if kept == first_alive || block == last_docs.len() {
                 continue;
             }
-            if block < last_docs.len() {
-                self.decode(&term.list, block);
-                let position = first_geq(&self.buffer.docs, doc);
-                if self.buffer.docs[position] == doc {
-                    self.decode_freqs(&term.list);
-                    score += Bm25::score(term.weight, self.buffer.freqs[position], norms[doc as usize]);
+            self.decode(&term.list, block);
+            let end_alive = kept;
+            kept = first_alive;
+            if end_alive - first_alive <= FEW_CANDIDATES {
+                // Most are not in the list: its frequencies are decoded only for one that is.
+                for candidate in first_alive..end_alive {
+                    let (doc, mut score) = (docs[candidate], scores[candidate]);
+                    let position = first_geq(&self.buffer.docs, doc);
+                    if self.buffer.docs[position] == doc {
+                        self.decode_freqs(&term.list);
+                        score += Bm25::score(term.weight, self.buffer.freqs[position], norms[doc as usize]);
+                    }
+                    docs[kept] = doc;
+                    scores[kept] = score;
+                    kept += usize::from(score > needed);
                 }
+                continue;
             }
-            docs[kept] = doc;
-            scores[kept] = score;
-            kept += usize::from(score > needed);
+            self.decode_freqs(&term.list);
+            for candidate in first_alive..end_alive {
+                let doc = docs[candidate];
+                let position = first_geq(&self.buffer.docs, doc);
+                let is_here = self.buffer.docs[position] == doc;
+                let freq = if is_here { self.buffer.freqs[position] } else { 0 };
+                let score = scores[candidate] + share_or_zero(term.weight, freq, norms[doc as usize]);
+                docs[kept] = doc;
+                scores[kept] = score;
+                kept += usize::from(score > needed);
+            }
         }
         *len = kept;
     }
 
-    #[inline]
+    #[inline(always)]
     fn decode(&mut self, list: &PostingList<'_>, block: usize) {
         if self.block != block {
             self.len = list.decode_docs(block, &mut self.buffer.docs);
@@ -338,7 +402,7 @@ impl DecodedBlock {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn decode_freqs(&mut self, list: &PostingList<'_>) {
         if !self.has_freqs {
             list.decode_freqs(self.block, &mut self.buffer.freqs);
@@ -347,8 +411,30 @@ impl DecodedBlock {
     }
 }
 
+/// Bit i: score i is above `needed`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
+    use std::arch::x86_64::{_mm_cmpgt_ps, _mm_movemask_ps, _mm_set1_ps};
+    let (fours, _) = scores.as_chunks::<4>();
+    let mut hits = 0;
+    for (i, &four) in fours.iter().enumerate() {
+        // SAFETY: these instructions are part of every x86-64.
+        let mask = unsafe { _mm_movemask_ps(_mm_cmpgt_ps(bytemuck::cast(four), _mm_set1_ps(needed))) };
+        hits |= (mask as u64) << (4 * i);
+    }
+    hits
+}
+
+/// Bit i: score i is above `needed`.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
+    (0..).zip(scores).fold(0, |hits, (i, &score)| hits | u64::from(score > needed) << i)
+}
+
 /// The shares of a run of postings, at most a block long.
-#[inline]
+#[inline(always)]
 fn shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) -> [f32; BLOCK_LEN] {
     // Two loops for one: norms are gathered one by one, then the quotients, the costly part, are computed as vectors.
     let mut shares = [0.0; BLOCK_LEN];
@@ -361,8 +447,15 @@ fn shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) -> [f32; BLOC
     shares
 }
 
+/// A posting's share; 0 for a frequency of 0, which stands for no posting.
+#[inline(always)]
+fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
+    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to 1 or more, it is lost.
+    Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
+}
+
 /// Adds the shares of a run of postings, at most a block long and inside the window that begins at `start`.
-#[inline]
+#[inline(always)]
 fn add(
     accumulators: &mut [f32; WINDOW_DOCS],
     touched: &mut u64,
@@ -373,10 +466,16 @@ fn add(
     norms: &[f32],
 ) {
     let shares = shares(docs, freqs, weight, norms);
+    // The remainder never changes the value; it shows the compiler that the index is in range.
+    let offset = |doc: u32| (doc - start) as usize % WINDOW_DOCS;
     for (&share, &doc) in shares.iter().zip(docs) {
-        // The remainder never changes the value; it shows the compiler that the index is in range.
-        let offset = (doc - start) as usize % WINDOW_DOCS;
-        accumulators[offset] += share;
-        *touched |= 1 << (offset / CHUNK_DOCS);
+        accumulators[offset(doc)] += share;
+    }
+    let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
+    if 2 * (last - first) < docs.len() {
+        // Dense: hardly a chunk between the first and the last is left out.
+        *touched |= (u64::MAX >> (u64::BITS as usize - 1 - (last - first))) << first;
+    } else {
+        *touched |= docs.iter().fold(0, |touched, &doc| touched | 1 << (offset(doc) / CHUNK_DOCS));
     }
 }
