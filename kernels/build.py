@@ -19,10 +19,11 @@ import sys
 VERSION = (12, 4)
 PACKAGE = "nvidia-cuda-nvrtc-cu12==12.4.127"
 KERNELS = pathlib.Path(__file__).resolve().parent
-UNIT = "tandem.cu"
+# Compile units: source, name of what it compiles to.
+UNITS = [("tandem.cu", "tandem"), ("published/published.cu", "published")]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
-# Committed: file name, architecture, whether it is the native image.
-OUTPUTS = [("tandem.ptx", "compute_75", False), ("tandem.sm_90.cubin", "sm_90", True)]
+# Committed for each unit: file suffix, architecture.
+OUTPUTS = [(".ptx", "compute_75"), (".sm_90.cubin", "sm_90")]
 # Compiled to be checked only: every architecture whose registers we vouch for.
 CHECKED = ["sm_75", "sm_80", "sm_90"]
 
@@ -44,13 +45,14 @@ def load_nvrtc():
 
 
 class Compiler:
-    """Compiles the unit, with its sources handed over in memory so that no path reaches the output."""
+    """Compiles one unit, with its sources handed over in memory so that no path reaches the output."""
 
-    def __init__(self):
-        self.nvrtc = load_nvrtc()
-        sources = sorted(path for path in KERNELS.iterdir() if path.suffix in (".cu", ".cuh") and path.name != UNIT)
-        self.unit = (KERNELS / UNIT).read_bytes()
-        self.names = [path.name.encode() for path in sources]
+    def __init__(self, nvrtc, unit):
+        self.nvrtc = nvrtc
+        self.name = unit
+        sources = sorted(path for path in KERNELS.rglob("*.cu*") if path != KERNELS / unit and path.suffix in (".cu", ".cuh"))
+        self.unit = (KERNELS / unit).read_bytes()
+        self.names = [path.relative_to(KERNELS).as_posix().encode() for path in sources]
         self.texts = [path.read_bytes() for path in sources]
 
     def call(self, name, *arguments):
@@ -71,7 +73,7 @@ class Compiler:
         program = ctypes.c_void_p()
         count = len(self.names)
         strings = ctypes.c_char_p * count
-        self.call("nvrtcCreateProgram", ctypes.byref(program), self.unit, UNIT.encode(), count,
+        self.call("nvrtcCreateProgram", ctypes.byref(program), self.unit, self.name.encode(), count,
                   strings(*self.texts), strings(*self.names))
         options = [option.encode() for option in [f"--gpu-architecture={architecture}", *OPTIONS]]
         try:
@@ -96,29 +98,31 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="show registers and shared memory of each kernel")
     arguments = parser.parse_args()
 
-    compiler = Compiler()
+    nvrtc = load_nvrtc()
     failed = False
-    for architecture in CHECKED:
-        _, log = compiler.compile(architecture)
-        if arguments.verbose:
-            print(f"{architecture}:\n{log}")
-        for line in complaints(log):
-            print(f"error: {architecture}: {line}", file=sys.stderr)
-            failed = True
-    for name, architecture, is_native in OUTPUTS:
-        image, log = compiler.compile(architecture)
-        path = KERNELS / "compiled" / name
-        for line in complaints(log):
-            print(f"error: {architecture}: {line}", file=sys.stderr)
-            failed = True
-        if arguments.check:
-            if not path.exists() or path.read_bytes() != image:
-                print(f"error: {path} is stale: run kernels/build.py and commit what it writes", file=sys.stderr)
+    for unit, stem in UNITS:
+        compiler = Compiler(nvrtc, unit)
+        for architecture in CHECKED:
+            _, log = compiler.compile(architecture)
+            if arguments.verbose:
+                print(f"{unit}, {architecture}:\n{log}")
+            for line in complaints(log):
+                print(f"error: {unit}, {architecture}: {line}", file=sys.stderr)
                 failed = True
-        else:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(image)
-            print(f"{path}: {len(image)} bytes")
+        for suffix, architecture in OUTPUTS:
+            image, log = compiler.compile(architecture)
+            path = KERNELS / "compiled" / (stem + suffix)
+            for line in complaints(log):
+                print(f"error: {unit}, {architecture}: {line}", file=sys.stderr)
+                failed = True
+            if arguments.check:
+                if not path.exists() or path.read_bytes() != image:
+                    print(f"error: {path} is stale: run kernels/build.py and commit what it writes", file=sys.stderr)
+                    failed = True
+            else:
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(image)
+                print(f"{path}: {len(image)} bytes")
     sys.exit(1 if failed else 0)
 
 

@@ -14,11 +14,13 @@
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
 //! | [`report`] | summaries, CSV files, plots |
+//! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
 //! | [`cli`] | the commands |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
+pub mod bench;
 pub mod cli;
 pub mod corpus;
 pub mod cost;

@@ -33,11 +33,16 @@ pub(super) enum GpuChoice {
 impl GpuChoice {
     /// The GPU, if it is asked for, or present and not declined.
     pub(super) fn executor(self, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
+        Ok(self.gpu(index)?.map(|gpu| Box::new(gpu) as Box<dyn Executor>))
+    }
+
+    /// As [`GpuChoice::executor`], where several streams are wanted.
+    pub(super) fn gpu(self, index: &Arc<Index>) -> Result<Option<GpuExecutor>, Failure> {
         if matches!(self, Self::Replay | Self::None) {
             return Ok(None);
         }
         match GpuExecutor::new(index, index.built_with()) {
-            Ok(gpu) => Ok(Some(Box::new(gpu))),
+            Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
             Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),
             Err(e) => Err(e.into()),

@@ -3,6 +3,7 @@
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0 done,
 //! 1 failed, 2 bad usage or input.
 
+mod bench;
 mod choices;
 mod defaults;
 mod estimates;
@@ -97,6 +98,8 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Drive the real executors with the same scheduler code.
     Live(live::Arguments),
+    /// Measure operators, memory and simulator against this machine's limits.
+    Bench(bench::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
     Validate(validate::Arguments),
     /// Re-run a table or figure of the papers here: their numbers beside ours.
@@ -114,6 +117,7 @@ pub fn run() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
     };

@@ -7,14 +7,21 @@
 //!                                Batch ──▶ ...
 //! ```
 //!
+//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as [`ListSource`]s, list by
+//! list.
+//!
 //! Documents are numbered in the order of the collection, whatever the number of threads.
 
 mod batch;
+pub mod ciff;
 mod folder;
+mod inverted;
 mod jsonl;
+pub mod pisa;
 mod stop_words;
 pub mod synth;
 mod tokenizer;
 
 pub use batch::{Batch, Collection, Document};
+pub use inverted::{DocumentTable, ListSource, TermList};
 pub use tokenizer::{Tokenizer, Words};

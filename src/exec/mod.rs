@@ -51,6 +51,12 @@ pub enum ExecError {
     /// `k` is 0 or above [`MAX_K`].
     #[error("k is {0}, expected 1 to 1000")]
     BadK(usize),
+    /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
+    #[error("a thread panicked while it searched; this is a bug")]
+    Panicked,
+    /// The system gave no thread.
+    #[error("cannot start a thread: {0}")]
+    NoThread(String),
 }
 
 /// What is known after a query ran.
@@ -73,4 +79,10 @@ pub trait Executor: Send {
     /// # Errors
     /// If `k` is out of range or the device fails. It can be called again after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
+
+    /// Helps other executors with their queries for a moment, if they are made for that; whether there was anything to
+    /// do. To be called again and again while there is no query to [`search`](Self::search).
+    fn help(&mut self) -> bool {
+        false
+    }
 }

@@ -36,6 +36,12 @@ impl InputError {
     pub fn at(path: &Path, line: u64, column: u64, message: impl Into<String>) -> Self {
         Self { column: Some(column), ..Self::line(path, line, message) }
     }
+
+    /// An error at a byte, from 0, of a file that has no lines.
+    #[must_use]
+    pub fn byte(path: &Path, offset: u64, message: impl Into<String>) -> Self {
+        Self::file(path, format!("byte {offset}: {}", message.into()))
+    }
 }
 
 impl fmt::Display for InputError {

@@ -22,6 +22,7 @@ mod check;
 pub mod codec;
 mod encode;
 mod error;
+pub mod exchange;
 mod file;
 mod invert;
 mod layout;

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
+use super::parameters::Bm25Arguments;
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, open_text};
-use crate::index::{Bm25, BuildError, BuildOptions, Idf, Index, Progress, build_from_text};
+use crate::index::{BuildError, BuildOptions, Index, Progress, build_from_text};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -27,15 +28,8 @@ pub(super) struct Arguments {
     /// Words to leave out: `english` for a built-in list, or a file of words
     #[arg(long, value_name = "english|FILE")]
     stop_words: Option<String>,
-    /// BM25: saturation of the frequency, 0 to 1000
-    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().k1)]
-    k1: f32,
-    /// BM25: share of the length normalisation, 0 to 1
-    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().b)]
-    b: f32,
-    /// BM25: form of the inverse document frequency
-    #[arg(long, value_enum, default_value_t = Idf::Plus)]
-    idf: Idf,
+    #[command(flatten)]
+    bm25: Bm25Arguments,
     /// Threads; all cores unless given
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -87,8 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
-    let bm25 = Bm25 { k1: arguments.k1, b: arguments.b, idf: arguments.idf };
-    bm25.check().map_err(|what| Failure::input(format!("--{what}")))?;
+    let bm25 = arguments.bm25.checked()?;
     let mut tokenizer = Tokenizer::new(arguments.tokenizer);
     if let Some(language) = &arguments.stem {
         tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;

@@ -1,7 +1,10 @@
-//! `tandem index`: makes an index from text or a synthetic one, or describes one.
+//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges or describes one.
 
 mod build;
+mod export;
+mod import;
 mod info;
+mod parameters;
 mod synth;
 
 use super::Failure;
@@ -16,6 +19,10 @@ pub(super) struct Arguments {
 enum Command {
     /// Index a collection of text: JSON lines (plain, .gz or .zst) or a folder of text files.
     Build(build::Arguments),
+    /// Take over another engine's index: a CIFF file, or a PISA or ds2i binary collection.
+    Import(import::Arguments),
+    /// Write an index as a CIFF file or a PISA binary collection, for other engines.
+    Export(export::Arguments),
     /// Make an index of a given size whose lists look like those of real text.
     Synth(synth::Arguments),
     /// Describe an index: sizes, bits a posting, list lengths.
@@ -25,6 +32,8 @@ enum Command {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         Command::Build(arguments) => build::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Synth(arguments) => synth::run(arguments),
         Command::Info(arguments) => info::run(arguments),
     }

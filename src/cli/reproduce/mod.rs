@@ -14,6 +14,13 @@
 //! index (`corpus::synth`, fitted to the same collection statistics); `--index` and `--queries` name a real one. Ratios
 //! between methods are what can be compared; absolute times tell of the fifteen years between.
 
+mod ding_fig3;
+mod ding_fig4;
+mod ding_fig6;
+mod ding_lists;
+mod ding_table1;
+mod ding_table2;
+mod ding_table3;
 mod findings;
 mod input;
 mod registry;

@@ -1,41 +1,167 @@
 //! AND: documents that are in every list.
 //!
-//! The rarest list leads. Each of its documents is looked up in the others, rarest first, by
-//! [`next_geq`](Cursor::next_geq); the first list without it names the next document worth a try, to which the leader
-//! jumps in turn:
+//! The rarest list leads, a block at a time. Its documents are candidates; each other list keeps those that it holds,
+//! and only what is left at the end is scored:
 //!
 //! ```text
-//! a (rare)    7 -> 90 --------------> 412
-//! b           7    90 -> 95 (not 90)  412
-//! c (common)  7                       412     match: scored in the query's order, which is a, b, c
+//! a (rare)     7  90  412  413 ...  983      one decoded block: up to 128 candidates
+//! c (dense)    bit 7? bit 90? ...            probed: 90, 413, 700
+//! b            find block, decode, search    90: frequencies are read for matches only
 //! ```
 //!
-//! Only blocks in which a cursor lands are decoded, and frequencies only in blocks with a match.
+//! - Dense lists have a direct form ([`Probe`](crate::index::Probe)); a bit costs less than a block, so they sieve first, unless
+//!   they hold nearly everything.
+//! - Another list is sought by its blocks' last documents; a block in which many candidates fall is intersected eight by
+//!   eight, else each candidate is searched.
+//! - The second list tells the next document worth a try: the leader jumps over the blocks before it.
+//! - Once k documents are known, a leading block whose best impact, with the others' best, can't reach them is passed over.
+//!
+//! If all lists are dense, no block is decoded: see `and_dense.rs`.
+
+use std::ops::Range;
 
 use crate::exec::TopK;
 use crate::ids::DocId;
-use crate::index::Bm25;
+use crate::index::BlockBuffer;
+use crate::query::Query;
 
-use super::cursor::Cursor;
+use super::and_dense;
+use super::block_search::{find_block, first_geq, intersect};
+use super::floor::pruning;
+use super::matches::Matches;
+use super::term::Term;
 
-/// Offers every document below `end` of all lists to `best`. Cursors and weights are in the query's order of terms: rarest
-/// first.
-pub(super) fn search(cursors: &mut [Cursor<'_>], end: DocId, weights: &[f32], norms: &[f32], best: &mut TopK) {
-    let Some((leader, others)) = cursors.split_first_mut() else { return };
-    let mut candidate = leader.doc();
-    while candidate < end {
-        // The first other list that skips the candidate: no document before its own can match.
-        let beyond = others.iter_mut().map(|cursor| cursor.next_geq(candidate)).find(|&doc| doc != candidate);
-        if let Some(beyond) = beyond {
-            candidate = leader.next_geq(beyond);
+/// At least so many candidates in one block are intersected with it at once.
+const MANY_CANDIDATES: usize = 24;
+
+/// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
+pub(super) fn search(
+    terms: &[Term<'_>],
+    range: Range<DocId>,
+    norms: &[f32],
+    buffers: &mut [BlockBuffer],
+    matches: &mut Matches,
+    best: &mut TopK,
+) {
+    let mut rest = [0.0; Query::MAX_TERMS];
+    let rest = &mut rest[..terms.len()];
+    let mut sum = 0.0;
+    for (rest, term) in rest.iter_mut().zip(terms).rev() {
+        sum += term.bound;
+        *rest = sum;
+    }
+    if terms.iter().all(|term| term.probe.is_some()) && terms.len() > 1 {
+        return and_dense::search(terms, range, rest, norms, matches, best);
+    }
+    let Some((lead, others)) = terms.split_first() else { return };
+    let mut order = [0; Query::MAX_TERMS];
+    let order = sieving_order(others, norms.len(), &mut order);
+    // The block that each list has decoded.
+    let mut decoded = [usize::MAX; Query::MAX_TERMS];
+
+    let last_docs = lead.list.last_docs();
+    let mut start = range.start.0;
+    let mut block = find_block(last_docs, 0, start);
+    while block < last_docs.len() {
+        if block > 0 && last_docs[block - 1] + 1 >= range.end.0 {
+            return;
+        }
+        let below = rest.get(1).copied().unwrap_or(0.0);
+        if lead.block_bound(block) + below <= pruning(best.threshold()) {
+            block += 1;
             continue;
         }
-        let norm = norms[candidate.index()];
-        let mut score = Bm25::score(weights[0], leader.freq(), norm);
-        for (cursor, &weight) in others.iter_mut().zip(&weights[1..]) {
-            score += Bm25::score(weight, cursor.freq(), norm);
+        matches.lead(lead.list, block, start, range.end.0);
+        let Some(&last) = matches.docs().last() else {
+            // None of the block is in the range: it stands in a gap around one of its ends.
+            block += 1;
+            continue;
+        };
+        start = last + 1;
+        for &t in order {
+            let t = usize::from(t);
+            let beyond = match terms[t].probe {
+                Some(probe) => {
+                    matches.retain_probed(probe);
+                    0
+                }
+                None => retain(t, &terms[t], &mut buffers[t], &mut decoded[t], matches),
+            };
+            start = start.max(beyond);
+            if matches.docs().is_empty() {
+                break;
+            }
         }
-        best.offer(candidate.0, score);
-        candidate = leader.next();
+        if !matches.docs().is_empty() {
+            matches.offer_to(best, terms, rest, norms, true);
+        }
+        if start >= range.end.0 {
+            return;
+        }
+        block = find_block(last_docs, block + 1, start);
     }
+}
+
+/// The order in which the lists after the first sieve: dense ones, from rare to common, but those with over half of all
+/// documents; then the others, then those.
+fn sieving_order<'o>(others: &[Term<'_>], num_docs: usize, order: &'o mut [u8; Query::MAX_TERMS]) -> &'o [u8] {
+    let class = |term: &Term<'_>| match term.probe {
+        Some(_) if term.list.doc_freq() as usize <= num_docs / 2 => 0,
+        None => 1,
+        Some(_) => 2,
+    };
+    let mut len = 0;
+    for wanted in 0..3 {
+        for (t, _) in (1_u8..).zip(others).filter(|(_, term)| class(term) == wanted) {
+            order[len] = t;
+            len += 1;
+        }
+    }
+    &order[..len]
+}
+
+/// Keeps the candidates that the list holds. Returns a document before which it holds none that is past the last
+/// candidate: [`DocId::END`]'s number at the list's end.
+fn retain(t: usize, term: &Term<'_>, buffer: &mut BlockBuffer, decoded: &mut usize, matches: &mut Matches) -> u32 {
+    let last_docs = term.list.last_docs();
+    let mut sieve = matches.sieve(t);
+    let len = sieve.docs().len();
+    let mut block = if *decoded == usize::MAX { 0 } else { *decoded };
+    let mut beyond = 0;
+    let mut i = 0;
+    while i < len {
+        block = find_block(last_docs, block, sieve.docs()[i]);
+        if block == last_docs.len() {
+            return DocId::END.0;
+        }
+        if block != *decoded {
+            let filled = term.list.decode_docs(block, &mut buffer.docs);
+            // Searching takes all 128 places in order; a tail's free places count as past the end.
+            buffer.docs[filled..].fill(DocId::END.0);
+            *decoded = block;
+        }
+        let last = last_docs[block];
+        let run = sieve.docs()[i..].iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
+        if run == MANY_CANDIDATES {
+            let run = sieve.docs()[i..].partition_point(|&doc| doc <= last);
+            let mut hits = intersect(&sieve.docs()[i..i + run], &buffer.docs);
+            while hits != 0 {
+                let hit = i + hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                let position = first_geq(&buffer.docs, sieve.docs()[hit]);
+                sieve.keep(hit, true, block, position);
+            }
+            i += run;
+            beyond = buffer.docs[first_geq(&buffer.docs, sieve.docs()[i - 1])];
+        } else {
+            for candidate in i..i + run {
+                let doc = sieve.docs()[candidate];
+                let position = first_geq(&buffer.docs, doc);
+                beyond = buffer.docs[position];
+                sieve.keep(candidate, beyond == doc, block, position);
+            }
+            i += run;
+        }
+    }
+    beyond
 }

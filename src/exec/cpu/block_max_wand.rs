@@ -14,9 +14,10 @@
 //!
 //! Source: Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max Indexes", SIGIR 2011.
 
+use super::block_search::find_block;
 use super::cursor::Cursor;
 use super::floor::Floor;
-use super::term::{Term, find_block};
+use super::term::Term;
 use super::wand::Order;
 use crate::exec::TopK;
 use crate::ids::DocId;

@@ -19,9 +19,9 @@
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
 //! Lucene's `MaxScoreBulkScorer`.
 
-use super::cursor::first_geq;
+use super::block_search::{find_block, first_geq};
 use super::floor::Floor;
-use super::term::{Term, find_block};
+use super::term::Term;
 use crate::exec::TopK;
 use crate::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList, Probe};

@@ -9,7 +9,9 @@
 //! ```
 
 use crate::ids::DocId;
-use crate::index::{BLOCK_LEN, BlockBuffer, PostingList};
+use crate::index::{BlockBuffer, PostingList};
+
+use super::block_search::{find_block, first_geq};
 
 /// A forward cursor over a [`PostingList`], decoding into a buffer that outlives it.
 #[derive(Debug)]
@@ -73,7 +75,7 @@ impl<'a> Cursor<'a> {
             return self.doc;
         }
         if self.list.last_doc(self.block) < target.0 {
-            let block = self.find_block(target);
+            let block = find_block(self.list.last_docs(), self.block + 1, target.0);
             if self.open_block(block) >= target {
                 return self.doc;
             }
@@ -128,46 +130,5 @@ impl<'a> Cursor<'a> {
             self.list.decode_freqs(self.block, &mut self.buffer.freqs);
             self.has_freqs = true;
         }
-    }
-
-    /// The first block after the current one whose last document is at least `target`; the number of blocks if none is.
-    ///
-    /// Strides double until they pass it (targets tend to be near), then the last stride is halved.
-    fn find_block(&self, target: DocId) -> usize {
-        let last_docs = &self.list.last_docs()[self.block + 1..];
-        let mut stride = 1;
-        while stride < last_docs.len() && last_docs[stride - 1] < target.0 {
-            stride *= 2;
-        }
-        let (low, high) = (stride / 2, stride.min(last_docs.len()));
-        self.block + 1 + low + last_docs[low..high].partition_point(|&last_doc| last_doc < target.0)
-    }
-}
-
-/// The position of the first value of at least `target` in an ascending block; the last position if there is none.
-///
-/// Seven steps without a branch that could be mispredicted.
-#[inline]
-pub(super) fn first_geq(docs: &[u32; BLOCK_LEN], target: u32) -> usize {
-    let mut position = 0;
-    let mut half = BLOCK_LEN / 2;
-    while half > 0 {
-        position += if docs[position + half - 1] < target { half } else { 0 };
-        half /= 2;
-    }
-    position
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_geq_equals_partition_point_wherever_one_exists() {
-        let docs: [u32; BLOCK_LEN] = std::array::from_fn(|i| 3 * i as u32 + 1);
-        for target in 0..=docs[BLOCK_LEN - 1] {
-            assert_eq!(first_geq(&docs, target), docs.partition_point(|&doc| doc < target), "{target}");
-        }
-        assert_eq!(first_geq(&docs, u32::MAX), BLOCK_LEN - 1);
     }
 }

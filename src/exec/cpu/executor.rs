@@ -13,7 +13,9 @@ use super::algorithm::Algorithm;
 use super::bounds::ImpactBounds;
 use super::cursor::Cursor;
 use super::exhaustive::Window;
+use super::matches::Matches;
 use super::pruned::{Disjunction, Pruned};
+use super::term::Term;
 use super::{and, and_or, exhaustive};
 
 /// Searches an index on the calling thread.
@@ -34,6 +36,7 @@ struct Scratch {
     buffers: Box<[BlockBuffer; Query::MAX_TERMS]>,
     weights: [f32; Query::MAX_TERMS],
     window: Window,
+    matches: Matches,
     pruned: Pruned,
     best: TopK,
 }
@@ -57,6 +60,7 @@ impl CpuExecutor {
             buffers: Box::new(std::array::from_fn(|_| BlockBuffer::default())),
             weights: [0.0; Query::MAX_TERMS],
             window: Window::default(),
+            matches: Matches::default(),
             pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
             best: TopK::default(),
         };
@@ -84,6 +88,19 @@ impl CpuExecutor {
     pub fn with_seeds(mut self, is_seeded: bool) -> Self {
         self.scratch.pruned.is_seeded = is_seeded;
         self
+    }
+
+    /// Another executor for other lists of the same documents: a part of the index.
+    ///
+    /// # Panics
+    /// If the index hasn't as many documents.
+    pub(super) fn with_index(&self, index: Arc<Index>) -> Self {
+        Self::with_norms(index, Arc::clone(&self.norms), self.bm25)
+    }
+
+    /// The index that it searches.
+    pub(super) fn index(&self) -> &Index {
+        &self.index
     }
 
     /// The norms of all documents, to share with other executors.
@@ -178,17 +195,26 @@ impl CpuExecutor {
     /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
     fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         let Self { index, norms, scratch, .. } = self;
-        let Scratch { buffers, weights, window, best, .. } = scratch;
-        // An array, not a vector: a query allocates nothing.
-        let mut lists = terms.iter().map(|term| index.list(term.term));
-        let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
-        let mut cursors = buffers
-            .each_mut()
-            .map(|buffer| Cursor::new(lists.next().unwrap_or(PostingList::EMPTY), range.start, buffer));
-        let (cursors, weights) = (&mut cursors[..terms.len()], &weights[..terms.len()]);
+        let Scratch { buffers, weights, window, matches, pruned, best } = scratch;
+        // Arrays, not vectors: a query allocates nothing.
+        let mut given = terms.iter().zip(weights.iter());
+        let prepared: [Term<'_>; CURSORS] = std::array::from_fn(|_| {
+            let (list, weight) =
+                given.next().map_or((PostingList::EMPTY, 0.0), |(term, &weight)| (index.list(term.term), weight));
+            Term::new(list, weight, pruned.bounds)
+        });
+        let prepared = &prepared[..terms.len()];
         match pass {
-            Pass::And => and::search(cursors, range.end, weights, norms, best),
-            Pass::Or => exhaustive::search(cursors, range.end, weights, norms, window, best),
+            Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
+            Pass::Or => {
+                let mut lists = prepared.iter().map(|term| term.list);
+                let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
+                let mut cursors = buffers
+                    .each_mut()
+                    .map(|buffer| Cursor::new(lists.next().unwrap_or(PostingList::EMPTY), range.start, buffer));
+                let (cursors, weights) = (&mut cursors[..terms.len()], &weights[..terms.len()]);
+                exhaustive::search(cursors, range.end, weights, norms, window, best);
+            }
         }
     }
 }

@@ -10,6 +10,12 @@ use crate::exec::TopK;
 /// One minus the share by which bounds are given the benefit of the doubt.
 const PRUNING: f32 = 1.0 - 1.0 / 65536.0;
 
+/// What an upper bound must exceed for the document to be looked at, when only scores above `floor` enter.
+#[inline]
+pub(super) fn pruning(floor: f32) -> f32 {
+    floor * PRUNING
+}
+
 /// The floor of one search. It only rises.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floor {
@@ -29,7 +35,7 @@ impl Floor {
     pub(super) fn new(seed: f32, in_order: bool) -> Self {
         // The k documents that reach the seed must still enter themselves.
         let value = seed.next_down().max(0.0);
-        Self { value, pruning: value * PRUNING, in_order }
+        Self { value, pruning: pruning(value), in_order }
     }
 
     /// What an upper bound of a score must exceed for the document to be looked at.
@@ -54,7 +60,7 @@ impl Floor {
         let value = if self.in_order { threshold } else { threshold.next_down() };
         if value > self.value {
             self.value = value;
-            self.pruning = value * PRUNING;
+            self.pruning = pruning(value);
         }
     }
 }

@@ -20,9 +20,10 @@
 
 use std::ops::Range;
 
+use super::block_search::find_block;
 use super::bulk::{BulkScorer, WINDOW_DOCS, Window};
 use super::floor::Floor;
-use super::term::{Term, find_block};
+use super::term::Term;
 use crate::exec::TopK;
 use crate::query::Query;
 

@@ -7,7 +7,8 @@
 //! | `max_score.rs` | OR | windows in bulk; terms that cannot lift a document into the result by themselves are only looked up |
 //! | `block_max_max_score.rs`, `ranges.rs` | OR | the same with bounds of each window; the most promising windows first |
 //! | `auto.rs` | OR | chooses one of them by the query's features |
-//! | `and.rs` | AND | the rarest list leads, the others gallop over block headers and decode only the blocks they land in |
+//! | `and.rs` | AND | the rarest list leads, block by block; the others sieve its documents; only what is left is scored |
+//! | `and_dense.rs` | AND | lists that are all dense: their bits, 64 documents at a time |
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
 //!
 //! They read lists through a forward cursor (`cursor.rs`), and keep the best documents in a [`TopK`](super::TopK). A score is a sum
@@ -16,17 +17,21 @@
 
 mod algorithm;
 mod and;
+mod and_dense;
 mod and_or;
 mod auto;
 mod block_max_max_score;
 mod block_max_wand;
+mod block_search;
 mod bounds;
 mod bulk;
 mod cursor;
 mod executor;
 mod exhaustive;
 mod floor;
+mod matches;
 mod max_score;
+pub mod multicore;
 mod pruned;
 mod ranges;
 mod scoring;

@@ -22,7 +22,7 @@ pub(super) struct Pruned {
     pub(super) algorithm: Algorithm,
     /// Whether thresholds start from the terms' k-th best scores.
     pub(super) is_seeded: bool,
-    bounds: ImpactBounds,
+    pub(super) bounds: ImpactBounds,
     bulk: BulkScorer,
     table: WindowTable,
 }

@@ -17,6 +17,7 @@ mod device;
 mod executor;
 mod index;
 mod kernels;
+pub(crate) mod published;
 
 pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;

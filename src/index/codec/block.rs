@@ -15,18 +15,9 @@
 
 use bitpacking::{BitPacker, BitPacker4x};
 
+use super::packed::{grow, pack_horizontal, packed_words, unpack_horizontal, width_of};
+use super::simd;
 use crate::index::BLOCK_LEN;
-
-/// Bits that `value` takes: 0 for 0.
-pub(in crate::index) fn bits(value: u32) -> u8 {
-    (u32::BITS - value.leading_zeros()) as u8
-}
-
-/// Words that `len` values of `bits` bits take: 4 x `bits` for a full block (vertical layout), else as few
-/// whole words as hold them (horizontal layout).
-pub(in crate::index) fn packed_words(len: usize, bits: u8) -> usize {
-    (len * usize::from(bits)).div_ceil(32)
-}
 
 /// Appends the packed gaps of `docs`, at most a block, ascending strictly from above `previous`; returns the width.
 pub(in crate::index) fn pack_docs(previous: Option<u32>, docs: &[u32], out: &mut Vec<u32>) -> u8 {
@@ -75,15 +66,11 @@ pub(in crate::index) fn unpack_docs(
     docs: &mut [u32; BLOCK_LEN],
 ) {
     if len == BLOCK_LEN {
-        BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), docs, width);
+        simd::unpack_docs(words, width, previous.unwrap_or(u32::MAX), docs);
         return;
     }
-    unpack_tail(words, width, &mut docs[..len]);
-    let mut before = previous.unwrap_or(u32::MAX);
-    for doc in &mut docs[..len] {
-        before = before.wrapping_add(*doc).wrapping_add(1);
-        *doc = before;
-    }
+    unpack_horizontal(&words[..packed_words(len, width)], width, &mut docs[..len]);
+    simd::sum_gaps(previous.unwrap_or(u32::MAX), &mut docs[..len]);
 }
 
 /// The `len` frequencies packed into `words` at `width`; those past `len` are unspecified.
@@ -93,50 +80,19 @@ pub(in crate::index) fn unpack_docs(
 #[inline]
 pub(in crate::index) fn unpack_freqs(words: &[u32], width: u8, len: usize, freqs: &mut [u32; BLOCK_LEN]) {
     if len == BLOCK_LEN {
-        BitPacker4x::new().decompress(bytemuck::cast_slice(words), freqs, width);
+        simd::unpack(words, width, freqs);
     } else {
-        unpack_tail(words, width, &mut freqs[..len]);
+        unpack_horizontal(&words[..packed_words(len, width)], width, &mut freqs[..len]);
     }
     for freq in &mut freqs[..len] {
         *freq = freq.wrapping_add(1);
     }
 }
 
-/// Adds `words` zero words to `out` and lends them.
-fn grow(out: &mut Vec<u32>, words: usize) -> &mut [u32] {
-    let start = out.len();
-    out.resize(start + words, 0);
-    &mut out[start..]
-}
-
 fn pack_tail(values: &[u32], out: &mut Vec<u32>) -> u8 {
-    let width = bits(values.iter().fold(0, |all, value| all | value));
-    let section = grow(out, packed_words(values.len(), width));
-    for (i, &value) in values.iter().enumerate() {
-        if width == 0 {
-            break;
-        }
-        let bit = i * usize::from(width);
-        let shifted = u64::from(value) << (bit % 32);
-        section[bit / 32] |= shifted as u32;
-        // A value that crosses into the next word: only then is there a high part.
-        if shifted >> 32 != 0 {
-            section[bit / 32 + 1] |= (shifted >> 32) as u32;
-        }
-    }
+    let width = width_of(values);
+    pack_horizontal(values, width, grow(out, packed_words(values.len(), width)));
     width
-}
-
-fn unpack_tail(words: &[u32], width: u8, values: &mut [u32]) {
-    let words = &words[..packed_words(values.len(), width)];
-    let mask = ((1_u64 << width) - 1) as u32;
-    for (i, value) in values.iter_mut().enumerate() {
-        let bit = i * usize::from(width);
-        let low = words.get(bit / 32).copied().unwrap_or(0);
-        let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
-        let window = u64::from(high) << 32 | u64::from(low);
-        *value = (window >> (bit % 32)) as u32 & mask;
-    }
 }
 
 #[cfg(test)]

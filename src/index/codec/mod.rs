@@ -1,33 +1,47 @@
 //! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
 //!
-//! The index itself keeps its lists in [`block`]'s packing. The codecs here stand behind one trait, [`Codec`], so that the
+//! The index itself keeps its lists in the packing of `block.rs`. The codecs here stand behind one trait, [`Codec`], so that the
 //! lab can compare them on the same lists: a whole list goes in, 32-bit words come out, and a [`ListReader`] decodes it
 //! block by block, in any order.
 //!
-//! | name | idea | source |
+//! | name | idea | where |
 //! | --- | --- | --- |
-//! | `rice` | quotient in unary, remainder in binary, one width a list | [`Rice`] |
-//! | `pfor-delta-0` to `-4` | slots of one width a list; exceptions packed recursively | [`PForDelta`] |
+//! | `bp128` | each block at the width of its largest number | `bp128.rs` |
+//! | `vbyte` | seven bits a byte | `vbyte.rs` |
+//! | `stream-vbyte` | whole bytes, their counts apart | `stream_vbyte.rs` |
+//! | `new-pfd`, `opt-pfd` | slots of one width a block, exceptions in Simple16 | `patched.rs` |
+//! | `elias-fano` | sums: low bits plain, high bits in unary | `elias_fano.rs` |
+//! | `rice` | quotients in unary, remainders in binary, one width a list | `rice.rs`: [`Rice`] |
+//! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
-//! Encoded lists are words of the machine that wrote them (little-endian on all we run on). Decoders take arbitrary words:
+//! Each file describes what its codec writes, word by word. Encoded lists are words of the machine that wrote them (little-endian on all we run on). Decoders take arbitrary words:
 //! they return values or a [`CodecError`], and never panic or read elsewhere.
 
 mod block;
+mod bp128;
 mod column;
+mod elias_fano;
 mod error;
+mod frame;
 mod packed;
+mod patched;
 mod pfor_delta;
 mod reader;
 mod registry;
 mod rice;
 mod simd;
+mod simple16;
+mod stream_vbyte;
 #[cfg(test)]
 mod tests;
+mod unary;
+mod vbyte;
 mod words;
 
-pub(super) use block::{pack_docs, pack_freqs, packed_words, unpack_docs, unpack_freqs};
+pub(super) use block::{pack_docs, pack_freqs, unpack_docs, unpack_freqs};
 pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
+pub(super) use packed::packed_words;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};

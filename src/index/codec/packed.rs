@@ -22,13 +22,18 @@ pub(super) fn bits(value: u32) -> u8 {
     (u32::BITS - value.leading_zeros()) as u8
 }
 
+/// Bits that the largest of `numbers` takes.
+pub(super) fn width_of(numbers: &[u32]) -> u8 {
+    bits(numbers.iter().fold(0, |all, number| all | number))
+}
+
 /// The lowest `width` bits set.
 pub(super) fn mask(width: u8) -> u32 {
     ((1_u64 << width) - 1) as u32
 }
 
 /// 32-bit words that `len` numbers of `width` bits take.
-pub(super) fn packed_words(len: usize, width: u8) -> usize {
+pub(in crate::index) fn packed_words(len: usize, width: u8) -> usize {
     // 128 numbers fill whole words, so only the last group is rounded.
     (len * usize::from(width)).div_ceil(32)
 }
@@ -48,17 +53,7 @@ pub(super) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
         let section = grow(out, packed_words(BLOCK_LEN, width));
         BitPacker4x::new().compress(&low, bytemuck::cast_slice_mut(section), width);
     }
-    if width > 0 {
-        let section = grow(out, packed_words(tail.len(), width));
-        for (i, &value) in tail.iter().enumerate() {
-            let bit = i * usize::from(width);
-            let shifted = u64::from(value & mask) << (bit % 32);
-            section[bit / 32] |= shifted as u32;
-            if let Some(next) = section.get_mut(bit / 32 + 1) {
-                *next |= (shifted >> 32) as u32;
-            }
-        }
-    }
+    pack_horizontal(tail, width, grow(out, packed_words(tail.len(), width)));
 }
 
 /// Unpacks one group, whose words `words` begins with, into `out`: 128 numbers, or fewer for the last group.
@@ -93,14 +88,37 @@ pub(super) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -
     Ok(())
 }
 
-/// The numbers of `width` bits that lie one after another in `words`, which holds them all.
-fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+/// Packs the lowest `width` bits of each value one after another; `section` is zero and as long as they need.
+pub(super) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
     let mask = mask(width);
-    for (i, value) in out.iter_mut().enumerate() {
+    for (i, &value) in values.iter().enumerate().take_while(|_| width > 0) {
         let bit = i * usize::from(width);
-        let low = words.get(bit / 32).copied().unwrap_or(0);
-        let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
-        *value = ((u64::from(high) << 32 | u64::from(low)) >> (bit % 32)) as u32 & mask;
+        let shifted = u64::from(value & mask) << (bit % 32);
+        section[bit / 32] |= shifted as u32;
+        if let Some(next) = section.get_mut(bit / 32 + 1) {
+            *next |= (shifted >> 32) as u32;
+        }
+    }
+}
+
+/// The numbers of `width` bits that lie one after another in `words`, which holds them all.
+#[inline]
+pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    let mask = mask(width);
+    let width = usize::from(width);
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    for (i, value) in out.iter_mut().enumerate() {
+        let bit = i * width;
+        let window = match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
+            Some(&eight) => u64::from_le_bytes(eight) >> (bit % 8),
+            None => {
+                // Near the end.
+                let low = words.get(bit / 32).copied().unwrap_or(0);
+                let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
+                (u64::from(high) << 32 | u64::from(low)) >> (bit % 32)
+            }
+        };
+        *value = window as u32 & mask;
     }
 }
 

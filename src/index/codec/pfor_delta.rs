@@ -42,7 +42,7 @@ use super::words::Words;
 use super::{Codec, CodecError, Column, ListReader, check_block};
 use crate::index::BLOCK_LEN;
 
-/// The codec; see the module.
+/// PForDelta as in Ding et al., one width a list and recursive exceptions; `pfor_delta.rs` describes the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PForDelta {
     levels: u8,

@@ -1,11 +1,25 @@
 //! All codecs by name.
 
+use super::bp128::Bp128;
+use super::elias_fano::EliasFano;
+use super::frame::Framed;
+use super::patched::{NewPfd, OptPfd};
+use super::stream_vbyte::StreamVByte;
+use super::vbyte::VByte;
 use super::{Codec, PForDelta, Rice};
 
 /// Every codec, in the order in which tables name them.
 #[must_use]
 pub fn all_codecs() -> Vec<Box<dyn Codec>> {
-    let mut codecs: Vec<Box<dyn Codec>> = vec![Box::new(Rice)];
+    let mut codecs: Vec<Box<dyn Codec>> = vec![
+        Box::new(Framed::<Bp128>::new()),
+        Box::new(Framed::<VByte>::new()),
+        Box::new(Framed::<StreamVByte>::new()),
+        Box::new(Framed::<NewPfd>::new()),
+        Box::new(Framed::<OptPfd>::new()),
+        Box::new(Framed::<EliasFano>::new()),
+        Box::new(Rice),
+    ];
     for levels in 0..=PForDelta::MAX_LEVELS {
         codecs.push(Box::new(PForDelta::new(levels)));
     }

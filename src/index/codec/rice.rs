@@ -2,8 +2,7 @@
 //!
 //! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many ones
 //! and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed array,
-//! so that both decode by prefix sums. If zero *j* of a block's unary part is at bit `p` counted from the part's start, then
-//! `p - j` ones precede it: that is the sum of the quotients up to value *j*, without decoding any of them.
+//! so that both decode by prefix sums: those of the quotients are the places of [zeros](super::unary).
 //!
 //! ```text
 //! gaps minus 1   5   0   2   9      b = 2
@@ -27,12 +26,12 @@
 //! together, and where a block's unary part begins saves the search for it.
 //! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.1.
 
-use super::packed::{check_width, pack, packed_words, unpack_group};
+use super::packed::{check_width, grow, pack, packed_words, unpack_group};
 use super::words::Words;
-use super::{Codec, CodecError, Column, ListReader, check_block, simd};
+use super::{Codec, CodecError, Column, ListReader, check_block, simd, unary};
 use crate::index::BLOCK_LEN;
 
-/// The codec; see the module.
+/// Rice coding as in Ding et al., unary and binary parts apart; `rice.rs` describes the words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rice;
 
@@ -56,13 +55,8 @@ impl Codec for Rice {
         }
         words[header + 2] = unary_bits as u32;
         pack(&numbers, width, words);
-        let unary = super::packed::grow(words, (unary_bits as usize).div_ceil(32));
-        let mut bit = 0;
-        for &number in &numbers {
-            let end = bit + (u64::from(number) >> width) as usize;
-            set_bits(unary, bit, end);
-            bit = end + 1;
-        }
+        let unary_part = grow(words, (unary_bits as usize).div_ceil(32));
+        unary::write(unary_part, 0, numbers.iter().map(|&number| (u64::from(number) >> width) as u32));
         Ok(())
     }
 
@@ -79,15 +73,6 @@ fn best_width(numbers: &[u32]) -> u8 {
     let near = mean.checked_ilog2().unwrap_or(0) as u8;
     let bits_at = |width: u8| -> u64 { numbers.iter().map(|&v| u64::from(width) + (u64::from(v) >> width)).sum() };
     (near..=near + 1).min_by_key(|&width| bits_at(width)).unwrap_or(near)
-}
-
-/// Sets bits `start..end`.
-fn set_bits(words: &mut [u32], start: usize, end: usize) {
-    for (i, word) in words.iter_mut().enumerate().take(end.div_ceil(32)).skip(start / 32) {
-        let from = start.saturating_sub(i * 32) as u32;
-        let to = (end - i * 32).min(32) as u32;
-        *word |= (u64::from(u32::MAX) >> (32 - (to - from)) << from) as u32;
-    }
 }
 
 /// An opened list.
@@ -151,8 +136,8 @@ impl ListReader for RiceList<'_> {
         let start_word = block * packed_words(BLOCK_LEN, self.width);
         unpack_group(self.binary.get(start_word..).unwrap_or_default(), self.width, out)?;
         let (start, end) = (self.unary_start(block), self.unary_start(block + 1));
-        let mut zeros = [0; BLOCK_LEN];
-        zero_bits(self.unary, start, end, &mut zeros[..len])?;
+        let mut zeros = [0; BLOCK_LEN + 64];
+        unary::zeros(self.unary, start, end, len, &mut zeros)?;
         let shift = u32::from(self.width);
         let shl = |quotient: u32| quotient.checked_shl(shift).unwrap_or(0);
         match self.column {
@@ -174,32 +159,4 @@ impl ListReader for RiceList<'_> {
         }
         Ok(len)
     }
-}
-
-/// Where the first zeros of bits `start..end` are, counted from `start`; `zeros.len()` of them.
-///
-/// # Errors
-/// If there are fewer, or the range is not in `words`.
-#[inline]
-pub(super) fn zero_bits(words: &[u32], start: usize, end: usize, zeros: &mut [u32]) -> Result<(), CodecError> {
-    CodecError::check(start <= end && end <= words.len() * 32, "the end of a block's unary part", end, "in the list")?;
-    let mut found = 0;
-    for (word, first) in words[start / 32..end.div_ceil(32)].iter().zip((start / 32 * 32..).step_by(32)) {
-        let mut bits = !word;
-        if first < start {
-            bits &= u32::MAX << (start - first);
-        }
-        if first + 32 > end {
-            bits &= u32::MAX >> (first + 32 - end);
-        }
-        while bits != 0 {
-            let Some(zero) = zeros.get_mut(found) else {
-                return Ok(());
-            };
-            *zero = (first as u32).wrapping_add(bits.trailing_zeros()).wrapping_sub(start as u32);
-            bits &= bits - 1;
-            found += 1;
-        }
-    }
-    CodecError::check(found == zeros.len(), "the number of codes in a block's unary part", found, "one a value")
 }

@@ -20,3 +20,9 @@ impl<'a> Words<'a> {
         Ok(self.take(1, what)?[0])
     }
 }
+
+/// Appends bytes, zero-padded to a whole word.
+pub(super) fn push_bytes(bytes: &[u8], words: &mut Vec<u32>) {
+    let section = super::packed::grow(words, bytes.len().div_ceil(4));
+    bytemuck::cast_slice_mut(section)[..bytes.len()].copy_from_slice(bytes);
+}

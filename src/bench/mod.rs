@@ -1,0 +1,71 @@
+//! Measuring the parts against this machine's own limits.
+//!
+//! The machines that one measures on are shared, and drift by a factor of two for tens of seconds. So whatever is compared takes
+//! turns in short rounds, and of each piece of work the least time over the rounds counts: a disturbance must hit
+//! a piece in every round to be seen.
+//!
+//! | file | what it measures |
+//! | --- | --- |
+//! | `codecs.rs` | how small each codec makes lists, and how fast it gives them back |
+//! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
+//! | `operators.rs` | what each way to answer a query costs, query by query |
+//! | `simulator.rs` | what a simulated query costs under each policy |
+
+mod codecs;
+mod memory;
+mod operators;
+mod simulator;
+
+pub use codecs::{CodecTimes, ListColumns, sample_lists, time_codecs};
+pub use memory::{CopyRate, copy_rate};
+pub use operators::{Contender, OperatorTimes, Search, time_operators};
+pub use simulator::{SimulatorTime, time_simulator};
+
+/// Times of many pieces of work, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Ascending.
+    us: Vec<f64>,
+}
+
+impl Times {
+    /// Of these times.
+    #[must_use]
+    pub fn of(mut us: Vec<f64>) -> Self {
+        us.sort_by(f64::total_cmp);
+        Self { us }
+    }
+
+    /// Their sum.
+    #[must_use]
+    pub fn sum_us(&self) -> f64 {
+        self.us.iter().sum()
+    }
+
+    /// Their mean; 0 if there are none.
+    #[must_use]
+    pub fn mean_us(&self) -> f64 {
+        self.sum_us() / (self.us.len().max(1)) as f64
+    }
+
+    /// The least time that a share `q` of the pieces does not exceed; 0 if there are none.
+    #[must_use]
+    pub fn quantile_us(&self, q: f64) -> f64 {
+        let rank = (q * self.us.len() as f64).ceil() as usize;
+        self.us.get(rank.clamp(1, self.us.len().max(1)) - 1).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_times_that_were_measured() {
+        let times = Times::of(vec![3.0, 1.0, 2.0, 10.0]);
+        assert_eq!(times.mean_us(), 4.0);
+        assert_eq!([0.0, 0.25, 0.5, 0.51, 1.0].map(|q| times.quantile_us(q)), [1.0, 1.0, 2.0, 3.0, 10.0]);
+        assert_eq!(Times::default().quantile_us(0.5), 0.0);
+        assert_eq!(Times::default().mean_us(), 0.0);
+    }
+}

@@ -1,0 +1,128 @@
+//! `tandem bench`: executors and simulator against this machine's own limits, one table last.
+
+mod operators;
+mod simulator;
+
+use std::path::PathBuf;
+
+use super::output::say;
+use super::{Failure, choices};
+use crate::bench::{CopyRate, Times, copy_rate};
+use crate::exec::MAX_K;
+use crate::files::{Provenance, write_atomically};
+use crate::report::number;
+use crate::report::table::Table;
+
+/// Options of `bench`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Folder of the index; left out, the one of the last `validate`, or a synthetic one made in `out/`
+    index: Option<PathBuf>,
+    /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// Queries taken, from the beginning of the log
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Rounds, in which all that is compared takes turns; each query's least time counts
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Documents that a query asks for, one or several between commas
+    #[arg(short, value_name = "K", value_delimiter = ',', default_values_t = [10, 1000])]
+    k: Vec<usize>,
+    /// What to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Memory, Part::Operators, Part::Simulator])]
+    what: Vec<Part>,
+    /// Where bench.csv goes
+    #[arg(long, value_name = "DIR", default_value = "out/bench")]
+    out: PathBuf,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The rate at which memory is copied
+    Memory,
+    /// What queries cost, by operator and processor
+    Operators,
+    /// What a simulated query costs, by policy
+    Simulator,
+}
+
+/// Copied for the copy rate: several times any cache.
+const COPY_BYTES: usize = 256 << 20;
+
+/// A line of bench.csv: what was measured, of what, in what unit.
+struct Measurement {
+    part: &'static str,
+    name: String,
+    metric: &'static str,
+    value: f64,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(&k) = arguments.k.iter().find(|k| !(1..=MAX_K).contains(*k)) {
+        return Err(crate::exec::ExecError::BadK(k).into());
+    }
+    let mut measurements = Vec::new();
+    let mut tables = String::new();
+    for part in &arguments.what {
+        let (table, rows) = match part {
+            Part::Memory => memory(arguments.rounds as usize),
+            Part::Operators => operators::measure(arguments)?,
+            Part::Simulator => simulator::measure(arguments.rounds as usize)?,
+        };
+        tables += &table;
+        measurements.extend(rows);
+    }
+    let path = arguments.out.join("bench.csv");
+    write(&path, &measurements)?;
+    say(&format!("{tables}written: {}\n", path.display()))
+}
+
+fn memory(rounds: usize) -> (String, Vec<Measurement>) {
+    let CopyRate { one_thread, all_threads } = copy_rate(COPY_BYTES, rounds);
+    let mut table = Table::new(["memory copy", "GB/s"]);
+    let mut rows = Vec::new();
+    for (name, rate) in [("one thread", one_thread), ("all threads", all_threads)] {
+        table.row([name.to_owned(), format!("{:.1}", rate / 1e9)]);
+        rows.push(Measurement { part: "memory", name: name.to_owned(), metric: "bytes_per_s", value: rate });
+    }
+    (format!("{table}\n"), rows)
+}
+
+/// The metrics of a distribution of times.
+fn metrics(times: &Times) -> [(&'static str, f64); 4] {
+    [
+        ("mean_us", times.mean_us()),
+        ("p50_us", times.quantile_us(0.5)),
+        ("p95_us", times.quantile_us(0.95)),
+        ("p99_us", times.quantile_us(0.99)),
+    ]
+}
+
+fn write(path: &std::path::Path, measurements: &[Measurement]) -> Result<(), Failure> {
+    let provenance = Provenance::new().with_command_and_machine();
+    write_atomically(path, |out| {
+        provenance.write_to(out)?;
+        let mut csv = csv::Writer::from_writer(out);
+        csv.write_record(["part", "name", "metric", "value"])?;
+        for Measurement { part, name, metric, value } in measurements {
+            csv.write_record([part, name.as_str(), metric, &number::text(*value, 6)])?;
+        }
+        csv.flush()
+    })?;
+    Ok(())
+}
+
+/// The index and the first queries of the log.
+fn input(arguments: &Arguments) -> Result<(std::sync::Arc<crate::index::Index>, Vec<crate::query::Query>), Failure> {
+    let (index, log) =
+        choices::index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), "what to ask of this index")?;
+    let mut queries = super::defaults::read_queries(&log, &index)?;
+    queries.truncate(arguments.limit as usize);
+    if queries.is_empty() {
+        return Err(Failure::input(format!("{}: no query has a term of the index", log.display())));
+    }
+    Ok((index, queries))
+}

@@ -1,0 +1,48 @@
+//! What a simulated query costs, by policy.
+
+use super::Measurement;
+use crate::bench::time_simulator;
+use crate::cli::{Failure, choices, estimates};
+use crate::ids::Machine;
+use crate::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
+use crate::report::table::Table;
+use crate::sched::{PolicyKind, PolicyOptions};
+use crate::sim::{Arrivals, Experiment};
+use crate::time::Nanos;
+
+/// Queries in the run that is timed.
+const QUERIES: usize = 200_000;
+/// Its rate, as a share of the rate above which no scheduler is stable: queues build up under all policies, and most can
+/// still serve it or are far behind it, as in a search for a capacity.
+const LOAD: f64 = 0.5;
+
+pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {
+    let machine = Machine::new(1, 1);
+    let (name, workload) = choices::workload(None)?;
+    let workload = workload.only(Mode::Or);
+    let queries = estimates::sim_queries(&workload, "oracle", &machine)?;
+    let arrivals = Arrivals {
+        seed: 1,
+        unit: unit_arrivals(&ArrivalProcess::Poisson, 1, QUERIES),
+        queries: draw_queries(1, QUERIES, queries.len()),
+    };
+    let options = PolicyOptions::default();
+    let experiment =
+        Experiment { machine, queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals], options };
+    let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * LOAD;
+    let policies = choices::policies(&[], &options, &experiment.machine)?;
+    let times = time_simulator(&experiment, &policies, rate_qps, rounds).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut table = Table::new(["policy", "ns a simulated query", "M queries/s"]);
+    let mut rows = Vec::new();
+    for time in times {
+        let policy: PolicyKind = time.policy;
+        table.row([policy.to_string(), format!("{:.0}", time.ns_a_query), format!("{:.1}", 1e3 / time.ns_a_query)]);
+        rows.push(Measurement {
+            part: "simulator",
+            name: policy.to_string(),
+            metric: "ns_a_query",
+            value: time.ns_a_query,
+        });
+    }
+    Ok((format!("Simulator, {name}, {rate_qps:.0} queries a second, one CPU and one GPU\n{table}\n"), rows))
+}

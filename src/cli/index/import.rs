@@ -1,0 +1,70 @@
+//! `tandem index import`: makes an index from another engine's.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::parameters::{Bm25Arguments, ExchangeFormat};
+use crate::cli::Failure;
+use crate::cli::defaults::progress;
+use crate::corpus::ciff::CiffReader;
+use crate::corpus::pisa::PisaReader;
+use crate::corpus::{ListSource, Tokenizer};
+use crate::index::Index;
+use crate::index::exchange::{ImportOptions, import};
+
+/// What queries are cut with where neither the user nor the file says.
+const ASSUMED_TOKENIZER: &str = "ascii";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and .sizes
+    /// (and .terms and .documents, if there are any) stand beside it
+    file: PathBuf,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// What the file is [default: by its name]
+    #[arg(long, value_enum)]
+    format: Option<ExchangeFormat>,
+    /// How the terms were made, so that queries are cut alike: `ascii`, `unicode`, `ascii+stem=english`, ..., as `index info`
+    /// names it [default: what the file says, if this program wrote it; `ascii` otherwise]
+    #[arg(long, value_name = "NAME")]
+    tokenizer: Option<String>,
+    #[command(flatten)]
+    bm25: Bm25Arguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let bm25 = arguments.bm25.checked()?;
+    if let Some(name) = &arguments.tokenizer {
+        Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;
+    }
+    let mut source: Box<dyn ListSource> = match ExchangeFormat::of(&arguments.file, arguments.format)? {
+        ExchangeFormat::Ciff => Box::new(CiffReader::open(&arguments.file)?),
+        ExchangeFormat::Pisa => Box::new(PisaReader::open(&arguments.file)?),
+    };
+    let of_file = source.tokenizer_name().filter(|name| Tokenizer::from_name(name).is_ok());
+    let said = arguments.tokenizer.clone().or(of_file);
+    let is_assumed = said.is_none();
+    let options = ImportOptions { bm25, tokenizer: said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned()) };
+
+    let bar = progress("lists", source.num_lists());
+    let imported = import(source.as_mut(), &arguments.out, &options, &|lists| bar.set_position(lists));
+    bar.finish_and_clear();
+    imported?;
+    for note in source.notes() {
+        eprintln!("note: {}: {note}", arguments.file.display());
+    }
+    // Reading it back is the proof that the index is whole.
+    let index = Index::open(&arguments.out)?;
+    println!("documents  {:>15}", index.num_docs());
+    println!("tokens     {:>15}", index.num_tokens());
+    println!("terms      {:>15}", index.num_terms());
+    println!("postings   {:>15}", index.num_postings());
+    println!("time       {:>15.2} s", started.elapsed().as_secs_f64());
+    let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
+    println!("tokenizer  {}{assumed}", index.tokenizer_name());
+    println!("index      {}", arguments.out.display());
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Options that several ways of making an index share.
+
+use std::path::Path;
+
+use crate::cli::Failure;
+use crate::index::{Bm25, Idf};
+
+/// BM25's parameters, for the impacts that the index stores.
+#[derive(Debug, clap::Args)]
+pub(super) struct Bm25Arguments {
+    /// BM25: saturation of the frequency, 0 to 1000
+    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().k1)]
+    k1: f32,
+    /// BM25: share of the length normalisation, 0 to 1
+    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().b)]
+    b: f32,
+    /// BM25: form of the inverse document frequency
+    #[arg(long, value_enum, default_value_t = Idf::Plus)]
+    idf: Idf,
+}
+
+impl Bm25Arguments {
+    pub(super) fn checked(&self) -> Result<Bm25, Failure> {
+        let bm25 = Bm25 { k1: self.k1, b: self.b, idf: self.idf };
+        bm25.check().map_err(|what| Failure::input(format!("--{what}")))?;
+        Ok(bm25)
+    }
+}
+
+/// A format that other engines read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ExchangeFormat {
+    /// Common Index File Format: `.ciff`, or `.ciff.gz` inside gzip
+    Ciff,
+    /// PISA's and ds2i's binary collection: `X.docs` with `X.freqs`, `X.sizes`, `X.terms` and `X.documents`
+    Pisa,
+}
+
+impl ExchangeFormat {
+    /// What the user says, or else what the file's name does.
+    pub(super) fn of(path: &Path, given: Option<Self>) -> Result<Self, Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let format = match given {
+            Some(format) => format,
+            None if name.ends_with(".ciff") || name.ends_with(".ciff.gz") => Self::Ciff,
+            None if name.ends_with(".docs") => Self::Pisa,
+            None => {
+                let path = path.display();
+                return Err(Failure::input(format!(
+                    "{path}: the name ends in none of .ciff, .ciff.gz and .docs (say what it is: --format ciff|pisa)"
+                )));
+            }
+        };
+        if format == Self::Pisa && !name.ends_with(".docs") {
+            let message = "expected the name of the file that ends in .docs; its siblings stand beside it";
+            return Err(Failure::input(format!("{}: {message}", path.display())));
+        }
+        Ok(format)
+    }
+}

@@ -1,0 +1,85 @@
+//! What the experiments of Ding et al. share: the lists of the queries' terms, a GPU if there is one, and timing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::findings::Findings;
+use super::input::Input;
+use crate::cli::Failure;
+use crate::exec::ExecError;
+use crate::exec::gpu::published::PublishedGpu;
+use crate::ids::TermId;
+use crate::index::codec::{Codec, Column};
+use crate::index::{BLOCK_LEN, Index};
+
+/// Documents of TREC GOV2, which the synthetic index stands for.
+pub(super) const GOV2_DOCS: u32 = 25_200_000;
+
+/// The GPU that the paper's methods run on; `None`, said in the findings, where there is none.
+pub(super) fn open_gpu(findings: &mut Findings) -> Result<Option<Arc<PublishedGpu>>, Failure> {
+    match PublishedGpu::open() {
+        Ok(gpu) => {
+            findings.provenance("gpu", gpu.name());
+            Ok(Some(gpu))
+        }
+        Err(ExecError::NoGpu(reason)) => {
+            findings.note(format!("No GPU here ({reason}): what it would do is left empty."));
+            Ok(None)
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Distinct terms of the queries.
+pub(super) fn terms(input: &Input) -> Vec<TermId> {
+    let terms: BTreeSet<TermId> = input.queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
+    terms.into_iter().collect()
+}
+
+/// A term's documents.
+pub(super) fn docs(index: &Index, term: TermId) -> Vec<u32> {
+    let list = index.list(term);
+    let mut docs = Vec::with_capacity(list.doc_freq() as usize);
+    let mut block_docs = [0; BLOCK_LEN];
+    for block in 0..list.num_blocks() {
+        let len = list.decode_docs(block, &mut block_docs);
+        docs.extend_from_slice(&block_docs[..len]);
+    }
+    docs
+}
+
+/// Documents as `codec` stores them.
+pub(super) fn encode(codec: &dyn Codec, docs: &[u32]) -> Result<Vec<u32>, Failure> {
+    let mut words = Vec::new();
+    codec.encode(Column::Docs, docs, &mut words).map_err(|e| Failure::failed(e.to_string()))?;
+    Ok(words)
+}
+
+/// Decodes whole lists on this thread.
+pub(super) fn decode_on_cpu(codec: &dyn Codec, lists: &[Vec<u32>], docs: &mut Vec<u32>) -> Result<(), Failure> {
+    let fault = |e: crate::index::codec::CodecError| Failure::failed(e.to_string());
+    for words in lists {
+        docs.clear();
+        codec.open(Column::Docs, words).map_err(fault)?.decode_all(docs).map_err(fault)?;
+        std::hint::black_box(docs.last());
+    }
+    Ok(())
+}
+
+/// The shortest of `repeats` times that `work` takes, in microseconds.
+pub(super) fn fastest_us(repeats: usize, mut work: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+    let mut fastest = f64::INFINITY;
+    for _ in 0..repeats {
+        let began = Instant::now();
+        work()?;
+        fastest = fastest.min(began.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(fastest)
+}
+
+/// The middle one.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,125 @@
+//! Ding et al., table 1: decoding speed of Rice and PForDelta on CPU and GPU.
+//!
+//! All documents of the queries' lists are decoded, list after list, as in the paper; on the GPU that is a few launches a
+//! list, which take longer than most lists do on today's machines, so that a second row decodes all lists in the launches
+//! of one. GPU times are the device's own. The paper's CPU decoders gave gaps; here both sides give docIDs.
+
+use std::sync::Arc;
+
+use super::ding_lists::{GOV2_DOCS, decode_on_cpu, docs, encode, fastest_us, median, open_gpu, terms};
+use super::findings::Findings;
+use super::input::Context;
+use crate::cli::Failure;
+use crate::exec::ExecError;
+use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
+use crate::ids::TermId;
+use crate::index::codec::{Codec, Column, PForDelta, Rice};
+use crate::index::{BLOCK_LEN, Index};
+
+/// Queries whose lists are decoded.
+const QUERIES: usize = 50;
+const CPU_REPEATS: usize = 3;
+const GPU_REPEATS: usize = 7;
+/// What the paper calls a speed: millions of integers a second.
+const UNIT: &str = "M ints/s";
+
+pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
+    let input = context.input(GOV2_DOCS, QUERIES)?;
+    let terms = terms(&input);
+    let mut findings = Findings::default();
+    findings.provenance("input", &input.name);
+    let gpu = open_gpu(&mut findings)?;
+    let lists: Vec<Vec<u32>> = terms.iter().map(|&term| docs(&input.index, term)).collect();
+    let postings: usize = lists.iter().map(Vec::len).sum();
+    let rate = |us: f64| postings as f64 / us;
+
+    let codecs: [(&dyn Codec, &str, f64, f64); 2] =
+        [(&Rice, "Rice", 310.63, 305.27), (&PForDelta::new(1), "PForDelta", 1165.13, 1237.57)];
+    for (codec, name, papers_cpu, papers_gpu) in codecs {
+        let encoded = lists.iter().map(|docs| encode(codec, docs)).collect::<Result<Vec<_>, _>>()?;
+        let mut decoded = Vec::new();
+        let cpu_us = fastest_us(CPU_REPEATS, || decode_on_cpu(codec, &encoded, &mut decoded))?;
+        findings.compare(format!("{name}, CPU"), UNIT, papers_cpu, rate(cpu_us));
+        let times = gpu.as_ref().map(|gpu| GpuTimes::measure(gpu, codec.name() == Rice.name(), &encoded, &lists));
+        let times = times.transpose()?;
+        findings.compare(
+            format!("{name}, GPU, list by list"),
+            UNIT,
+            papers_gpu,
+            times.as_ref().map(|t| rate(t.each_us)),
+        );
+        findings.compare(format!("{name}, GPU, all at once"), UNIT, None, times.as_ref().map(|t| rate(t.at_once_us)));
+        if let Some(gaps_us) = times.and_then(|t| t.gaps_us) {
+            findings.compare(format!("{name}, GPU, all at once, gaps only"), UNIT, None, rate(gaps_us));
+        }
+    }
+    let cpu_us = fastest_us(CPU_REPEATS, || {
+        decode_own(&input.index, &terms);
+        Ok(())
+    })?;
+    findings.compare("Tandem's index, CPU", UNIT, None, rate(cpu_us));
+    let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
+    findings.compare("device copy, read and written", "GB/s", None, copy.map(|rate| rate / 1e9));
+    findings.note(format!("{} lists, {postings} docIDs; one CPU core.", terms.len()));
+    Ok(findings)
+}
+
+/// Decodes Tandem's own lists, a block at a time.
+fn decode_own(index: &Index, terms: &[TermId]) {
+    let mut docs = [0; BLOCK_LEN];
+    for &term in terms {
+        let list = index.list(term);
+        for block in 0..list.num_blocks() {
+            list.decode_docs(block, &mut docs);
+            std::hint::black_box(&docs);
+        }
+    }
+}
+
+/// Microseconds of the GPU.
+struct GpuTimes {
+    each_us: f64,
+    at_once_us: f64,
+    gaps_us: Option<f64>,
+}
+
+impl GpuTimes {
+    /// Decodes the lists one by one and all at once, and checks what comes out.
+    fn measure(
+        gpu: &Arc<PublishedGpu>,
+        is_rice: bool,
+        encoded: &[Vec<u32>],
+        lists: &[Vec<u32>],
+    ) -> Result<Self, Failure> {
+        let all = || encoded.iter().map(Vec::as_slice);
+        if is_rice {
+            let batch = RiceBatch::upload(gpu, all())?;
+            let at_once_us = median(gpu.time_us(GPU_REPEATS, || batch.decode())?);
+            check(lists, |list| batch.docs(list))?;
+            drop(batch);
+            let single: Result<Vec<_>, _> = all().map(|list| RiceBatch::upload(gpu, [list])).collect();
+            let single = single?;
+            let each = || single.iter().try_for_each(RiceBatch::decode);
+            return Ok(Self { each_us: median(gpu.time_us(GPU_REPEATS, each)?), at_once_us, gaps_us: None });
+        }
+        let batch = PforBatch::upload(gpu, Column::Docs, all())?;
+        let gaps_us = median(gpu.time_us(GPU_REPEATS, || batch.decode(false))?);
+        let at_once_us = median(gpu.time_us(GPU_REPEATS, || batch.decode(true))?);
+        check(lists, |list| batch.values(list))?;
+        drop(batch);
+        let single: Result<Vec<_>, _> = all().map(|list| PforBatch::upload(gpu, Column::Docs, [list])).collect();
+        let single = single?;
+        let each = || single.iter().try_for_each(|list| list.decode(true));
+        Ok(Self { each_us: median(gpu.time_us(GPU_REPEATS, each)?), at_once_us, gaps_us: Some(gaps_us) })
+    }
+}
+
+/// Checks that the GPU decoded what was encoded.
+fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, ExecError>) -> Result<(), Failure> {
+    for (number, docs) in lists.iter().enumerate() {
+        if decoded(number)? != *docs {
+            return Err(Failure::failed(format!("the GPU decoded list {number} of {} docIDs wrongly", docs.len())));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! PISA's (and ds2i's) binary collection: an inverted index before compression, as five files of one base name.
+//!
+//! The binary files are rows of little-endian 32-bit numbers; a **sequence** is its length, then as many numbers.
+//!
+//! | FILE | HOLDS |
+//! | --- | --- |
+//! | `X.docs` | the sequence `1, N` (N documents), then a sequence a term: its documents, ascending from 0 |
+//! | `X.freqs` | a sequence a term: the frequencies, beside the documents |
+//! | `X.sizes` | one sequence: the N documents' lengths in tokens |
+//! | `X.terms` | a line a term, in the order of the lists; text |
+//! | `X.documents` | a line a document: its name in the collection; text |
+//!
+//! The last two may be missing: a term's name is then its number, as in PISA's query files without a lexicon, and documents
+//! have no names. Nothing tells where a list begins but the lists before it; terms in byte order are streamed, terms in any
+//! other order cost a pass over the lengths.
+//! Source: Ottaviano and others, ds2i, README; Mallia et al., "PISA: Performant Indexes and Search for Academia", 2019.
+
+mod read;
+mod sequence;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+pub use read::PisaReader;
+pub use write::PisaWriter;
+
+/// The file beside `docs` (`X.docs`) that ends in `extension`.
+fn sibling(docs: &Path, extension: &str) -> PathBuf {
+    docs.with_extension(extension)
+}
+
+#[cfg(test)]
+mod tests;

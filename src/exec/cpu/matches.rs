@@ -1,0 +1,221 @@
+//! Documents that are in all lists, or may be, and their scores.
+//!
+//! An intersection works on a block of candidates, the leading list's documents, which shrinks list by list. What a list
+//! knows of a candidate (the block and place where it stands) is kept by the candidate's place in the leading block, so
+//! that shrinking moves two small arrays and no more:
+//!
+//! ```text
+//! docs     3  8 20 31 44          places[t][origin]: block and position in list t
+//! origin   0  1  2  3  4
+//!    list b holds 8, 31, 44                list c holds 8, 44
+//! docs     8 31 44                docs     8 44
+//! origin   1  3  4                origin   1  4       -> their frequencies, term by term, shares, sums
+//! ```
+
+use crate::exec::TopK;
+use crate::index::{BLOCK_LEN, PostingList, Probe};
+use crate::query::Query;
+
+use super::floor::pruning;
+use super::scoring::score_block;
+use super::term::Term;
+
+/// At least so many frequencies wanted of a block are decoded together.
+const MANY_FREQS: usize = 4;
+
+/// Candidates of one block, ascending.
+#[derive(Debug)]
+pub(super) struct Matches {
+    len: usize,
+    docs: [u32; BLOCK_LEN],
+    /// Where each stood in the leading block.
+    origin: [u8; BLOCK_LEN],
+    /// For each term and origin: block times 128 plus position; what isn't a candidate any more is left as it was.
+    places: Box<[[u32; BLOCK_LEN]; Query::MAX_TERMS]>,
+    scores: [f32; BLOCK_LEN],
+    freqs: [u32; BLOCK_LEN],
+    shares: [f32; BLOCK_LEN],
+}
+
+impl Default for Matches {
+    fn default() -> Self {
+        Self {
+            len: 0,
+            docs: [0; BLOCK_LEN],
+            origin: [0; BLOCK_LEN],
+            places: Box::new([[0; BLOCK_LEN]; Query::MAX_TERMS]),
+            scores: [0.0; BLOCK_LEN],
+            freqs: [0; BLOCK_LEN],
+            shares: [0.0; BLOCK_LEN],
+        }
+    }
+}
+
+/// The positions of a block.
+const POSITIONS: [u8; BLOCK_LEN] = {
+    let mut positions = [0; BLOCK_LEN];
+    let mut i = 0;
+    while i < BLOCK_LEN {
+        positions[i] = i as u8;
+        i += 1;
+    }
+    positions
+};
+
+impl Matches {
+    /// The candidates.
+    #[inline]
+    pub(super) fn docs(&self) -> &[u32] {
+        &self.docs[..self.len]
+    }
+
+    /// Takes the documents from `start` to before `end` of a block of the leading list.
+    pub(super) fn lead(&mut self, list: PostingList<'_>, block: usize, start: u32, end: u32) {
+        let len = list.decode_docs(block, &mut self.docs);
+        self.origin = POSITIONS;
+        let stop = if self.docs[len - 1] < end { len } else { self.docs[..len].partition_point(|&doc| doc < end) };
+        let from = if self.docs[0] >= start { 0 } else { self.docs[..stop].partition_point(|&doc| doc < start) };
+        if from > 0 {
+            self.docs.copy_within(from..stop, 0);
+            self.origin.copy_within(from..stop, 0);
+        }
+        self.len = stop - from;
+        for (place, position) in self.places[0][..len].iter_mut().zip((block * BLOCK_LEN) as u32..) {
+            *place = position;
+        }
+    }
+
+    /// Forgets all candidates.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Adds a candidate that all lists can be probed for, and says whether there is room for another.
+    #[inline]
+    pub(super) fn push(&mut self, doc: u32) -> bool {
+        self.docs[self.len] = doc;
+        self.len += 1;
+        self.len < BLOCK_LEN
+    }
+
+    /// Keeps the candidates that `probe` knows.
+    #[inline]
+    pub(super) fn retain_probed(&mut self, probe: Probe<'_>) {
+        let mut kept = 0;
+        for i in 0..self.len {
+            let doc = self.docs[i];
+            self.docs[kept] = doc;
+            self.origin[kept] = self.origin[i];
+            kept += usize::from(probe.contains(doc));
+        }
+        self.len = kept;
+    }
+
+    /// Begins to keep candidates one by one.
+    #[inline]
+    pub(super) fn sieve(&mut self, term: usize) -> Sieve<'_> {
+        let places = &mut self.places[term];
+        Sieve { len: &mut self.len, docs: &mut self.docs, origin: &mut self.origin, places, kept: 0 }
+    }
+
+    /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of probed terms come from
+    /// their probes, those of the others from the noted places. `rest[t]` bounds the sum of the shares from term t on.
+    pub(super) fn offer_to(&mut self, best: &mut TopK, terms: &[Term<'_>], rest: &[f32], norms: &[f32], is_led: bool) {
+        for (t, term) in terms.iter().enumerate() {
+            match term.probe {
+                Some(probe) if t > 0 || !is_led => {
+                    for (freq, &doc) in self.freqs.iter_mut().zip(&self.docs[..self.len]) {
+                        *freq = probe.freq(doc);
+                    }
+                }
+                _ => self.read_freqs(t, term.list),
+            }
+            let docs = &self.docs[..self.len];
+            let shares = if t == 0 { &mut self.scores } else { &mut self.shares };
+            score_block(docs, &self.freqs[..self.len], term.weight, norms, &mut shares[..self.len]);
+            if t > 0 {
+                for (score, &share) in self.scores.iter_mut().zip(&self.shares[..self.len]) {
+                    *score += share;
+                }
+            }
+            if t + 1 < terms.len() && best.is_full() {
+                self.retain_hopeful(rest[t + 1], pruning(best.threshold()));
+                if self.len == 0 {
+                    return;
+                }
+            }
+        }
+        for (&doc, &score) in self.docs[..self.len].iter().zip(&self.scores) {
+            best.offer(doc, score);
+        }
+    }
+
+    /// Drops candidates whose score so far and `rest`, what the other terms can add, don't exceed `floor`.
+    fn retain_hopeful(&mut self, rest: f32, floor: f32) {
+        let mut kept = 0;
+        for i in 0..self.len {
+            let score = self.scores[i];
+            self.docs[kept] = self.docs[i];
+            self.origin[kept] = self.origin[i];
+            self.scores[kept] = score;
+            kept += usize::from(score + rest > floor);
+        }
+        self.len = kept;
+    }
+
+    /// Reads the candidates' frequencies from where they stand in a list.
+    fn read_freqs(&mut self, term: usize, list: PostingList<'_>) {
+        let places = &self.places[term];
+        let place = |origin: u8| {
+            (places[usize::from(origin)] as usize / BLOCK_LEN, places[usize::from(origin)] as usize % BLOCK_LEN)
+        };
+        let mut decoded = [0; BLOCK_LEN];
+        let mut from = 0;
+        while from < self.len {
+            let (block, _) = place(self.origin[from]);
+            let run = self.origin[from..self.len].iter().take_while(|&&origin| place(origin).0 == block).count();
+            let freqs = self.freqs[from..from + run].iter_mut().zip(&self.origin[from..]);
+            if run >= MANY_FREQS {
+                list.decode_freqs(block, &mut decoded);
+                freqs.for_each(|(freq, &origin)| *freq = decoded[place(origin).1]);
+            } else {
+                freqs.for_each(|(freq, &origin)| *freq = list.freq_at(block, place(origin).1));
+            }
+            from += run;
+        }
+    }
+}
+
+/// Candidates on their way through one list: those that are not kept are gone when the sieve is dropped.
+pub(super) struct Sieve<'a> {
+    len: &'a mut usize,
+    docs: &'a mut [u32; BLOCK_LEN],
+    origin: &'a mut [u8; BLOCK_LEN],
+    places: &'a mut [u32; BLOCK_LEN],
+    kept: usize,
+}
+
+impl Sieve<'_> {
+    /// The candidates; those before the next one to decide on may have been overwritten.
+    #[inline]
+    pub(super) fn docs(&self) -> &[u32] {
+        &self.docs[..*self.len]
+    }
+
+    /// Keeps candidate `i` if `is_here`, noting its place; `i` ascends from call to call.
+    #[inline]
+    pub(super) fn keep(&mut self, i: usize, is_here: bool, block: usize, position: usize) {
+        let origin = self.origin[i];
+        self.docs[self.kept] = self.docs[i];
+        self.origin[self.kept] = origin;
+        // A candidate that goes leaves a place that nobody will ask for.
+        self.places[usize::from(origin)] = (block * BLOCK_LEN + position) as u32;
+        self.kept += usize::from(is_here);
+    }
+}
+
+impl Drop for Sieve<'_> {
+    fn drop(&mut self) {
+        *self.len = self.kept;
+    }
+}

@@ -1,0 +1,108 @@
+//! Between queries and inside of them: a core answers its queries alone, unless others have nothing to do.
+//!
+//! INTER wastes idle cores on a quiet day, and FGQP cuts every query even when all cores are busy. Here each core takes
+//! whole queries, as under INTER, but leaves the unsearched rest of a long one on the board for whoever has no query of
+//! its own:
+//!
+//! ```text
+//! busy   core 1  q1 [████████ half ████████|██ half of the rest ██|████|██|█]     a few claims, no help
+//! quiet  core 1  q1 [██|██|█|█]      core 2  [██|██|█|█]   core 3 ...              pieces of an even share, ever smaller
+//! ```
+//!
+//! How much a core claims at once follows from how many are idle at that moment, so nobody decides how to run a query: as
+//! load falls, queries are shared by more and more cores. Queries that are over before help could come are never put up.
+//!
+//! Guided self-scheduling (Polychronopoulos and Kuck 1987), applied to ranges of documents.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::board::{Board, Taking};
+use super::hand::Hand;
+use super::partition::{AND_BLOCKS, Partition};
+use super::team::Backoff;
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::cpu::executor::Pass;
+use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K};
+use crate::ids::ProcessorKind;
+use crate::query::{Mode, Query};
+
+/// Queries of fewer tasks are not put up: about ten microseconds' work.
+const LONG_TASKS: u32 = 3;
+
+/// An executor for each of `workers` cores. Whoever drives them calls [`Executor::help`] on those that have no query.
+#[must_use]
+pub fn adaptive_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
+    let board = Board::new(workers, workers, Partition::Blocks { and_blocks: AND_BLOCKS }, Taking::Share);
+    let board = Arc::new(board);
+    let lane = |number| {
+        let hand = Hand::new(number, workers, executor.clone_for_worker(), None);
+        Box::new(Adaptive { board: Arc::clone(&board), hand, slot: number, is_idle: false }) as Box<dyn Executor>
+    };
+    (0..workers).map(lane).collect()
+}
+
+#[derive(Debug)]
+struct Adaptive {
+    board: Arc<Board>,
+    hand: Hand,
+    /// The slot for this core's queries.
+    slot: usize,
+    /// Whether it is counted among the idle.
+    is_idle: bool,
+}
+
+impl Adaptive {
+    fn set_idle(&mut self, is_idle: bool) {
+        if is_idle && !self.is_idle {
+            self.board.idle.fetch_add(1, Ordering::Relaxed);
+        } else if !is_idle && self.is_idle {
+            self.board.idle.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.is_idle = is_idle;
+    }
+}
+
+impl Drop for Adaptive {
+    fn drop(&mut self) {
+        self.set_idle(false);
+    }
+}
+
+impl Executor for Adaptive {
+    fn kind(&self) -> ProcessorKind {
+        ProcessorKind::Cpu
+    }
+
+    fn device(&self) -> String {
+        self.hand.executor.device()
+    }
+
+    fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        if !(1..=MAX_K).contains(&k) {
+            return Err(ExecError::BadK(k));
+        }
+        self.set_idle(false);
+        let pass = if mode == Mode::Or { Pass::Or } else { Pass::And };
+        let num_tasks = self.board.partition.num_tasks(self.hand.executor.index(), &query.terms, pass);
+        if num_tasks < LONG_TASKS && mode != Mode::AndOr {
+            return self.hand.executor.search(query, mode, k, hits);
+        }
+        let slot = &self.board.slots[self.slot];
+        slot.publish(query, mode, pass, k, num_tasks);
+        let mut backoff = Backoff::new();
+        while !slot.is_answered() {
+            if !self.hand.work_at(&self.board, self.slot, usize::MAX) {
+                backoff.pause();
+            }
+        }
+        slot.take_answer(hits);
+        if slot.has_failed() { Err(ExecError::Panicked) } else { Ok(Execution::default()) }
+    }
+
+    fn help(&mut self) -> bool {
+        self.set_idle(true);
+        // One claim, then the caller looks whether a query of its own has come.
+        self.hand.work(&self.board, 1)
+    }
+}

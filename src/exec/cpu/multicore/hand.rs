@@ -1,0 +1,138 @@
+//! A core's part of the work: claim a task, search it, deposit what was found.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::board::{Board, Claim, Slot, Taking};
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::cpu::and_or::needs_or;
+use crate::exec::cpu::executor::{ALL_DOCS, Pass};
+use crate::exec::{Hit, MAX_K};
+use crate::ids::TermId;
+use crate::query::{Query, QueryTerm};
+
+/// What one thread needs to take part: an executor, and room for a query and its results.
+#[derive(Debug)]
+pub(super) struct Hand {
+    number: usize,
+    pub(super) executor: CpuExecutor,
+    /// If the executor has an index of its own: its terms, by the query's; [`ABSENT`] where it has no such list.
+    part_terms: Option<Arc<[u32]>>,
+    terms: Vec<QueryTerm>,
+    own_terms: Vec<QueryTerm>,
+    hits: Vec<Hit>,
+    /// By slot: the last epoch in which the hand's own task was taken.
+    seen: Box<[u64]>,
+    /// The slot in which there was work last: queries are begun in the order of slots.
+    look_first: usize,
+}
+
+/// Stands for a term that a part of the index lacks.
+pub(super) const ABSENT: u32 = u32::MAX;
+
+impl Hand {
+    /// Hand `number` at boards of `slots` slots.
+    pub(super) fn new(number: usize, slots: usize, executor: CpuExecutor, part_terms: Option<Arc<[u32]>>) -> Self {
+        Self {
+            number,
+            executor,
+            part_terms,
+            terms: Vec::with_capacity(Query::MAX_TERMS),
+            own_terms: Vec::with_capacity(Query::MAX_TERMS),
+            hits: Vec::with_capacity(MAX_K),
+            seen: vec![0; slots].into(),
+            look_first: 0,
+        }
+    }
+
+    /// Works on the first query that has an unclaimed task: up to `most_claims` claims. Whether there was any.
+    pub(super) fn work(&mut self, board: &Board, most_claims: usize) -> bool {
+        let num_slots = board.slots.len();
+        (0..num_slots).any(|step| {
+            let slot = (self.look_first + step) % num_slots;
+            let worked = self.work_at(board, slot, most_claims);
+            if worked {
+                self.look_first = slot;
+            }
+            worked
+        })
+    }
+
+    /// Works on the query in slot `slot`: up to `most_claims` claims. Whether there was a task to claim.
+    pub(super) fn work_at(&mut self, board: &Board, slot: usize, most_claims: usize) -> bool {
+        let place = &board.slots[slot];
+        let Some(claim) = self.claim(board, slot) else { return false };
+        let (pass, k) = place.read(&mut self.terms);
+        // Nobody else can finish the query before this hand has said that it is done: it says so once, at its end.
+        let mut claimed = claim.tasks.len() as u32;
+        let searched = catch_unwind(AssertUnwindSafe(|| {
+            self.executor.best().reset(k);
+            place.take_back(self.number, self.executor.best());
+            self.search(board, pass, claim);
+            for _ in 1..most_claims {
+                let Some(claim) = self.claim(board, slot) else { break };
+                claimed += claim.tasks.len() as u32;
+                self.search(board, pass, claim);
+            }
+            self.executor.best().drain_into(&mut self.hits);
+            place.deposit(self.number, &self.hits);
+        }));
+        if searched.is_err() {
+            place.fail();
+            // Its scratch memory is in whatever state the panic left it.
+            self.executor = self.executor.clone_for_worker();
+        }
+        if place.finish(claimed) {
+            self.settle(board, place, k);
+        }
+        true
+    }
+
+    fn claim(&mut self, board: &Board, slot: usize) -> Option<Claim> {
+        let place = &board.slots[slot];
+        match board.taking {
+            Taking::Next => place.claim(|_| 1),
+            Taking::Share => place.claim(|left| left / (2 * (1 + board.idle.load(Ordering::Relaxed) as u32))),
+            Taking::Own => {
+                let claim = place.claim_own(self.number as u32, self.seen[slot])?;
+                self.seen[slot] = claim.epoch;
+                Some(claim)
+            }
+        }
+    }
+
+    /// Searches claimed tasks.
+    fn search(&mut self, board: &Board, pass: Pass, claim: Claim) {
+        let Some(part_terms) = &self.part_terms else {
+            let range = board.partition.range(self.executor.index(), &self.terms, pass, claim.tasks);
+            self.executor.search_range(&self.terms, pass, range);
+            return;
+        };
+        // A part holds the documents of its range and no others. Terms keep the weights that they have in the whole index.
+        let own_term = |term: &QueryTerm| {
+            let own = part_terms[term.term.index()];
+            (own != ABSENT).then_some(QueryTerm { term: TermId(own), ..*term })
+        };
+        self.own_terms.clear();
+        self.own_terms.extend(self.terms.iter().filter_map(own_term));
+        let is_hopeless = pass == Pass::And && self.own_terms.len() < self.terms.len();
+        if !is_hopeless && !self.own_terms.is_empty() {
+            self.executor.search_range(&self.own_terms, pass, ALL_DOCS);
+        }
+    }
+
+    /// Ends the query that this hand finished last; or begins its OR, in which this hand takes part like any other.
+    fn settle(&mut self, board: &Board, place: &Slot, k: usize) {
+        self.executor.best().reset(k);
+        place.merge(self.executor.best());
+        let found = self.executor.best().len();
+        if place.wants_or() && !place.has_failed() && needs_or(found, k, self.terms.len()) {
+            let num_tasks = board.partition.num_tasks(self.executor.index(), &self.terms, Pass::Or);
+            place.publish_pass(Pass::Or, num_tasks);
+        } else {
+            self.executor.best().drain_into(&mut self.hits);
+            place.answer(&self.hits);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! How a query is cut into tasks.
+//!
+//! A task is a range of documents; tasks are numbered in ascending order, and a run of neighbouring tasks is a range, too.
+
+use std::ops::Range;
+
+use crate::exec::cpu::executor::Pass;
+use crate::ids::DocId;
+use crate::index::Index;
+use crate::query::QueryTerm;
+
+/// The most tasks of a query: what a claim can count.
+pub(super) const MAX_TASKS: usize = (1 << 20) - 1;
+
+/// Blocks of the leading list in a task of an AND: 512 postings, the skip blocks of Tatikonda et al.
+pub(super) const AND_BLOCKS: usize = 4;
+
+/// Blocks of the leading list in a task of an OR. Its cost is in adding up all lists, many documents at a time, for which
+/// a task must be long.
+const OR_BLOCKS: usize = 64;
+
+/// A way to cut queries.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Partition {
+    /// By document, in so many ranges of equal length.
+    Documents {
+        /// How many.
+        parts: u32,
+    },
+    /// By blocks of one list: AND's rarest, which leads the search; OR's longest, which is most of the work.
+    Blocks {
+        /// Blocks in a task of an AND.
+        and_blocks: usize,
+    },
+}
+
+impl Partition {
+    /// How many tasks a pass over these lists has, at least 1.
+    pub(super) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
+        match self {
+            Self::Documents { parts } => parts,
+            Self::Blocks { and_blocks } => {
+                let num_blocks = leader(index, terms, pass).len();
+                num_blocks.div_ceil(blocks_a_task(num_blocks, and_blocks, pass)).max(1) as u32
+            }
+        }
+    }
+
+    /// The documents of a run of tasks.
+    pub(super) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
+        let bound = |task| self.first_doc(index, terms, pass, task);
+        bound(tasks.start)..bound(tasks.end)
+    }
+
+    /// The first document of a task; [`DocId::END`] past the last task.
+    fn first_doc(self, index: &Index, terms: &[QueryTerm], pass: Pass, task: u32) -> DocId {
+        match self {
+            Self::Documents { parts } if task >= parts => DocId::END,
+            Self::Documents { parts } => {
+                DocId((u64::from(index.num_docs()) * u64::from(task) / u64::from(parts)) as u32)
+            }
+            Self::Blocks { and_blocks } => {
+                let last_docs = leader(index, terms, pass);
+                match task as usize * blocks_a_task(last_docs.len(), and_blocks, pass) {
+                    0 => DocId(0),
+                    // The last task takes what comes after the list's end, too: other lists may go on there.
+                    blocks if blocks >= last_docs.len() => DocId::END,
+                    blocks => DocId(last_docs[blocks - 1] + 1),
+                }
+            }
+        }
+    }
+}
+
+/// The last documents of the blocks of the list that a pass is cut by.
+fn leader<'a>(index: &'a Index, terms: &[QueryTerm], pass: Pass) -> &'a [u32] {
+    let leader = match pass {
+        Pass::And => terms.first(),
+        Pass::Or => terms.last(),
+    };
+    leader.map_or(&[], |term| index.list(term.term).last_docs())
+}
+
+fn blocks_a_task(num_blocks: usize, and_blocks: usize, pass: Pass) -> usize {
+    let blocks = match pass {
+        Pass::And => and_blocks,
+        Pass::Or => OR_BLOCKS,
+    };
+    blocks.max(num_blocks.div_ceil(MAX_TASKS))
+}

@@ -1,0 +1,160 @@
+//! Lists whose blocks of 128 are packed one by one, each by itself.
+//!
+//! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A list
+//! in 32-bit words:
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | 0 | values `n` |
+//! | 1 .. | skip table, an entry a block. Documents: the document before the block (-1 as `u32::MAX`), where the block's words end. Frequencies: the latter alone |
+//! | then | the blocks' words; a block begins where the one before ends, and ends count from here |
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use super::words::Words;
+use super::{Codec, CodecError, Column, ListReader, check_block};
+use crate::index::BLOCK_LEN;
+
+/// How the numbers of one block are packed: gaps minus one, or frequencies minus one.
+pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
+    /// What the codec is called.
+    const NAME: &'static str;
+
+    /// Appends a block of 1 to 128 numbers.
+    fn encode(numbers: &[u32], words: &mut Vec<u32>);
+
+    /// Decodes a block of `numbers.len()` numbers, 1 to 128.
+    ///
+    /// # Errors
+    /// If `block` is no such block.
+    fn decode(block: BlockWords<'_>, numbers: &mut [u32]) -> Result<(), CodecError>;
+
+    /// Decodes a block of documents after `base`, where that is better done at once.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline]
+    fn decode_docs(block: BlockWords<'_>, base: u32, docs: &mut [u32]) -> Result<(), CodecError> {
+        Self::decode(block, docs)?;
+        Column::Docs.restore(base, docs);
+        Ok(())
+    }
+}
+
+/// The words of a block, and those that follow it in the list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockWords<'a> {
+    from_start: &'a [u32],
+    len: usize,
+}
+
+impl<'a> BlockWords<'a> {
+    /// The block's own words.
+    #[inline]
+    pub(super) fn own(self) -> &'a [u32] {
+        &self.from_start[..self.len]
+    }
+
+    /// The block's words and all after them, for loops that read further than they use.
+    #[inline]
+    pub(super) fn with_following(self) -> &'a [u32] {
+        self.from_start
+    }
+}
+
+/// The codec of lists whose blocks are packed by `B`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framed<B>(PhantomData<B>);
+
+impl<B> Framed<B> {
+    pub(super) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<B: BlockCodec> Codec for Framed<B> {
+    fn name(&self) -> &'static str {
+        B::NAME
+    }
+
+    fn encode(&self, column: Column, values: &[u32], words: &mut Vec<u32>) -> Result<(), CodecError> {
+        let numbers = column.reduce(values)?;
+        words.push(values.len() as u32);
+        let entry = column.skip_words(1);
+        let mut skip = words.len();
+        let payload = skip + values.len().div_ceil(BLOCK_LEN) * entry;
+        words.resize(payload, 0);
+        for (start, block) in (0..).step_by(BLOCK_LEN).zip(numbers.chunks(BLOCK_LEN)) {
+            B::encode(block, words);
+            if column == Column::Docs {
+                words[skip] = values[..start].last().copied().unwrap_or(u32::MAX);
+            }
+            // No block takes three words a value, so ends fit 32 bits in lists of MAX_LIST_LEN.
+            words[skip + entry - 1] = (words.len() - payload) as u32;
+            skip += entry;
+        }
+        Ok(())
+    }
+
+    fn open<'a>(&self, column: Column, words: &'a [u32]) -> Result<Box<dyn ListReader + 'a>, CodecError> {
+        let mut rest = Words(words);
+        let len = rest.next("the number of values")? as usize;
+        let skips = rest.take(len.div_ceil(BLOCK_LEN) * column.skip_words(1), "the skip table")?;
+        Ok(Box::new(FramedList::<B> { column, len, skips, payload: rest.0, codec: PhantomData }))
+    }
+}
+
+/// An opened list.
+#[derive(Debug)]
+struct FramedList<'a, B> {
+    column: Column,
+    len: usize,
+    skips: &'a [u32],
+    payload: &'a [u32],
+    codec: PhantomData<B>,
+}
+
+impl<'a, B> FramedList<'a, B> {
+    /// Where `block` ends in the payload; 0 for the block "before the first".
+    fn end(&self, block: Option<usize>) -> usize {
+        let entry = self.column.skip_words(1);
+        block.and_then(|block| self.skips.get(block * entry + entry - 1)).map_or(0, |&end| end as usize)
+    }
+
+    fn block(&self, block: usize) -> Result<BlockWords<'a>, CodecError> {
+        let (start, end) = (self.end(block.checked_sub(1)), self.end(Some(block)));
+        let in_list = start <= end && end <= self.payload.len();
+        CodecError::check(in_list, "the end of a block", end, "in the list, not before its start")?;
+        Ok(BlockWords { from_start: &self.payload[start..], len: end - start })
+    }
+}
+
+impl<B: BlockCodec> ListReader for FramedList<'_, B> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn block_len(&self) -> usize {
+        BLOCK_LEN
+    }
+
+    fn base(&self, block: usize) -> Option<u32> {
+        (self.column == Column::Docs).then(|| self.skips.get(block * 2).copied())?
+    }
+
+    #[inline]
+    fn decode_block(&self, block: usize, out: &mut [u32]) -> Result<usize, CodecError> {
+        let len = check_block(self, block, out)?;
+        let out = &mut out[..len];
+        let words = self.block(block)?;
+        match self.column {
+            Column::Docs => B::decode_docs(words, self.skips[block * 2], out)?,
+            Column::Freqs => {
+                B::decode(words, out)?;
+                self.column.restore(0, out);
+            }
+        }
+        Ok(len)
+    }
+}

@@ -1,0 +1,36 @@
+//! Sums in unary: what [Rice](super::Rice) and [Elias-Fano](super::elias_fano) keep of their high bits.
+//!
+//! A number is so many ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is the sum
+//! of the numbers up to *j*: sums come from the places of zeros, with no number decoded.
+
+use super::{CodecError, simd};
+use crate::index::BLOCK_LEN;
+
+/// Places of zeros, with room for what a 64-bit step finds too many.
+pub(super) type Zeros = [u32; BLOCK_LEN + 64];
+
+/// Writes numbers at bit `start` on, into zero bits.
+pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item = u32>) {
+    let mut bit = start;
+    for number in numbers {
+        let end = bit + number as usize;
+        for (i, word) in words.iter_mut().enumerate().take(end.div_ceil(32)).skip(bit / 32) {
+            let from = bit.saturating_sub(i * 32) as u32;
+            let to = (end - i * 32).min(32) as u32;
+            *word |= (u64::from(u32::MAX) >> (32 - (to - from)) << from) as u32;
+        }
+        bit = end + 1;
+    }
+}
+
+/// The places of the first `len` zeros of bits `start..end`, counted from `start`; `len` is at most 128, and entries past
+/// it are unspecified.
+///
+/// # Errors
+/// If there are fewer, or the range is not in `words`.
+#[inline]
+pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> Result<(), CodecError> {
+    CodecError::check(start <= end && end <= words.len() * 32, "the end of a block's unary part", end, "in the list")?;
+    let found = simd::zeros(words, start, end, len, zeros);
+    CodecError::check(found >= len, "the number of codes in a block's unary part", found, "one a value")
+}
