@@ -1,34 +1,104 @@
-// block_codec.cuh: block headers and packed postings, read by one warp at a time into registers.
+// block_codec.cuh: lists, blocks and packed postings, read by one warp at a time into registers.
 //
 // Lane t holds postings 4t to 4t+3. In a full block these four lie side by side: the vertical layout keeps value i in lane
 // i % 4 of a row of four words, so that all four start at bit t * bits of their word stream, and two 16-byte loads and four
 // funnel shifts unpack them. Gaps (stored minus one) become documents by three adds in the lane and one scan over the warp.
-// A tail block is packed horizontally and read word by word. The host's twin is src/index/codec.rs.
+// Fewer postings (a short list, or a long one's last block) are packed one after another and read word by word. The few
+// values that are wider than the others have their high bits elsewhere: lane e fetches exception e, and shuffles bring it to
+// its posting. Dense documents are a bitset. The file is described in src/index/layout.rs; the host's twin is
+// src/index/packed.
 #pragma once
 
 #include "tandem.cuh"
 
-__device__ __forceinline__ u32 block_len(const BlockHeader& header) { return (header.z >> 16 & 0xff) + 1; }
-__device__ __forceinline__ u32 doc_bits(const BlockHeader& header) { return header.z & 0xff; }
-__device__ __forceinline__ u32 freq_bits(const BlockHeader& header) { return header.z >> 8 & 0xff; }
-__device__ __forceinline__ float max_impact(const BlockHeader& header) { return __uint_as_float(header.w); }
+constexpr u32 CODE_BITSET = 63;
 
-// A term's list: its headers and its payload.
+__device__ __forceinline__ u32 code_width(u32 code) { return code < 33 ? code : code - 33; }
+__device__ __forceinline__ bool has_exceptions(u32 code) { return code > 32 && code < CODE_BITSET; }
+
+// `width` bits, at most 32, from bit `bit` of `words` on. Reads no word but those that hold them.
+__device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
+    if (width == 0) return 0;
+    const u32 low = __ldg(words + bit / 32), high = __ldg(words + (bit + width - 1) / 32);
+    // The funnel shift rotates where both are the same word, and the mask drops what came round.
+    return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+}
+
+// What is known of a block before it is decoded.
+struct BlockHeader {
+    const u32* words;  // a full block's first row, or the word with the first bit of fewer postings
+    u32 bit;           // that first bit
+    u32 packing;       // codes, distance to the exceptions, bound: BlockEntry on the host
+    u32 len;
+    u32 base;          // the document that the block's first gap counts from
+    u32 last_doc;
+
+    __device__ __forceinline__ u32 doc_code() const { return packing & 63; }
+    __device__ __forceinline__ u32 freq_code() const { return packing >> 6 & 63; }
+    __device__ __forceinline__ bool full() const { return len == BLOCK_LEN; }
+    // Words of a full block's documents.
+    __device__ __forceinline__ u32 doc_words() const {
+        return 4 * (doc_code() == CODE_BITSET ? (last_doc - base + BLOCK_LEN - 1) / BLOCK_LEN : code_width(doc_code()));
+    }
+    // Where the frequencies begin.
+    __device__ __forceinline__ const u32* freq_words() const { return full() ? words + doc_words() : words; }
+    __device__ __forceinline__ u32 freq_bit() const { return full() ? 0 : bit + len * code_width(doc_code()); }
+    // Where the exceptions begin: those of the documents, then those of the frequencies.
+    __device__ __forceinline__ const u32* exceptions() const { return full() ? words + (packing >> 12 & 0xfff) : words; }
+    __device__ __forceinline__ u32 exceptions_bit() const {
+        return full() ? 0 : freq_bit() + len * code_width(freq_code());
+    }
+};
+
+// A term's list.
 struct List {
-    const BlockHeader* headers;
-    const u32* payload;
+    const u32* last_docs;
+    const uint2* blocks;
+    const u32* payload;  // of a short list: the word with its first bit
     u32 num_blocks;
+    u32 doc_freq;
+    u32 first_base;
+    u32 packing;         // of a short list
+    u32 bit;             // of a short list
+    float list_impact;
 
     __device__ __forceinline__ List(const Index& index, const Term& term)
-        : headers(index.headers + term.first_block),
-          payload(index.payload + term.payload_word),
-          num_blocks(term.num_blocks) {}
+        : last_docs(index.last_docs + term.first_block),
+          blocks(index.blocks + term.first_block),
+          payload(term.doc_freq < BLOCK_LEN ? index.short_lists + term.start / 32 : index.payload + term.start),
+          num_blocks(term.num_blocks),
+          doc_freq(term.doc_freq),
+          first_base(term.base),
+          packing(term.packing),
+          bit(term.start % 32),
+          list_impact(term.max_impact) {}
 
-    __device__ __forceinline__ u32 last_doc(u32 block) const { return __ldg(&headers[block].x); }
-    __device__ __forceinline__ BlockHeader header(u32 block) const { return __ldg(&headers[block]); }
+    __device__ __forceinline__ bool is_short() const { return doc_freq < BLOCK_LEN; }
+    __device__ __forceinline__ u32 last_doc(u32 block) const { return is_short() ? ANY_DOC : __ldg(last_docs + block); }
+    __device__ __forceinline__ u32 block_packing(u32 block) const { return is_short() ? packing : __ldg(&blocks[block].y); }
 
-    // The document that the block's first gap counts from; -1 for the first block, whose first value is a document.
-    __device__ __forceinline__ u32 base(u32 block) const { return block == 0 ? NO_DOC : last_doc(block - 1); }
+    // The bound of a block's impacts.
+    __device__ __forceinline__ float max_impact(u32 block) const {
+        return __fmul_rn(list_impact, __uint2float_rn((block_packing(block) >> 24) + 1) * (1.0f / 256.0f));
+    }
+
+    __device__ __forceinline__ BlockHeader header(u32 block) const {
+        BlockHeader header;
+        header.base = block == 0 ? first_base : last_doc(block - 1);
+        header.last_doc = last_doc(block);
+        header.len = min(doc_freq - block * BLOCK_LEN, BLOCK_LEN);
+        if (is_short()) {
+            header.words = payload;
+            header.bit = bit;
+            header.packing = packing;
+        } else {
+            const uint2 entry = __ldg(blocks + block);
+            header.words = payload + 4ull * entry.x;
+            header.bit = 0;
+            header.packing = entry.y;
+        }
+        return header;
+    }
 };
 
 // The first block from `begin` on whose last document is at least `doc`, or `list.num_blocks`. The whole warp asks alike.
@@ -56,46 +126,104 @@ __device__ __forceinline__ u32 find_block(const List& list, u32 begin, u32 doc, 
     return hits == 0 ? end : min(begin + __ffs(hits) - 1, end);
 }
 
-// The lane's four values of a section of `len` values of `bits` bits; 0 past the end.
-__device__ __forceinline__ void unpack(const u32* section, u32 bits, u32 len, u32 lane, u32 (&values)[4]) {
+// The lane's four of a block's values, without exceptions; 0 past the end.
+__device__ __forceinline__ void unpack(const u32* words, u32 bit, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) values[i] = 0;
-    if (bits == 0) return;
-    const u32 mask = 0xffffffffu >> (32 - bits);
+    if (width == 0) return;
     if (len == BLOCK_LEN) {
-        // The word with a value's last bit may be the word with its first: the funnel shift then rotates, and the mask
-        // drops what came round. So nothing is read past the section.
-        const uint4* rows = reinterpret_cast<const uint4*>(section);
-        const u32 bit = lane * bits;
-        const uint4 low = __ldg(rows + bit / 32);
-        const uint4 high = __ldg(rows + (bit + bits - 1) / 32);
-        values[0] = __funnelshift_r(low.x, high.x, bit) & mask;
-        values[1] = __funnelshift_r(low.y, high.y, bit) & mask;
-        values[2] = __funnelshift_r(low.z, high.z, bit) & mask;
-        values[3] = __funnelshift_r(low.w, high.w, bit) & mask;
+        // As in `read_bits`, four streams at once: nothing is read past the rows.
+        const u32 mask = 0xffffffffu >> (32 - width);
+        const uint4* rows = reinterpret_cast<const uint4*>(words);
+        const u32 first = lane * width;
+        const uint4 low = __ldg(rows + first / 32);
+        const uint4 high = __ldg(rows + (first + width - 1) / 32);
+        values[0] = __funnelshift_r(low.x, high.x, first) & mask;
+        values[1] = __funnelshift_r(low.y, high.y, first) & mask;
+        values[2] = __funnelshift_r(low.z, high.z, first) & mask;
+        values[3] = __funnelshift_r(low.w, high.w, first) & mask;
     } else {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
-            if (4 * lane + i < len) {
-                const u32 bit = (4 * lane + i) * bits;
-                values[i] =
-                    __funnelshift_r(__ldg(section + bit / 32), __ldg(section + (bit + bits - 1) / 32), bit) & mask;
-            }
+            if (4 * lane + i < len) values[i] = read_bits(words, bit + (4 * lane + i) * width, width);
         }
     }
 }
 
-// Words of the block's packed documents; its frequencies follow.
-__device__ __forceinline__ u32 doc_words(const BlockHeader& header) {
-    return (block_len(header) * doc_bits(header) + 31) / 32;
+// The head of a stream of exceptions.
+struct Exceptions {
+    u32 count, high_width;
+
+    __device__ __forceinline__ Exceptions(const u32* words, u32 bit) {
+        const u32 head = read_bits(words, bit, 10);
+        count = (head & 31) + 1;
+        high_width = (head >> 5) + 1;
+    }
+    // Where exception `e` begins, of a stream that begins at `bit`.
+    __device__ __forceinline__ u32 at(u32 bit, u32 e) const { return bit + 10 + e * (7 + high_width); }
+};
+
+// The bit behind the documents' exceptions: where those of the frequencies begin.
+__device__ __forceinline__ u32 freq_exceptions_bit(const BlockHeader& header) {
+    const u32 bit = header.exceptions_bit();
+    if (!has_exceptions(header.doc_code())) return bit;
+    const Exceptions exceptions(header.exceptions(), bit);
+    return exceptions.at(bit, exceptions.count);
+}
+
+// Adds the high bits of the values that have some. The whole warp calls it.
+__device__ __forceinline__ void add_exceptions(const u32* words, u32 bit, u32 code, u32 lane, u32 (&values)[4]) {
+    const Exceptions exceptions(words, bit);
+    u32 own_position = 0, own_high = 0;
+    if (lane < exceptions.count) {
+        const u32 at = exceptions.at(bit, lane);
+        own_position = read_bits(words, at, 7);
+        own_high = read_bits(words, at + 7, exceptions.high_width) << code_width(code);
+    }
+    for (u32 e = 0; e < exceptions.count; ++e) {
+        const u32 position = __shfl_sync(FULL_WARP, own_position, e);
+        const u32 high = __shfl_sync(FULL_WARP, own_high, e);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) values[i] += position == 4 * lane + i ? high : 0;
+    }
+}
+
+// Where the bit set of the given rank is; `bits` has that many and more.
+__device__ __forceinline__ u32 nth_set_bit(u32 bits, u32 rank) {
+    u32 position = 0;
+#pragma unroll
+    for (u32 step = WARP / 2; step > 0; step /= 2) {
+        const u32 below = __popc(bits & ((1u << step) - 1));
+        if (rank >= below) {
+            rank -= below;
+            bits >>= step;
+            position += step;
+        }
+    }
+    return position;
+}
+
+// The lane's four documents of a bitset that begins with document `first`.
+__device__ __forceinline__ void unpack_bitset(const u32* words, u32 num_words, u32 first, u32 lane, u32 (&docs)[4]) {
+    u32 before = 0;
+    for (u32 word = 0; word < num_words; ++word) {
+        const u32 bits = __ldg(words + word);
+        const u32 count = __popc(bits);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            const u32 rank = 4 * lane + i - before;  // wraps, and so exceeds any count, if it was in a word before
+            if (rank < count) docs[i] = first + 32 * word + nth_set_bit(bits, rank);
+        }
+        before += count;
+    }
 }
 
 // The block's documents; NO_DOC past its end, so that the warp's documents ascend in any case.
-__device__ __forceinline__ void decode_docs(
-    const List& list, const BlockHeader& header, u32 base, u32 lane, u32 (&docs)[4]
-) {
-    const u32 len = block_len(header);
-    unpack(list.payload + header.y, doc_bits(header), len, lane, docs);
+__device__ __forceinline__ void decode_docs(const BlockHeader& header, u32 lane, u32 (&docs)[4]) {
+    const u32 code = header.doc_code();
+    if (code == CODE_BITSET) return unpack_bitset(header.words, header.doc_words(), header.base + 1, lane, docs);
+    unpack(header.words, header.bit, code_width(code), header.len, lane, docs);
+    if (has_exceptions(code)) add_exceptions(header.exceptions(), header.exceptions_bit(), code, lane, docs);
     docs[0] += 1;
 #pragma unroll
     for (u32 i = 1; i < 4; ++i) docs[i] += docs[i - 1] + 1;
@@ -105,28 +233,42 @@ __device__ __forceinline__ void decode_docs(
         const u32 lower = __shfl_up_sync(FULL_WARP, sum, distance);
         if (lane >= distance) sum += lower;
     }
-    const u32 before = base + sum - docs[3];
+    const u32 before = header.base + sum - docs[3];
 #pragma unroll
-    for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < len ? docs[i] + before : NO_DOC;
+    for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < header.len ? docs[i] + before : NO_DOC;
 }
 
 // The block's frequencies; 1 past its end.
-__device__ __forceinline__ void decode_freqs(const List& list, const BlockHeader& header, u32 lane, u32 (&freqs)[4]) {
-    unpack(list.payload + header.y + doc_words(header), freq_bits(header), block_len(header), lane, freqs);
+__device__ __forceinline__ void decode_freqs(const BlockHeader& header, u32 lane, u32 (&freqs)[4]) {
+    const u32 code = header.freq_code();
+    unpack(header.freq_words(), header.freq_bit(), code_width(code), header.len, lane, freqs);
+    if (has_exceptions(code)) add_exceptions(header.exceptions(), freq_exceptions_bit(header), code, lane, freqs);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
 }
 
 // One frequency alone, for the few postings of a block that an intersection keeps.
-__device__ __forceinline__ u32 freq_at(const List& list, const BlockHeader& header, u32 position) {
-    const u32 bits = freq_bits(header);
-    if (bits == 0) return 1;
-    const u32* section = list.payload + header.y + doc_words(header);
-    const bool full = block_len(header) == BLOCK_LEN;
-    const u32 stride = full ? 4 : 1;
-    const u32 column = full ? position % 4 : 0;
-    const u32 bit = (full ? position / 4 : position) * bits;
-    const u32 low = __ldg(section + bit / 32 * stride + column);
-    const u32 high = __ldg(section + (bit + bits - 1) / 32 * stride + column);
-    return (__funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - bits)) + 1;
+__device__ __forceinline__ u32 freq_at(const BlockHeader& header, u32 position) {
+    const u32 code = header.freq_code(), width = code_width(code);
+    u32 value = 0;
+    if (width != 0) {
+        const u32 stride = header.full() ? 4 : 1;
+        const u32 column = header.full() ? position % 4 : 0;
+        const u32 bit = header.freq_bit() + (header.full() ? position / 4 : position) * width;
+        const u32* words = header.freq_words() + column;
+        const u32 low = __ldg(words + bit / 32 * stride);
+        const u32 high = __ldg(words + (bit + width - 1) / 32 * stride);
+        value = __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+    }
+    if (has_exceptions(code)) {
+        const u32 bit = freq_exceptions_bit(header);
+        const Exceptions exceptions(header.exceptions(), bit);
+        for (u32 e = 0; e < exceptions.count; ++e) {
+            const u32 at = exceptions.at(bit, e);
+            const u32 exception = read_bits(header.exceptions(), at, 7);
+            if (exception == position) value += read_bits(header.exceptions(), at + 7, exceptions.high_width) << width;
+            if (exception >= position) break;
+        }
+    }
+    return value + 1;
 }

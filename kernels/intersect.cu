@@ -1,12 +1,12 @@
 // intersect.cu: documents with all of two or more terms (AND), driven by the shortest list.
-// In:   headers, payload, norms; the query. Out: at most k candidates a thread block into `candidates`, counted in
+// In:   the index; the query. Out: at most k candidates a thread block into `candidates`, counted in
 //       state->intersection; state->matches is the number of documents with all terms.
 // A warp takes a block of the shortest list, or a slice of one when that list is too short to keep the machine busy. Its
 // documents stay in registers, four a lane, with their partial scores, while it goes through the other lists in the query's
 // order. In each it looks up the block of its smallest open document, decodes that block once for all documents that fall
 // into it, and goes on from there: a block that no document falls into is never read.
 // Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 20 KiB. Twin on the host: exec/cpu/exhaustive.rs.
-// Launch bounds: 128 threads, 7 blocks a multiprocessor: 72 registers and no spills (8 blocks would spill a few).
+// Launch bounds: 128 threads, 6 blocks a multiprocessor: 80 registers and no spills (7 blocks would spill a few).
 
 #include "block_codec.cuh"
 #include "select.cuh"
@@ -63,12 +63,12 @@ struct Matches {
 
             const BlockHeader header = list.header(block);
             u32 decoded[4];
-            decode_docs(list, header, list.base(block), lane, decoded);
+            decode_docs(header, lane, decoded);
             *reinterpret_cast<uint4*>(&block_docs[4 * lane]) = make_uint4(decoded[0], decoded[1], decoded[2], decoded[3]);
             __syncwarp();
 #pragma unroll
             for (u32 i = 0; i < 4; ++i) {
-                if ((open >> i & 1) != 0 && docs[i] <= header.x) {
+                if ((open >> i & 1) != 0 && docs[i] <= header.last_doc) {
                     open &= ~(1u << i);
                     const u32 position = lower_bound(block_docs, docs[i]);
                     if (block_docs[position] == docs[i]) {
@@ -83,7 +83,7 @@ struct Matches {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(INTERSECT_THREADS, 7) score_intersect(
+extern "C" __global__ void __launch_bounds__(INTERSECT_THREADS, 6) score_intersect(
     const __grid_constant__ Index index, const __grid_constant__ Query query, State* state, u64* candidates
 ) {
     __shared__ u64 buffer[MATCH_BUFFER];
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(INTERSECT_THREADS, 7) score_interse
             const u32 slice = chunk & ((1u << query.slice_bits) - 1);
             const BlockHeader driver_header = driver.header(driver_block);
             Matches matches;
-            decode_docs(driver, driver_header, driver.base(driver_block), lane, matches.docs);
+            decode_docs(driver_header, lane, matches.docs);
             matches.alive = 0;
 #pragma unroll
             for (u32 i = 0; i < 4; ++i) {
@@ -124,10 +124,10 @@ extern "C" __global__ void __launch_bounds__(INTERSECT_THREADS, 7) score_interse
                     const float norm = __ldg(index.norms + matches.docs[i]);
                     if (t == 1) {
                         // Only now is it worth reading what the shortest list says of this document.
-                        const u32 freq = freq_at(driver, driver_header, 4 * lane + i);
+                        const u32 freq = freq_at(driver_header, 4 * lane + i);
                         matches.scores[i] = posting_score(query.terms[0].weight, freq, norm);
                     }
-                    const float more = posting_score(weight, freq_at(list, header, position), norm);
+                    const float more = posting_score(weight, freq_at(header, position), norm);
                     matches.scores[i] = __fadd_rn(matches.scores[i], more);
                 });
             }

@@ -19,25 +19,29 @@ constexpr u32 INTERSECT_THREADS = 128;
 constexpr u32 MERGE_THREADS = 512;
 constexpr u32 SCORE_BINS = 2048;      // of the histogram of candidates' scores
 
-constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a tail block
-
-// A block header as the index stores it: x last document, y word offset, z widths and length, w largest impact.
-typedef uint4 BlockHeader;
+constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
+constexpr u32 ANY_DOC = NO_DOC - 1;   // stands for the last document of a short list, which is not stored
 
 // The index in device memory. One copy, read only, shared by all streams.
 struct Index {
-    const BlockHeader* headers;
+    const u32* last_docs;    // of each block of a long list
+    const uint2* blocks;     // where it is in the payload, and how it is packed: BlockEntry on the host
     const u32* payload;
-    const float* norms;  // BM25's norm of each document
+    const u32* short_lists;
+    const float* norms;      // BM25's norm of each document
     u32 num_docs;
     u32 reserved;
 };
 
-// One term of a query: where its list is, and what its postings weigh.
+// One term of a query: where its list is, and what its postings weigh. A list of fewer than BLOCK_LEN postings is short.
 struct Term {
-    u64 payload_word;
-    u32 first_block;
+    u64 start;               // a long list's first word in the payload, a short list's first bit among the short lists
+    u32 first_block;         // of a long list
     u32 num_blocks;
+    u32 doc_freq;
+    u32 base;                // the document that the list's first gap counts from
+    u32 packing;             // how a short list is packed, as in a block
+    float max_impact;
     float weight;
     u32 reserved;
 };
@@ -50,7 +54,7 @@ struct Query {
     u32 num_terms;
     u32 k;
     Mode mode;
-    u32 use_bounds;         // whether the headers' impacts hold for this query's BM25 parameters
+    u32 use_bounds;         // whether the index's impacts hold for this query's BM25 parameters
     u32 slice_bits;         // score_intersect: log2 of the warps that share a block of the shortest list
     float bins_per_score;   // SCORE_BINS / the sum of the weights
 };

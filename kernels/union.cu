@@ -1,22 +1,22 @@
 // union.cu: documents with any of the terms (OR), one thread block a tile of TILE_DOCS documents.
-// In:   headers, payload, norms; the query. Out: at most k candidates a tile into `candidates`, counted in state->union_.
+// In:   the index; the query. Out: at most k candidates a tile into `candidates`, counted in state->union_.
 // A tile's scores lie in shared memory. Terms are added one after another, with a barrier between, because floating-point
 // sums must have the order of the host's; within a term every document occurs once, so that no atomics are needed.
-// Tiles without postings exit after the search of the headers, and so do tiles whose bound (sum of weight x largest impact of
+// Tiles without postings exit after the search of the last documents, and so do tiles whose bound (sum of weight x largest impact of
 // the blocks that they meet) is below the threshold that earlier tiles have set.
 // Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 34 KiB. Twin on the host: exec/cpu/exhaustive.rs.
-// Launch bounds: 256 threads, 6 blocks a multiprocessor, as many as shared memory allows: 40 registers and no spills.
+// Launch bounds: 256 threads, 5 blocks a multiprocessor: 48 registers and no spills (6 blocks would spill a few).
 // Twice the threads a tile were no faster on dense lists and slower on sparse ones.
 
 #include "block_codec.cuh"
 #include "histogram.cuh"
 #include "select.cuh"
 
-// Turing's multiprocessors hold 1,024 threads.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+// Turing's multiprocessors hold 1,024 threads; on Ampere and Ada 48 registers would spill a few.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr u32 UNION_BLOCKS = 4;
 #else
-constexpr u32 UNION_BLOCKS = 6;
+constexpr u32 UNION_BLOCKS = 5;
 #endif
 constexpr u32 UNION_WARPS = UNION_THREADS / WARP;
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / UNION_THREADS;
@@ -67,8 +67,8 @@ struct TilePostings {
     ) {
         const BlockHeader header = list.header(block);
         u32 freqs[4];
-        decode_docs(list, header, list.base(block), lane, places);
-        decode_freqs(list, header, lane, freqs);
+        decode_docs(header, lane, places);
+        decode_freqs(header, lane, freqs);
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
             const u32 doc = places[i];
@@ -111,10 +111,20 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     // Which blocks of each list meet the tile, and the best that they can contribute.
     for (u32 t = warp; t < query.num_terms; t += UNION_WARPS) {
         const List list(index, query.terms[t]);
-        const u32 begin = find_block<false>(list, 0, first_doc, lane);
-        const u32 end = min(find_block<true>(list, begin, last_doc, lane) + 1, list.num_blocks);
+        u32 begin = 0, end = 0;
+        if (list.is_short()) {
+            u32 docs[4];
+            decode_docs(list.header(0), lane, docs);
+            bool meets = false;
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) meets |= first_doc <= docs[i] && docs[i] <= last_doc;
+            end = __any_sync(FULL_WARP, meets);
+        } else {
+            begin = find_block<false>(list, 0, first_doc, lane);
+            end = min(find_block<true>(list, begin, last_doc, lane) + 1, list.num_blocks);
+        }
         float impact = 0.0f;
-        for (u32 block = begin + lane; block < end; block += WARP) impact = fmaxf(impact, max_impact(list.header(block)));
+        for (u32 block = begin + lane; block < end; block += WARP) impact = fmaxf(impact, list.max_impact(block));
 #pragma unroll
         for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
             impact = fmaxf(impact, __shfl_xor_sync(FULL_WARP, impact, distance));

@@ -87,11 +87,16 @@ impl Bm25 {
     /// [`Bm25::score`] of each posting is at most `weight * max_impact`, both in single precision.
     #[must_use]
     pub fn max_impact(postings: impl IntoIterator<Item = (u32, f32)>) -> f32 {
-        let largest = postings.into_iter().map(|(tf, norm)| Self::score(1.0, tf, norm)).fold(0.0, f32::max);
-        // The score takes three roundings, this quotient two, the product with the weight one: each of at most half
-        // a unit in the last place. Eight units cover them.
-        largest * (1.0 + 8.0 * f32::EPSILON)
+        postings.into_iter().map(|(tf, norm)| Self::score(1.0, tf, norm)).fold(0.0, f32::max) * Self::LARGEST_IMPACT
     }
+
+    /// No [`Bm25::max_impact`] exceeds this: one and eight units in the last place.
+    ///
+    /// The score takes three roundings, the impact two, the product with the weight one: each of at most half a unit.
+    /// Eight units cover them, above for upper bounds and below for lower ones.
+    pub const LARGEST_IMPACT: f32 = 1.0 + 8.0 * f32::EPSILON;
+    /// Times this, an impact is a lower bound that survives rounding.
+    pub(super) const LOWER_BOUND: f32 = 1.0 - 8.0 * f32::EPSILON;
 
     /// The norms of all documents, in order: what executors look up and the GPU keeps in device memory.
     #[must_use]

@@ -1,14 +1,18 @@
 //! What must hold in an index file before anything in it is trusted.
 //!
-//! Each check says what it expected; the caller adds the path and the way out. After them, decoding any block stays inside
-//! the payload, and every list's documents end below the number of documents.
+//! Each check says what it expected; the caller adds the path and the way out. After them, decoding any list stays inside
+//! its section, and every list's documents end below the number of documents.
 
 use rayon::prelude::*;
 
+use super::BLOCK_LEN;
+use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{
     BYTE_ORDER_MARK, FileHeader, HEADER_BYTES, MAGIC, SECTION_ALIGNMENT, Section, VERSION, section_checksum,
 };
-use super::{BLOCK_LEN, BlockHeader, TermEntry};
+use super::list::{Block, Blocks, short_run};
+use super::packed::{Code, ROW_WORDS, doc_rows};
+use super::probe::ProbeShape;
 
 /// The header of the file, if it is one of ours, whole, and its sections are in place with the right checksums.
 pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
@@ -24,7 +28,7 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
         return Err("written in the other byte order than this machine's".into());
     }
     if header.version != VERSION {
-        return Err(format!("index format {}, this build reads {VERSION}", header.version));
+        return Err(format!("index format {}, this build reads format {VERSION}", header.version));
     }
     if header.byte_order_mark != BYTE_ORDER_MARK || header.checksum != header.compute_checksum() {
         return Err("damaged: the header's checksum differs".into());
@@ -55,63 +59,122 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
     Ok(header)
 }
 
-/// Checks that the lists lie one after another and inside the payload, on all threads.
-pub(super) fn check_lists(
-    header: &FileHeader,
-    entries: &[TermEntry],
-    blocks: &[BlockHeader],
-    payload: &[u32],
-) -> Result<(), String> {
-    let inconsistent = |what: &str| Err(format!("damaged: {what}"));
-    if entries.len() != header.num_terms as usize || entries.is_empty() {
-        return inconsistent("the number of terms differs from the header's");
+/// The sections that hold lists.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lists<'a> {
+    pub(super) payload: &'a [u32],
+    pub(super) last_docs: &'a [u32],
+    pub(super) blocks: &'a [BlockEntry],
+    pub(super) long_lists: &'a [LongList],
+    pub(super) short_lists: &'a [u8],
+    pub(super) slots: &'a [TermSlot],
+}
+
+/// Checks all lists, on all threads: that each is inside its section, that long lists lie one after another, and
+/// that there are as many terms and postings as the header says.
+pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), String> {
+    if lists.slots.len() != header.num_terms as usize || lists.slots.is_empty() {
+        return Err("damaged: the number of terms differs from the header's".into());
     }
-    let postings: u64 = entries.par_iter().map(|entry| u64::from(entry.doc_freq)).sum();
-    if postings != header.num_postings {
-        return inconsistent("the number of postings differs from the header's");
+    if lists.blocks.len() != lists.last_docs.len() {
+        return Err("damaged: the number of blocks differs from that of last documents".into());
     }
-    let good = |position: usize| {
-        let entry = &entries[position];
-        let (next_block, next_word) = entries
-            .get(position + 1)
-            .map_or((blocks.len(), payload.len() as u64), |next| (next.first_block as usize, next.payload_word));
-        let first_block = entry.first_block as usize;
-        let contiguous = (position > 0 || first_block == 0)
-            && first_block.checked_add((entry.doc_freq as usize).div_ceil(BLOCK_LEN)) == Some(next_block)
-            && next_block <= blocks.len();
-        let aligned = (entry.doc_freq as usize) < BLOCK_LEN || entry.payload_word.is_multiple_of(4);
-        contiguous
-            && aligned
-            && (1..=header.num_docs).contains(&entry.doc_freq)
-            && check_blocks(entry, &blocks[first_block..next_block], header.num_docs)
-                .and_then(|words| entry.payload_word.checked_add(words))
-                .is_some_and(|end| end <= next_word && next_word <= payload.len() as u64)
-    };
-    match (0..entries.len()).into_par_iter().with_min_len(1024).find_first(|&position| !good(position)) {
-        Some(position) => inconsistent(&format!("list {position} is inconsistent")),
-        None => Ok(()),
+    let bad =
+        (0..lists.long_lists.len()).into_par_iter().find_first(|&number| !lists.is_long_good(number, header.num_docs));
+    if let Some(number) = bad {
+        return Err(format!("damaged: long list {number} is inconsistent"));
+    }
+    // The postings of all lists, none if one of them is bad.
+    let postings = (0..lists.slots.len())
+        .into_par_iter()
+        .with_min_len(1024)
+        .map(|term| lists.postings_of(term, header.num_docs).ok_or(term))
+        .try_reduce(|| 0, |a, b| Ok(a + b));
+    match postings {
+        Err(term) => Err(format!("damaged: list {term} is inconsistent")),
+        Ok(postings) if postings != header.num_postings => {
+            Err("damaged: the number of postings differs from the header's".into())
+        }
+        Ok(_) => Ok(()),
     }
 }
 
-/// The words that a list's blocks take, if the blocks are consistent with each other and with `entry`.
-fn check_blocks(entry: &TermEntry, blocks: &[BlockHeader], num_docs: u32) -> Option<u64> {
-    let mut words = 0;
-    let mut left = entry.doc_freq as usize;
+impl Lists<'_> {
+    /// The postings of a term whose list is in place.
+    fn postings_of(&self, term: usize, num_docs: u32) -> Option<u64> {
+        match self.slots[term].place() {
+            ListPlace::Single(doc) => (doc < num_docs).then_some(1),
+            ListPlace::Short(byte) => {
+                let run = short_run(self.short_lists, byte)?;
+                let fits = run.end() <= self.short_lists.len() * 8 && (1..=num_docs as usize).contains(&run.len);
+                (fits && run.doc_code != Code::BITSET && run.freq_code != Code::BITSET).then_some(run.len as u64)
+            }
+            ListPlace::Long(number) => self.long_lists.get(number as usize).map(|list| u64::from(list.doc_freq)),
+        }
+    }
+
+    /// Whether a long list begins where the one before ends, and so do its parts.
+    fn is_long_good(&self, number: usize, num_docs: u32) -> bool {
+        let list = &self.long_lists[number];
+        let (next_block, next_word) =
+            self.long_lists.get(number + 1).map_or((self.blocks.len(), self.payload.len() as u64), |next| {
+                (next.first_block as usize, next.payload_word)
+            });
+        let (first_block, doc_freq) = (list.first_block as usize, list.doc_freq as usize);
+        let words = u64::from(list.rows) * ROW_WORDS as u64;
+        let contiguous = (number > 0 || (first_block == 0 && list.payload_word == 0))
+            && first_block.checked_add(doc_freq.div_ceil(BLOCK_LEN)) == Some(next_block)
+            && next_block <= self.blocks.len()
+            && list.payload_word.checked_add(words) == Some(next_word)
+            && next_word <= self.payload.len() as u64;
+        let bounds_hold =
+            list.max_impact.is_finite() && list.kth_impacts.iter().all(|kth| (0.0..=list.max_impact).contains(kth));
+        if !contiguous || !bounds_hold || !(BLOCK_LEN..=num_docs as usize).contains(&doc_freq) {
+            return false;
+        }
+        let payload = &self.payload[list.payload_word as usize..next_word as usize];
+        let mut block_words = payload.len();
+        if list.probe_row != 0 {
+            block_words = list.probe_row as usize * ROW_WORDS;
+            let shape = ProbeShape::new(num_docs as usize, doc_freq);
+            if block_words.checked_add(shape.words()) != Some(payload.len()) {
+                return false;
+            }
+        }
+        let payload = &payload[..block_words];
+        let range = first_block..next_block;
+        let blocks = Blocks { list, entries: &self.blocks[range.clone()], payload, num_docs };
+        are_blocks_good(blocks, &self.last_docs[range])
+    }
+}
+
+/// Whether all blocks of a list are inside its payload, and their documents ascend and are below the number of documents.
+fn are_blocks_good(blocks: Blocks<'_>, last_docs: &[u32]) -> bool {
     // One past the last document before the block.
     let mut next_doc = 0_u64;
-    for block in blocks {
-        let widths_fit = block.doc_bits <= 32 && block.freq_bits <= 32;
-        let enough_docs = u64::from(block.last_doc) + 1 >= next_doc + block.len() as u64;
-        let bound_holds = (0.0..=entry.max_impact).contains(&block.max_impact);
-        if !widths_fit || block.len() != left.min(BLOCK_LEN) || u64::from(block.word_offset) != words {
-            return None;
+    for (number, (entry, &last_doc)) in blocks.entries.iter().zip(last_docs).enumerate() {
+        let len = (blocks.list.doc_freq as usize - number * BLOCK_LEN).min(BLOCK_LEN);
+        let enough_docs = u64::from(last_doc) + 1 >= next_doc + len as u64;
+        let Some(words) = blocks.payload.len().checked_sub(entry.row as usize * ROW_WORDS) else { return false };
+        if !enough_docs || last_doc >= blocks.num_docs || entry.freq_code() == Code::BITSET {
+            return false;
         }
-        if !enough_docs || !bound_holds || block.last_doc >= num_docs {
-            return None;
+        if len == BLOCK_LEN && entry.exceptions_word() > words {
+            return false;
         }
-        words += block.words() as u64;
-        left -= block.len();
-        next_doc = u64::from(block.last_doc) + 1;
+        let base = (next_doc as u32).wrapping_sub(1);
+        let fits = match blocks.block(number, base, last_doc) {
+            Block::Full(full) => {
+                let (doc_bits, freq_bits) = full.exception_bits();
+                let rows = doc_rows(full.doc_code, base, last_doc) + full.freq_code.width() as usize;
+                rows * ROW_WORDS <= words && doc_bits + freq_bits <= full.exceptions.len() * 32
+            }
+            Block::Run(run) => run.doc_code != Code::BITSET && run.end() <= words * 32,
+        };
+        if !fits {
+            return false;
+        }
+        next_doc = u64::from(last_doc) + 1;
     }
-    (left == 0).then_some(words)
+    true
 }

@@ -6,53 +6,61 @@
 
 use std::sync::Arc;
 
-use super::codec::{pack_docs, pack_freqs};
-use super::{BLOCK_LEN, BlockHeader, Bm25, IndexError, TermEntry};
+use super::best::BestImpacts;
+use super::directory::{BlockEntry, ListPlace, LongList, TermSlot, impact_byte};
+use super::packed::{BitWriter, Code, PackedRun, ROW_WORDS, encode_full};
+use super::probe::{append_probe, has_probe};
+use super::{BLOCK_LEN, Bm25, IndexError};
+
+/// Blocks whose exceptions are kept together.
+const GROUP_BLOCKS: usize = 8;
+/// Bits of a short list's number of postings.
+pub(super) const SHORT_LEN_BITS: u32 = 7;
+/// Bits of a short list before its gaps.
+pub(super) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
 
 /// Packed lists of a range of the vocabulary, ready to be appended to an index.
 #[derive(Debug, Default)]
 pub struct EncodedLists {
     /// The terms' bytes, one after another.
-    pub(super) text: Vec<u8>,
+    text: Vec<u8>,
     /// Where each term ends in `text`.
-    pub(super) text_ends: Vec<usize>,
-    /// One a term; `payload_word` and `first_block` count from the start of this chunk.
-    pub(super) entries: Vec<TermEntry>,
-    pub(super) headers: Vec<BlockHeader>,
-    /// The lists' words without padding between them.
+    text_ends: Vec<usize>,
+    /// One a term; places count from the start of this chunk.
+    pub(super) slots: Vec<TermSlot>,
+    pub(super) short_lists: Vec<u8>,
+    /// Payload words and blocks count from the start of this chunk.
+    pub(super) long_lists: Vec<LongList>,
+    pub(super) last_docs: Vec<u32>,
+    pub(super) blocks: Vec<BlockEntry>,
     pub(super) payload: Vec<u32>,
+    pub(super) num_postings: u64,
 }
 
 impl EncodedLists {
     /// Lists in the chunk.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.slots.len()
     }
 
     /// Whether there is no list.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.slots.is_empty()
     }
 
     /// What the chunk holds in memory, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.text.len() + self.entries.len() * 32 + self.headers.len() * 16 + self.payload.len() * 4
+        let lists = self.slots.len() * 12 + self.short_lists.len() + self.long_lists.len() * size_of::<LongList>();
+        self.text.len() + lists + self.blocks.len() * 12 + self.payload.len() * 4
     }
 
     /// The term at `position` in the chunk.
     pub(super) fn term(&self, position: usize) -> &[u8] {
         let start = position.checked_sub(1).map_or(0, |before| self.text_ends[before]);
         &self.text[start..self.text_ends[position]]
-    }
-
-    /// The words of the list at `position`.
-    pub(super) fn words(&self, position: usize) -> &[u32] {
-        let start = self.entries[position].payload_word as usize;
-        let end = self.entries.get(position + 1).map_or(self.payload.len(), |next| next.payload_word as usize);
-        &self.payload[start..end]
     }
 }
 
@@ -63,13 +71,35 @@ pub struct ListEncoder {
     lists: EncodedLists,
     docs: Vec<u32>,
     freqs: Vec<u32>,
+    /// Of the list at hand: each block's largest impact.
+    block_impacts: Vec<f32>,
+    best_impacts: BestImpacts,
+    exceptions: GroupExceptions,
+}
+
+/// The exceptions of a group of blocks, until the group is whole.
+#[derive(Debug, Default)]
+struct GroupExceptions {
+    bytes: Vec<u8>,
+    /// Where each block's exceptions begin in `bytes`, in words.
+    starts: Vec<usize>,
+    /// Where the list begins in the payload.
+    payload_start: usize,
 }
 
 impl ListEncoder {
     /// An encoder for the documents with these BM25 norms ([`IndexWriter::norms`](super::IndexWriter::norms)).
     #[must_use]
     pub fn new(norms: Arc<[f32]>) -> Self {
-        Self { norms, lists: EncodedLists::default(), docs: Vec::new(), freqs: Vec::new() }
+        Self {
+            norms,
+            lists: EncodedLists::default(),
+            docs: Vec::new(),
+            freqs: Vec::new(),
+            block_impacts: Vec::new(),
+            best_impacts: BestImpacts::default(),
+            exceptions: GroupExceptions::default(),
+        }
     }
 
     /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
@@ -93,42 +123,107 @@ impl ListEncoder {
     /// As [`ListEncoder::add`].
     pub fn add_columns(&mut self, term: &str, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
         self.check(term, docs, freqs)?;
+        let place = match (docs, freqs) {
+            (&[doc], &[1]) => ListPlace::Single(doc),
+            _ if docs.len() < BLOCK_LEN => self.add_short(docs, freqs)?,
+            _ => self.add_long(docs, freqs)?,
+        };
         let lists = &mut self.lists;
-        let payload_start = lists.payload.len();
-        let first_block = lists.headers.len();
-        let mut max_impact = 0.0_f32;
-        let mut previous = None;
-        for (docs, freqs) in docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN)) {
-            let word_offset = lists.payload.len() - payload_start;
-            let doc_bits = pack_docs(previous, docs, &mut lists.payload);
-            let freq_bits = pack_freqs(freqs, &mut lists.payload);
-            let norms = docs.iter().map(|&doc| self.norms[doc as usize]);
-            let block_max = Bm25::max_impact(freqs.iter().copied().zip(norms));
-            let last_doc = docs[docs.len() - 1];
-            lists.headers.push(BlockHeader {
-                last_doc,
-                // A list has fewer than 2^31 postings of at most 8 bytes: 2^32 words are never reached.
-                word_offset: word_offset as u32,
-                doc_bits,
-                freq_bits,
-                len_minus_one: (docs.len() - 1) as u8,
-                reserved: 0,
-                max_impact: block_max,
-            });
-            max_impact = max_impact.max(block_max);
-            previous = Some(last_doc);
-        }
-        lists.entries.push(TermEntry {
-            payload_word: payload_start as u64,
-            first_block: u32::try_from(first_block)
-                .map_err(|_| IndexError::Collection("a chunk of lists has over 2^32 blocks".into()))?,
-            doc_freq: docs.len() as u32,
-            max_impact,
-            reserved: 0,
-        });
+        lists.slots.push(TermSlot::new(place));
+        lists.num_postings += docs.len() as u64;
         lists.text.extend_from_slice(term.as_bytes());
         lists.text_ends.push(lists.text.len());
         Ok(())
+    }
+
+    fn add_short(&mut self, docs: &[u32], freqs: &[u32]) -> Result<ListPlace, IndexError> {
+        let out = &mut self.lists.short_lists;
+        let place = ListPlace::Short(below_limit(out.len(), "bytes of short lists")?);
+        let norms = docs.iter().map(|&doc| self.norms[doc as usize]);
+        let max_impact = Bm25::max_impact(freqs.iter().copied().zip(norms));
+        let run = PackedRun::new(u32::MAX, docs, freqs);
+        let mut writer = BitWriter::new(out);
+        writer.write(docs.len() as u32, SHORT_LEN_BITS);
+        writer.write(run.doc_code.stored(), Code::BITS);
+        writer.write(run.freq_code.stored(), Code::BITS);
+        writer.write(u32::from(impact_byte(max_impact, Bm25::LARGEST_IMPACT)), 8);
+        run.write(&mut writer);
+        writer.finish();
+        Ok(place)
+    }
+
+    fn add_long(&mut self, docs: &[u32], freqs: &[u32]) -> Result<ListPlace, IndexError> {
+        let place = ListPlace::Long(below_limit(self.lists.long_lists.len(), "long lists")?);
+        let payload_start = self.lists.payload.len();
+        let first_block = below_limit(self.lists.blocks.len(), "blocks")?;
+        self.exceptions.payload_start = payload_start;
+        self.score_blocks(docs, freqs);
+        let max_impact = self.block_impacts.iter().copied().fold(0.0, f32::max);
+        let lists = &mut self.lists;
+
+        let mut base = u32::MAX;
+        let (doc_blocks, last_docs) = docs.as_chunks::<BLOCK_LEN>();
+        let (freq_blocks, last_freqs) = freqs.as_chunks::<BLOCK_LEN>();
+        for (number, (docs, freqs)) in doc_blocks.iter().zip(freq_blocks).enumerate() {
+            if number % GROUP_BLOCKS == 0 {
+                self.exceptions.end_group(lists);
+            }
+            let row = (lists.payload.len() - payload_start) / ROW_WORDS;
+            self.exceptions.begin_block();
+            let codes = encode_full(base, docs, freqs, &mut lists.payload, &mut self.exceptions.bytes);
+            let impact = impact_byte(self.block_impacts[number], max_impact);
+            lists.blocks.push(BlockEntry::new(row as u32, codes.0, codes.1, impact));
+            base = docs[BLOCK_LEN - 1];
+            lists.last_docs.push(base);
+        }
+        self.exceptions.end_group(lists);
+        if let Some(&last_doc) = last_docs.last() {
+            let row = (lists.payload.len() - payload_start) / ROW_WORDS;
+            let run = PackedRun::new(base, last_docs, last_freqs);
+            let mut writer = BitWriter::new(&mut self.exceptions.bytes);
+            run.write(&mut writer);
+            writer.finish();
+            append_bytes(&self.exceptions.bytes, &mut lists.payload);
+            self.exceptions.bytes.clear();
+            let impact = impact_byte(self.block_impacts[doc_blocks.len()], max_impact);
+            lists.blocks.push(BlockEntry::new(row as u32, run.doc_code, run.freq_code, impact));
+            lists.last_docs.push(last_doc);
+        }
+        let rows_of = |payload: &[u32]| ((payload.len() - payload_start) / ROW_WORDS) as u32;
+        let mut probe_row = 0;
+        if has_probe(self.norms.len(), docs.len()) {
+            probe_row = rows_of(&lists.payload);
+            append_probe(self.norms.len(), docs, freqs, &mut lists.payload);
+        }
+        lists.long_lists.push(LongList {
+            payload_word: payload_start as u64,
+            first_block,
+            doc_freq: docs.len() as u32,
+            max_impact,
+            kth_impacts: self.best_impacts.kth_impacts().map(|impact| impact * Bm25::LOWER_BOUND),
+            probe_row,
+            rows: rows_of(&lists.payload),
+        });
+        Ok(place)
+    }
+
+    /// Finds the largest impact of each block, and the list's best.
+    fn score_blocks(&mut self, docs: &[u32], freqs: &[u32]) {
+        self.block_impacts.clear();
+        self.best_impacts.clear();
+        let mut impacts = [0.0; BLOCK_LEN];
+        for (docs, freqs) in docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN)) {
+            let impacts = &mut impacts[..docs.len()];
+            for (impact, &doc) in impacts.iter_mut().zip(docs) {
+                *impact = self.norms[doc as usize];
+            }
+            for (impact, &freq) in impacts.iter_mut().zip(freqs) {
+                *impact = Bm25::score(1.0, freq, *impact);
+            }
+            let largest = impacts.iter().copied().fold(0.0, f32::max);
+            self.best_impacts.offer(impacts, largest);
+            self.block_impacts.push(largest * Bm25::LARGEST_IMPACT);
+        }
     }
 
     /// What is packed so far, in bytes: when to [`take`](Self::take) it.
@@ -166,4 +261,43 @@ impl ListEncoder {
         }
         Ok(())
     }
+}
+
+impl GroupExceptions {
+    /// Notes where the next block's exceptions begin.
+    fn begin_block(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        self.starts.push(self.bytes.len() / 4);
+    }
+
+    /// Appends the group's exceptions to the payload, tells its blocks, and fills the last row.
+    fn end_group(&mut self, lists: &mut EncodedLists) {
+        let first = lists.blocks.len() - self.starts.len();
+        let exceptions_word = lists.payload.len() - self.payload_start;
+        for (block, start) in lists.blocks[first..].iter_mut().zip(self.starts.drain(..)) {
+            block.set_exceptions_word(exceptions_word + start - block.row as usize * ROW_WORDS);
+        }
+        append_bytes(&self.bytes, &mut lists.payload);
+        self.bytes.clear();
+    }
+}
+
+/// `number` as stored in a slot or a list.
+fn below_limit(number: usize, what: &str) -> Result<u32, IndexError> {
+    if number < TermSlot::LIMIT {
+        return Ok(number as u32);
+    }
+    Err(IndexError::Collection(format!("an index holds fewer than {} {what} (split the collection)", TermSlot::LIMIT)))
+}
+
+/// Appends bytes as words, zeros filling the last row.
+fn append_bytes(bytes: &[u8], payload: &mut Vec<u32>) {
+    let (words, rest) = bytes.as_chunks::<4>();
+    payload.extend(words.iter().map(|&word| u32::from_le_bytes(word)));
+    if !rest.is_empty() {
+        let mut word = [0; 4];
+        word[..rest.len()].copy_from_slice(rest);
+        payload.push(u32::from_le_bytes(word));
+    }
+    payload.resize(payload.len().next_multiple_of(ROW_WORDS), 0);
 }

@@ -8,12 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use fst::Streamer;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::check::{check_file, check_lists};
+use super::check::{Lists, check_file, check_lists};
+use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{FILE_NAME, FileHeader, Section};
-use super::{BlockHeader, Bm25, Idf, IndexBuilder, IndexError, PostingList, TermEntry};
+use super::list::{Blocks, short_bound, short_run};
+use super::packed::{ROW_WORDS, Run};
+use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, ListPosition, PostingList};
 use crate::ids::{DocId, TermId};
 
 /// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
@@ -24,8 +28,6 @@ pub struct Index {
     dictionary: fst::Map<MappedBytes>,
     bm25: Bm25,
     tokenizer: String,
-    /// Each block's last document.
-    last_docs: Vec<u32>,
 }
 
 /// A part of the mapped file that owns a share of the mapping.
@@ -97,16 +99,18 @@ impl Index {
             .map_err(|_| "damaged: the tokenizer's name is not UTF-8")?
             .to_owned();
         let bm25 = Bm25 { k1: header.k1, b: header.b, idf };
-        let mut index = Self { map, header, dictionary, bm25, tokenizer, last_docs: Vec::new() };
+        let index = Self { map, header, dictionary, bm25, tokenizer };
         index.bm25.check().map_err(|what| format!("damaged: {what}"))?;
-        check_lists(
-            &header,
-            index.items(Section::Terms)?,
-            index.items(Section::Blocks)?,
-            index.items(Section::Payload)?,
-        )?;
+        let lists = Lists {
+            payload: index.items(Section::Payload)?,
+            last_docs: index.items(Section::LastDocs)?,
+            blocks: index.items(Section::Blocks)?,
+            long_lists: index.items(Section::LongLists)?,
+            short_lists: bytemuck::cast_slice(index.items::<u32>(Section::ShortLists)?),
+            slots: index.items(Section::Terms)?,
+        };
         index.check_documents()?;
-        index.last_docs = index.block_headers().iter().map(|block| block.last_doc).collect();
+        check_lists(&header, lists)?;
         Ok(index)
     }
 
@@ -217,23 +221,37 @@ impl Index {
     /// If there is no such term.
     #[must_use]
     pub fn list(&self, term: TermId) -> PostingList<'_> {
-        let entry = &self.term_entries()[term.index()];
-        let first_block = entry.first_block as usize;
-        let num_blocks = (entry.doc_freq as usize).div_ceil(super::BLOCK_LEN);
-        let headers = &self.block_headers()[first_block..first_block + num_blocks];
-        let words = headers.last().map_or(0, |last| last.word_offset as usize + last.words());
-        let start = entry.payload_word as usize;
-        PostingList {
-            doc_freq: entry.doc_freq,
-            max_impact: entry.max_impact,
-            last_docs: if num_blocks == 1 && (entry.doc_freq as usize) < super::BLOCK_LEN {
-                &super::list::ANY_DOC
-            } else {
-                &self.last_docs[first_block..first_block + num_blocks]
-            },
-            headers,
-            payload: &self.payload()[start..start + words],
+        match self.place(term) {
+            ListPlace::Single(doc) => {
+                let norm = self.bm25.norm(self.doc_lengths()[doc as usize], self.average_length());
+                PostingList::short(Run::single(doc), Bm25::max_impact([(1, norm)]))
+            }
+            ListPlace::Short(byte) => short_run(self.bytes(Section::ShortLists), byte)
+                .map_or(PostingList::EMPTY, |run| PostingList::short(run, short_bound(&run))),
+            ListPlace::Long(number) => {
+                let list = &self.long_lists()[number as usize];
+                let start = list.first_block as usize;
+                let range = start..start + (list.doc_freq as usize).div_ceil(BLOCK_LEN);
+                let payload = &self.payload()[list.payload_word as usize..][..list.rows as usize * ROW_WORDS];
+                let entries = &self.blocks()[range.clone()];
+                PostingList::long(
+                    Blocks { list, entries, payload, num_docs: self.num_docs() },
+                    &self.last_docs()[range],
+                )
+            }
         }
+    }
+
+    /// All terms with their lists, in byte order of the terms.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    pub fn for_each_list<E>(&self, mut visit: impl FnMut(&str, PostingList<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut terms = self.dictionary.stream();
+        while let Some((term, rank)) = terms.next() {
+            visit(&String::from_utf8_lossy(term), self.list(TermId(rank as u32)))?;
+        }
+        Ok(())
     }
 
     /// Identifies the content: equal for equal indexes (a hash of the section checksums and BM25's parameters).
@@ -245,19 +263,53 @@ impl Index {
         xxh3_64(&bytes)
     }
 
-    /// All term entries, for upload to a device.
-    #[must_use]
-    pub fn term_entries(&self) -> &[TermEntry] {
-        self.checked_items(Section::Terms)
+    #[inline]
+    fn place(&self, term: TermId) -> ListPlace {
+        self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
     }
 
-    /// All block headers, for upload to a device.
+    /// Where a device that has the sections finds the term's list.
+    ///
+    /// # Panics
+    /// If there is no such term.
     #[must_use]
-    pub fn block_headers(&self) -> &[BlockHeader] {
+    pub fn list_position(&self, term: TermId) -> ListPosition {
+        let (start, first_block) = match self.place(term) {
+            ListPlace::Single(_) => (0, 0),
+            ListPlace::Short(byte) => (u64::from(byte) * 8, 0),
+            ListPlace::Long(number) => {
+                let list = &self.long_lists()[number as usize];
+                (list.payload_word, list.first_block)
+            }
+        };
+        self.list(term).position(start, first_block)
+    }
+
+    /// All long lists, in order of their terms.
+    #[must_use]
+    pub fn long_lists(&self) -> &[LongList] {
+        self.checked_items(Section::LongLists)
+    }
+
+    /// All short lists' bits, to a whole number of words: for upload to a device.
+    #[must_use]
+    pub fn short_lists(&self) -> &[u32] {
+        self.checked_items(Section::ShortLists)
+    }
+
+    /// The last documents of all blocks of long lists.
+    #[must_use]
+    pub fn last_docs(&self) -> &[u32] {
+        self.checked_items(Section::LastDocs)
+    }
+
+    /// All blocks of long lists.
+    #[must_use]
+    pub fn blocks(&self) -> &[BlockEntry] {
         self.checked_items(Section::Blocks)
     }
 
-    /// All packed bits, for upload to a device.
+    /// All packed bits of long lists, and probe forms between them.
     #[must_use]
     pub fn payload(&self) -> &[u32] {
         self.checked_items(Section::Payload)

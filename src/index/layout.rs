@@ -1,12 +1,12 @@
 //! The index file, byte by byte.
 //!
-//! One file, `index.tandem`; all numbers are little-endian. It is a header of 384 bytes, then eight sections, each at a
+//! One file, `index.tandem`; all numbers are little-endian. It is a header of 512 bytes, then eleven sections, each at a
 //! multiple of 64 bytes, zeros between them. It is mapped, not read: sections are used as they lie on disk.
 //!
 //! | OFFSET | SIZE | MEANING |
 //! | ---: | ---: | --- |
 //! | 0 | 8 | magic, `TandemIx` |
-//! | 8 | 4 | format version, 1 |
+//! | 8 | 4 | format version, 2 |
 //! | 12 | 4 | byte-order mark, 0x0A0B0C0D |
 //! | 16 | 8 | length of the file in bytes |
 //! | 24 | 8 | postings |
@@ -17,23 +17,60 @@
 //! | 52 | 4 | BM25's b, single precision |
 //! | 56 | 4 | form of the idf: 0 plus, 1 papers |
 //! | 60 | 4 | zero |
-//! | 64 | 8 x 32 | section table, in the order below: kind (8), offset (8), length in bytes (8), checksum (8) |
-//! | 320 | 56 | zero |
-//! | 376 | 8 | XXH3-64 of bytes 0 to 375 |
+//! | 64 | 11 x 32 | section table, in the order below: kind (8), offset (8), length in bytes (8), checksum (8) |
+//! | 416 | 88 | zero |
+//! | 504 | 8 | XXH3-64 of bytes 0 to 503 |
 //!
 //! | KIND | SECTION | ITEM |
 //! | ---: | --- | --- |
-//! | 1 | payload | 4-byte words: packed gaps and frequencies, see [`PostingList`](super::PostingList) |
-//! | 2 | block headers | 16 bytes: [`BlockHeader`](super::BlockHeader) |
-//! | 3 | terms | 24 bytes: [`TermEntry`](super::TermEntry), in byte order of the terms |
-//! | 4 | dictionary | an `fst` map from the terms to their ranks |
-//! | 5 | document lengths | 4 bytes: tokens |
-//! | 6 | ends of external ids | 8 bytes: where each id ends in section 7; empty when documents have no ids of their own |
-//! | 7 | external ids | UTF-8 text |
-//! | 8 | tokenizer | UTF-8 text: its name and options |
+//! | 1 | payload | 4-byte words: what long lists are packed into, and their probe forms |
+//! | 2 | last documents | 4 bytes a block of a long list |
+//! | 3 | blocks | 8 bytes a block of a long list: [`BlockEntry`](super::BlockEntry) |
+//! | 4 | long lists | 40 bytes: [`LongList`](super::LongList), in order of their terms |
+//! | 5 | short lists | bits, each list at a whole byte; the section at a multiple of 4 |
+//! | 6 | terms | 4 bytes: `TermSlot`, in byte order of the terms |
+//! | 7 | dictionary | an `fst` map from the terms to their ranks |
+//! | 8 | document lengths | 4 bytes: tokens |
+//! | 9 | ends of external ids | 8 bytes: where each id ends in section 10; empty when documents have no ids of their own |
+//! | 10 | external ids | UTF-8 text |
+//! | 11 | tokenizer | UTF-8 text: its name and options |
 //!
 //! A section's checksum is the XXH3-64 of the XXH3-64 (8 bytes each) of its pieces of 4 MiB, so that many threads can
-//! check it. Payload word 0 of a list with a full block is at a multiple of 4 words.
+//! check it.
+//!
+//! # Lists
+//!
+//! A list of one posting of frequency 1 is its slot. Any other list of fewer than 128 postings is **short**; bit by bit,
+//! least significant first:
+//!
+//! | BIT | BITS | MEANING |
+//! | ---: | ---: | --- |
+//! | 0 | 7 | postings, 1 to 127 |
+//! | 7 | 6 | how the gaps are packed: a code |
+//! | 13 | 6 | how the frequencies are packed: a code |
+//! | 19 | 8 | bound of the impacts: at most (byte + 1) x (1 + 2^-20) / 256 |
+//! | 27 | | gaps minus one, frequencies minus one, exceptions of the gaps, exceptions of the frequencies |
+//!
+//! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Blocks come in groups of 8: first
+//! their packed documents and frequencies, block by block, then their exceptions, block by block, each at a whole word;
+//! zeros fill the last row. The last block may have fewer than 128 postings; it is packed as a short list's
+//! bits from 27 on, its exceptions included, and begins at a row. Behind the last group lies the probe form, if there is one:
+//!
+//! | WORDS | MEANING |
+//! | --- | --- |
+//! | 16 for each 512 documents | a bit a document, set if it is in the list |
+//! | 2 for each 512 documents | 2 bytes for each 128: postings before them, from the last multiple of 65,536 documents on |
+//! | 1 for each 65,536 documents | postings before them |
+//! | 1 for each 8 postings | 4 bits a posting: its frequency minus one, or 15 if it is above 15 |
+//!
+//! All counts round up, and zeros fill the last row.
+//!
+//! # Codes
+//!
+//! 0 to 32: a width. 33 to 62: a width of 0 to 29, with exceptions. 63: a bitset, for documents of full blocks only.
+//! Full blocks hold value *i* in word *i* mod 4 of its rows, from bit `i / 4 * width` of these words' stream on; a bitset of
+//! `last - base` bits begins with the document after the last one of the block before. Exceptions are: their
+//! number minus one (5 bits), the width of their high bits minus one (5), then each's position (7) and high bits.
 
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
@@ -43,7 +80,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 pub const FILE_NAME: &str = "index.tandem";
 
 pub(super) const MAGIC: [u8; 8] = *b"TandemIx";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 pub(super) const BYTE_ORDER_MARK: u32 = 0x0A0B_0C0D;
 pub(super) const HEADER_BYTES: usize = size_of::<FileHeader>();
 pub(super) const SECTION_ALIGNMENT: u64 = 64;
@@ -53,11 +90,17 @@ pub(super) const PIECE_BYTES: usize = 4 << 20;
 /// A part of the index file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// Packed gaps and frequencies.
+    /// Long lists' packed blocks and probe forms.
     Payload,
-    /// Block headers.
+    /// The last document of each block.
+    LastDocs,
+    /// Where each block's payload is, and how it is packed.
     Blocks,
-    /// Term entries.
+    /// The long lists.
+    LongLists,
+    /// The short lists.
+    ShortLists,
+    /// Where each term's list is.
     Terms,
     /// The map from terms to ranks.
     Dictionary,
@@ -73,9 +116,12 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of the file.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Payload,
+        Self::LastDocs,
         Self::Blocks,
+        Self::LongLists,
+        Self::ShortLists,
         Self::Terms,
         Self::Dictionary,
         Self::DocLengths,
@@ -89,7 +135,10 @@ impl Section {
     pub fn name(self) -> &'static str {
         match self {
             Self::Payload => "payload",
-            Self::Blocks => "block headers",
+            Self::LastDocs => "last documents",
+            Self::Blocks => "blocks",
+            Self::LongLists => "long lists",
+            Self::ShortLists => "short lists",
             Self::Terms => "terms",
             Self::Dictionary => "dictionary",
             Self::DocLengths => "document lengths",
@@ -131,8 +180,8 @@ pub(super) struct FileHeader {
     pub(super) b: f32,
     pub(super) idf: u32,
     pub(super) zero: u32,
-    pub(super) sections: [SectionEntry; 8],
-    pub(super) zeros: [u64; 7],
+    pub(super) sections: [SectionEntry; 11],
+    pub(super) zeros: [u64; 11],
     pub(super) checksum: u64,
 }
 

@@ -1,90 +1,87 @@
 //! Posting lists and their blocks.
 
-use bytemuck::{Pod, Zeroable};
-
-use super::codec::{packed_words, unpack_docs, unpack_freqs};
-use super::{BLOCK_LEN, Probe};
+use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
+use super::encode::{SHORT_HEAD_BITS, SHORT_LEN_BITS};
+use super::packed::{Code, FullBlock, ROW_WORDS, Run, doc_rows, read_bits};
+use super::probe::{Probe, ProbeShape};
+use super::{BLOCK_LEN, Bm25};
 use crate::ids::DocId;
-
-/// Where a term's headers and payload are, and its statistics. 24 bytes, as stored.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct TermEntry {
-    /// First word of the list's payload, in 32-bit words from the payload's start; a multiple of 4 when the
-    /// list has a full block.
-    pub payload_word: u64,
-    /// The list's first header; the list has `doc_freq` / 128 headers, rounded up.
-    pub first_block: u32,
-    /// Documents that contain the term.
-    pub doc_freq: u32,
-    /// The largest `max_impact` of its blocks.
-    pub max_impact: f32,
-    /// Zero.
-    pub reserved: u32,
-}
-
-/// What a search must know of a block before decoding it. 16 bytes, as stored and as the GPU reads it.
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub struct BlockHeader {
-    /// The last document in the block.
-    pub last_doc: u32,
-    /// Where the block's payload begins, in 32-bit words from the list's payload start.
-    pub word_offset: u32,
-    /// Bits of each packed gap minus one (document ids), 0 to 32.
-    pub doc_bits: u8,
-    /// Bits of each packed frequency minus one, 0 to 32.
-    pub freq_bits: u8,
-    /// Postings in the block minus one: 127 in a full block.
-    pub len_minus_one: u8,
-    /// Zero.
-    pub reserved: u8,
-    /// Upper bound of `tf / (tf + norm(document))` over the block, BM25 at the parameters the index was built
-    /// with; a posting's score is that times the term's weight.
-    pub max_impact: f32,
-}
-
-impl BlockHeader {
-    /// Postings in the block.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        usize::from(self.len_minus_one) + 1
-    }
-
-    /// Never: a block holds at least one posting.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// 32-bit words that the packed gaps take; the frequencies follow.
-    #[must_use]
-    pub fn doc_words(&self) -> usize {
-        packed_words(self.len(), self.doc_bits)
-    }
-
-    /// 32-bit words of the whole block.
-    #[must_use]
-    pub fn words(&self) -> usize {
-        self.doc_words() + packed_words(self.len(), self.freq_bits)
-    }
-}
 
 /// A term's postings, borrowed from an index.
 ///
-/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: its bound is above every
-/// document, so that a search inside it may find nothing and must then go on to the list's end.
+/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is above
+/// every document, so that a search inside it may find nothing and must then go on to the list's end.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
-    pub(super) doc_freq: u32,
-    pub(super) max_impact: f32,
-    pub(super) last_docs: &'a [u32],
-    pub(super) headers: &'a [BlockHeader],
+    doc_freq: u32,
+    max_impact: f32,
+    last_docs: &'a [u32],
+    form: Form<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form<'a> {
+    /// Fewer than a block.
+    Short(Run<'a>),
+    /// Blocks, all full but the last.
+    Long(Blocks<'a>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks<'a> {
+    pub(super) list: &'a LongList,
+    pub(super) entries: &'a [BlockEntry],
+    /// The list's part of the payload.
     pub(super) payload: &'a [u32],
+    pub(super) num_docs: u32,
 }
 
 /// What stands for the last document of a short list: above every document.
-pub(super) const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
+const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
+
+/// A part of a list's bytes in the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListBits {
+    /// Documents: gaps, bitsets, exceptions.
+    pub docs: u64,
+    /// Frequencies with their exceptions.
+    pub freqs: u64,
+    /// Last documents, offsets, codes and bounds: what is read before a block is decoded.
+    pub skips: u64,
+    /// The list's row in the table of long lists.
+    pub directory: u64,
+    /// The probe form.
+    pub probe: u64,
+}
+
+impl std::iter::Sum for ListBits {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self {
+            docs: a.docs + b.docs,
+            freqs: a.freqs + b.freqs,
+            skips: a.skips + b.skips,
+            directory: a.directory + b.directory,
+            probe: a.probe + b.probe,
+        })
+    }
+}
+
+/// Where a list is, for kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct ListPosition {
+    /// A short list's first packed bit, in bits from the start of the short lists; a long list's first word in the payload.
+    pub start: u64,
+    /// A long list's first block.
+    pub first_block: u32,
+    /// Documents that contain the term.
+    pub doc_freq: u32,
+    /// The document that the list's first gap counts from; `u32::MAX` where that is the document before the first.
+    pub base: u32,
+    /// How a short list is packed, as in a [`BlockEntry`] whose bound is the whole of `max_impact`.
+    pub packing: u32,
+    /// The list's bound.
+    pub max_impact: f32,
+}
 
 /// Decoded postings of one block: documents and frequencies, valid up to the block's length.
 #[derive(Clone, Debug)]
@@ -104,7 +101,16 @@ impl Default for BlockBuffer {
 
 impl<'a> PostingList<'a> {
     /// The list without a posting.
-    pub const EMPTY: Self = Self { doc_freq: 0, max_impact: 0.0, last_docs: &[], headers: &[], payload: &[] };
+    pub const EMPTY: Self = Self { doc_freq: 0, max_impact: 0.0, last_docs: &[], form: Form::Short(Run::EMPTY) };
+
+    pub(super) fn short(run: Run<'a>, max_impact: f32) -> Self {
+        Self { doc_freq: run.len as u32, max_impact, last_docs: &ANY_DOC, form: Form::Short(run) }
+    }
+
+    pub(super) fn long(blocks: Blocks<'a>, last_docs: &'a [u32]) -> Self {
+        let LongList { doc_freq, max_impact, .. } = *blocks.list;
+        Self { doc_freq, max_impact, last_docs, form: Form::Long(blocks) }
+    }
 
     /// Documents that contain the term.
     #[must_use]
@@ -113,7 +119,8 @@ impl<'a> PostingList<'a> {
         self.doc_freq
     }
 
-    /// Upper bound of `tf / (tf + norm(document))` over the list; a posting's score is that times the term's weight.
+    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with; a
+    /// posting's score is that times the term's weight.
     #[must_use]
     #[inline]
     pub fn max_impact(&self) -> f32 {
@@ -151,28 +158,45 @@ impl<'a> PostingList<'a> {
         self.last_docs
     }
 
-    /// Upper bound of `tf / (tf + norm(document))` over block `block`.
+    /// Upper bound of `tf / (tf + norm(document))` over block `block`; at most [`max_impact`](Self::max_impact).
     ///
     /// # Panics
     /// If the list has no such block.
     #[must_use]
     #[inline]
     pub fn block_max_impact(&self, block: usize) -> f32 {
-        self.headers[block].max_impact
+        match &self.form {
+            Form::Short(_) => self.max_impact,
+            Form::Long(blocks) => impact_bound(blocks.entries[block].impact(), self.max_impact),
+        }
     }
 
     /// A lower bound of the `k`-th best impact in the list, 0 where none is known: what seeds a threshold.
+    ///
+    /// At least `k` documents score the term's weight times this or more, each step rounded as
+    /// [`Bm25::score`] and this product are.
     #[must_use]
     #[inline]
-    pub fn kth_impact(&self, _k: usize) -> f32 {
-        0.0
+    pub fn kth_impact(&self, k: usize) -> f32 {
+        match &self.form {
+            Form::Short(_) => 0.0,
+            Form::Long(blocks) => {
+                STORED_RANKS.iter().position(|&rank| k <= rank).map_or(0.0, |at| blocks.list.kth_impacts[at])
+            }
+        }
     }
 
     /// The list's direct form, if it has one.
     #[must_use]
     #[inline]
     pub fn probe(&self) -> Option<Probe<'a>> {
-        None
+        match &self.form {
+            Form::Long(blocks) if blocks.list.probe_row != 0 => {
+                let shape = ProbeShape::new(blocks.num_docs as usize, self.doc_freq as usize);
+                Some(Probe::new(shape, &blocks.payload[blocks.list.probe_row as usize * ROW_WORDS..], *self))
+            }
+            _ => None,
+        }
     }
 
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
@@ -181,12 +205,16 @@ impl<'a> PostingList<'a> {
     /// If the list has no such block.
     #[inline]
     pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
-        let header = &self.headers[block];
-        let previous = block.checked_sub(1).map(|before| self.headers[before].last_doc);
-        let start = header.word_offset as usize;
-        let words = &self.payload[start..start + header.doc_words()];
-        unpack_docs(previous, words, header.doc_bits, header.len(), docs);
-        header.len()
+        match self.block(block) {
+            Block::Full(full) => {
+                full.decode_docs(docs);
+                BLOCK_LEN
+            }
+            Block::Run(run) => {
+                run.decode_docs(docs);
+                run.len
+            }
+        }
     }
 
     /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
@@ -195,11 +223,16 @@ impl<'a> PostingList<'a> {
     /// If the list has no such block.
     #[inline]
     pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
-        let header = &self.headers[block];
-        let start = header.word_offset as usize;
-        let words = &self.payload[start + header.doc_words()..start + header.words()];
-        unpack_freqs(words, header.freq_bits, header.len(), freqs);
-        header.len()
+        match self.block(block) {
+            Block::Full(full) => {
+                full.decode_freqs(freqs);
+                BLOCK_LEN
+            }
+            Block::Run(run) => {
+                run.decode_freqs(freqs);
+                run.len
+            }
+        }
     }
 
     /// The frequency of posting `position` of block `block`, without decoding the others.
@@ -209,18 +242,130 @@ impl<'a> PostingList<'a> {
     #[must_use]
     #[inline]
     pub fn freq_at(&self, block: usize, position: usize) -> u32 {
-        let mut freqs = [0; BLOCK_LEN];
-        self.decode_freqs(block, &mut freqs);
-        freqs[position]
+        match self.block(block) {
+            Block::Full(full) => full.freq_at(position),
+            Block::Run(run) => run.freq_at(position),
+        }
     }
 
     /// All postings as `(document, frequency)`, for tests and tools; searching decodes block by block.
-    pub fn postings(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn postings(&self) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+        let list = *self;
         let mut buffer = BlockBuffer::default();
-        (0..self.num_blocks()).flat_map(move |block| {
-            let len = self.decode_docs(block, &mut buffer.docs);
-            self.decode_freqs(block, &mut buffer.freqs);
+        (0..list.num_blocks()).flat_map(move |block| {
+            let len = list.decode_docs(block, &mut buffer.docs);
+            list.decode_freqs(block, &mut buffer.freqs);
             (0..len).map(|i| (buffer.docs[i], buffer.freqs[i])).collect::<Vec<_>>()
         })
     }
+
+    /// Appends all documents to `docs` and their frequencies to `freqs`: for tools that go through whole indexes.
+    pub fn append_to(&self, docs: &mut Vec<u32>, freqs: &mut Vec<u32>) {
+        let mut buffer = BlockBuffer::default();
+        for block in 0..self.num_blocks() {
+            let len = self.decode_docs(block, &mut buffer.docs);
+            self.decode_freqs(block, &mut buffer.freqs);
+            docs.extend_from_slice(&buffer.docs[..len]);
+            freqs.extend_from_slice(&buffer.freqs[..len]);
+        }
+    }
+
+    /// What the list takes in the file, part by part, without its slot and the bits that fill the last byte or word.
+    #[must_use]
+    pub fn bits(&self) -> ListBits {
+        let mut bits = ListBits::default();
+        for block in 0..self.num_blocks() {
+            let (docs, freqs) = match self.block(block) {
+                Block::Full(full) => {
+                    let (docs, freqs) = full.exception_bits();
+                    let rows = doc_rows(full.doc_code, full.base, full.last_doc);
+                    (docs + rows * BLOCK_LEN, freqs + full.freq_code.width() as usize * BLOCK_LEN)
+                }
+                Block::Run(run) => run.part_bits(),
+            };
+            bits.docs += docs as u64;
+            bits.freqs += freqs as u64;
+        }
+        match &self.form {
+            Form::Short(run) => bits.skips = run.bit as u64,
+            Form::Long(blocks) => {
+                bits.skips = 8 * (blocks.entries.len() * (size_of::<BlockEntry>() + size_of::<u32>())) as u64;
+                bits.directory = 8 * size_of::<LongList>() as u64;
+                if blocks.list.probe_row != 0 {
+                    bits.probe = 128 * u64::from(blocks.list.rows - blocks.list.probe_row);
+                }
+            }
+        }
+        bits
+    }
+
+    /// The list's position, its first byte's or word's being `start`.
+    pub(super) fn position(&self, start: u64, first_block: u32) -> ListPosition {
+        let Self { doc_freq, max_impact, .. } = *self;
+        match &self.form {
+            Form::Short(run) => {
+                let BlockEntry { packing, .. } = BlockEntry::new(0, run.doc_code, run.freq_code, u8::MAX);
+                ListPosition {
+                    start: start + run.bit as u64,
+                    first_block,
+                    doc_freq,
+                    base: run.base,
+                    packing,
+                    max_impact,
+                }
+            }
+            Form::Long(_) => ListPosition { start, first_block, doc_freq, base: u32::MAX, packing: 0, max_impact },
+        }
+    }
+
+    #[inline]
+    fn block(&self, block: usize) -> Block<'a> {
+        match &self.form {
+            Form::Short(run) => Block::Run(*run),
+            Form::Long(blocks) => {
+                let base = if block == 0 { u32::MAX } else { self.last_docs[block - 1] };
+                blocks.block(block, base, self.last_docs[block])
+            }
+        }
+    }
+}
+
+/// One block, full or not.
+#[derive(Debug)]
+pub(super) enum Block<'a> {
+    Full(FullBlock<'a>),
+    Run(Run<'a>),
+}
+
+impl<'a> Blocks<'a> {
+    /// The block after document `base`.
+    #[inline]
+    pub(super) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
+        let entry = self.entries[block];
+        let (doc_code, freq_code) = (entry.doc_code(), entry.freq_code());
+        let words = &self.payload[entry.row as usize * ROW_WORDS..];
+        let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
+        if len < BLOCK_LEN {
+            return Block::Run(Run { base, len, doc_code, freq_code, bytes: bytemuck::cast_slice(words), bit: 0 });
+        }
+        let exceptions = &words[entry.exceptions_word()..];
+        Block::Full(FullBlock { base, last_doc, doc_code, freq_code, words, exceptions })
+    }
+}
+
+/// The short list that begins at this byte; none if its head isn't inside `bytes`.
+#[inline]
+pub(super) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
+    let bytes = bytes.get(byte as usize..).filter(|rest| rest.len() * 8 >= SHORT_HEAD_BITS as usize)?;
+    let head = read_bits(bytes, 0, SHORT_HEAD_BITS);
+    let doc_code = Code::from_stored(head >> SHORT_LEN_BITS);
+    let freq_code = Code::from_stored(head >> (SHORT_LEN_BITS + Code::BITS));
+    let len = (head & ((1 << SHORT_LEN_BITS) - 1)) as usize;
+    Some(Run { base: u32::MAX, len, doc_code, freq_code, bytes, bit: SHORT_HEAD_BITS as usize })
+}
+
+/// The bound of a short list's impacts, from the byte at the end of its head.
+#[inline]
+pub(super) fn short_bound(run: &Run<'_>) -> f32 {
+    impact_bound(read_bits(run.bytes, SHORT_HEAD_BITS as usize - 8, 8) as u8, Bm25::LARGEST_IMPACT)
 }

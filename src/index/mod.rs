@@ -2,24 +2,33 @@
 //!
 //! A **posting** is a document and how often the term occurs in it. A term's postings form a list,
 //! sorted by [`DocId`](crate::ids::DocId), cut into **blocks** of [`BLOCK_LEN`]. What a search must know of a block before
-//! it decodes it stands in a [`BlockHeader`], in an array of its own, so that skipping touches headers alone:
+//! it decodes it stands in arrays of their own, so that skipping touches no packed bits. Most terms are rare, most postings
+//! are in long lists; so there are three kinds of lists:
 //!
 //! ```text
-//! terms     | apple          | pear | ...     24 bytes each: where its headers and its payload begin
-//!             |                                16 bytes each: last document, offset, widths, best impact
-//! headers   | block | block | tail | ...
-//!             |       |       |
-//! payload   |gaps|tfs|gaps|tfs|gaps|tfs|       bits
+//! slots       | apple | apply | pear |           4 bytes a term, which are the list of one document themselves,
+//!                 |       |  (17)               point to a short list,
+//! short lists     |   |len, codes, bound|gaps|tfs|          bits
+//!                 v                             or to a long one: 40 bytes, with its bounds,
+//! long lists  | apple |
+//!                 |
+//! last docs   |  407  |  911  |  998  |          4 bytes a block: what is searched
+//! blocks      |   *   |   *   |   *   |          8 bytes a block: where its bits are, how they are packed, its bound
+//!                 |
+//! payload     |gaps|tfs|gaps|tfs|gaps|tfs|exceptions|probe form|
 //! ```
 //!
 //! A full block is packed in the four-lane vertical layout of SIMD-BP128 (value *i* in lane *i* mod 4), which
-//! AVX2 and a GPU warp both unpack with 16-byte loads; the last, partial block of a list (its **tail**) is packed
-//! horizontally, so that a list of one posting costs two words and not thirty-two bytes a bit.
+//! AVX2 and a GPU warp both unpack with 16-byte loads; a few large values don't widen it, and a dense one is a bitset
+//! where that is shorter. Fewer postings than a block are packed one after another, so that a list of two costs some forty
+//! bits. The densest lists also have a [probe form](Probe). The file is described byte by byte in `layout.rs`.
 
+mod best;
 mod bm25;
 mod builder;
 mod check;
 pub mod codec;
+mod directory;
 mod encode;
 mod error;
 pub mod exchange;
@@ -27,17 +36,20 @@ mod file;
 mod invert;
 mod layout;
 mod list;
+mod packed;
 mod probe;
+pub mod reorder;
 mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
+pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
 pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 pub use layout::{FILE_NAME, Section};
-pub use list::{BlockBuffer, BlockHeader, PostingList, TermEntry};
+pub use list::{BlockBuffer, ListBits, ListPosition, PostingList};
 pub use probe::Probe;
 pub use writer::IndexWriter;
 

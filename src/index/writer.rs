@@ -1,7 +1,7 @@
 //! Writing the index file as lists come in.
 //!
-//! The payload, by far the largest section, is streamed to a file beside the target; block headers, term entries and the
-//! dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
+//! The payload, by far the largest section, is streamed to a file beside the target; blocks, short lists, the directory and
+//! the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
 
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,11 +11,12 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{
     BYTE_ORDER_MARK, FILE_NAME, FileHeader, HEADER_BYTES, MAGIC, PIECE_BYTES, SECTION_ALIGNMENT, Section, SectionEntry,
     VERSION,
 };
-use super::{BLOCK_LEN, BlockHeader, Bm25, EncodedLists, Idf, IndexError, TermEntry};
+use super::{Bm25, EncodedLists, Idf, IndexError};
 use crate::files::PendingFile;
 
 /// Writes an index from chunks of lists in byte order of the terms.
@@ -27,8 +28,11 @@ pub struct IndexWriter {
     tokenizer: String,
     norms: Arc<[f32]>,
     sections: SectionWriter,
-    entries: Vec<TermEntry>,
-    headers: Vec<BlockHeader>,
+    last_docs: Vec<u32>,
+    blocks: Vec<BlockEntry>,
+    long_lists: Vec<LongList>,
+    short_lists: Vec<u8>,
+    slots: Vec<TermSlot>,
     dictionary: fst::MapBuilder<Vec<u8>>,
     last_term: Vec<u8>,
     payload_words: u64,
@@ -39,7 +43,7 @@ impl fmt::Debug for IndexWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IndexWriter")
             .field("path", &self.path)
-            .field("terms", &self.entries.len())
+            .field("terms", &self.slots.len())
             .finish_non_exhaustive()
     }
 }
@@ -85,8 +89,11 @@ impl IndexWriter {
             tokenizer: tokenizer.to_owned(),
             norms,
             sections,
-            entries: Vec::new(),
-            headers: Vec::new(),
+            last_docs: Vec::new(),
+            blocks: Vec::new(),
+            long_lists: Vec::new(),
+            short_lists: Vec::new(),
+            slots: Vec::new(),
             dictionary: fst::MapBuilder::memory(),
             last_term: Vec::new(),
             payload_words: 0,
@@ -105,37 +112,53 @@ impl IndexWriter {
     /// # Errors
     /// If a term is not above all terms before, the file system refuses, or the format's limits are reached.
     pub fn append(&mut self, lists: &EncodedLists) -> Result<(), IndexError> {
-        let first_block = self.headers.len();
-        if first_block + lists.headers.len() > u32::MAX as usize || self.entries.len() + lists.len() > i32::MAX as usize
-        {
-            let message = "an index holds fewer than 2^32 blocks and 2^31 terms (split the collection)";
-            return Err(IndexError::Collection(message.into()));
-        }
+        self.check_limits(lists)?;
         for position in 0..lists.len() {
             let term = lists.term(position);
-            if !self.entries.is_empty() && self.last_term.as_slice() >= term {
+            if !self.slots.is_empty() && self.last_term.as_slice() >= term {
                 let (term, last) = (String::from_utf8_lossy(term), String::from_utf8_lossy(&self.last_term));
                 let message = format!("term {term:?} comes after {last:?}, expected ascending byte order");
                 return Err(IndexError::Collection(message));
             }
             self.dictionary
-                .insert(term, self.entries.len() as u64)
+                .insert(term, self.slots.len() as u64)
                 .map_err(|e| IndexError::Collection(format!("the dictionary refuses a term: {e}")))?;
             self.last_term.clear();
             self.last_term.extend_from_slice(term);
-            let entry = lists.entries[position];
-            if entry.doc_freq as usize >= BLOCK_LEN {
-                let padding = (4 - self.payload_words % 4) % 4;
-                self.write_words(&[0; 4][..padding as usize])?;
-            }
-            let payload_word = self.payload_words;
-            self.write_words(lists.words(position))?;
-            self.num_postings += u64::from(entry.doc_freq);
-            let first_block = first_block as u32 + entry.first_block;
-            self.entries.push(TermEntry { payload_word, first_block, ..entry });
+            self.slots.push(TermSlot::new(match lists.slots[position].place() {
+                ListPlace::Single(doc) => ListPlace::Single(doc),
+                ListPlace::Short(byte) => ListPlace::Short(self.short_lists.len() as u32 + byte),
+                ListPlace::Long(number) => ListPlace::Long(self.long_lists.len() as u32 + number),
+            }));
         }
-        self.headers.extend_from_slice(&lists.headers);
-        Ok(())
+        self.long_lists.extend(lists.long_lists.iter().map(|list| LongList {
+            payload_word: self.payload_words + list.payload_word,
+            first_block: self.blocks.len() as u32 + list.first_block,
+            ..*list
+        }));
+        self.short_lists.extend_from_slice(&lists.short_lists);
+        self.last_docs.extend_from_slice(&lists.last_docs);
+        self.blocks.extend_from_slice(&lists.blocks);
+        self.num_postings += lists.num_postings;
+        self.payload_words += lists.payload.len() as u64;
+        self.sections.write(bytemuck::cast_slice(&lists.payload)).map_err(|source| io_error(&self.path, source))
+    }
+
+    /// Whether `lists` fit in.
+    fn check_limits(&self, lists: &EncodedLists) -> Result<(), IndexError> {
+        let counts = [
+            (self.slots.len() + lists.len(), "terms"),
+            (self.short_lists.len() + lists.short_lists.len(), "bytes of short lists"),
+            (self.long_lists.len() + lists.long_lists.len(), "long lists"),
+            (self.blocks.len() + lists.blocks.len(), "blocks"),
+        ];
+        match counts.iter().find(|(count, _)| *count > TermSlot::LIMIT) {
+            Some((_, what)) => {
+                let message = format!("an index holds {} {what} at most (split the collection)", TermSlot::LIMIT);
+                Err(IndexError::Collection(message))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes the other sections and the header, and puts the index in place of what was there.
@@ -143,7 +166,7 @@ impl IndexWriter {
     /// # Errors
     /// If no list was appended, or the file system refuses; an index that was there stays.
     pub fn finish(self) -> Result<(), IndexError> {
-        if self.entries.is_empty() {
+        if self.slots.is_empty() {
             let message = "the collection has no terms: all of its documents are empty once cut into terms";
             return Err(IndexError::Collection(message.into()));
         }
@@ -167,7 +190,7 @@ impl IndexWriter {
         header.num_postings = self.num_postings;
         header.num_tokens = self.doc_lengths.iter().map(|&length| u64::from(length)).sum();
         header.num_docs = self.doc_lengths.len() as u32;
-        header.num_terms = self.entries.len() as u32;
+        header.num_terms = self.slots.len() as u32;
         (header.k1, header.b) = (self.bm25.k1, self.bm25.b);
         header.idf = match self.bm25.idf {
             Idf::Plus => 0,
@@ -179,8 +202,15 @@ impl IndexWriter {
             for section in &Section::ALL[1..] {
                 match section {
                     Section::Payload => unreachable!("the payload is streamed before all other sections"),
-                    Section::Blocks => sections.write(bytemuck::cast_slice(&self.headers))?,
-                    Section::Terms => sections.write(bytemuck::cast_slice(&self.entries))?,
+                    Section::LastDocs => sections.write(bytemuck::cast_slice(&self.last_docs))?,
+                    Section::Blocks => sections.write(bytemuck::cast_slice(&self.blocks))?,
+                    Section::LongLists => sections.write(bytemuck::cast_slice(&self.long_lists))?,
+                    Section::ShortLists => {
+                        sections.write(&self.short_lists)?;
+                        let end = self.short_lists.len();
+                        sections.write(&[0; 4][..end.next_multiple_of(4) - end])?;
+                    }
+                    Section::Terms => sections.write(bytemuck::cast_slice(&self.slots))?,
                     Section::Dictionary => sections.write(&dictionary)?,
                     Section::DocLengths => sections.write(bytemuck::cast_slice(&self.doc_lengths))?,
                     Section::ExternalIdEnds => sections.write(bytemuck::cast_slice(&ends))?,
@@ -194,11 +224,6 @@ impl IndexWriter {
             Ok(())
         };
         write().and_then(|()| sections.commit(header)).map_err(|source| io_error(&self.path, source))
-    }
-
-    fn write_words(&mut self, words: &[u32]) -> Result<(), IndexError> {
-        self.payload_words += words.len() as u64;
-        self.sections.write(bytemuck::cast_slice(words)).map_err(|source| io_error(&self.path, source))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Query logs: files of queries as people typed them.
 //!
-//! A file, plain or packed (`.gz`, `.zst`), is in one of three forms. The first line that is not blank decides:
+//! A file, plain or packed (`.gz`, `.zst`), is in one of five forms. The first line that is not blank decides:
 //!
 //! | form | a line | told by |
 //! | --- | --- | --- |
 //! | JSON lines | `{"id": "q1", "query": "ocean tides"}`, `id` optional, other fields passed over | `{` comes first |
 //! | tab-separated | `q1<TAB>ocean tides` | the line has a tab |
+//! | TREC topics | `<num> Number: 301`, `<title> ocean tides`, see [`topics`](super::topics) | `<` comes first |
+//! | PISA | `301:ocean tides` | an id comes first: letters, digits, `-`, `_`, `.`, the last a digit; then a colon |
 //! | plain | `ocean tides` | otherwise |
 //!
 //! Every line must keep to the form of the first. Blank lines are passed over. An entry's number, which becomes its
@@ -17,6 +19,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::Query;
+use super::topics::parse_topics;
 use crate::files::{InputError, open_text};
 use crate::ids::QueryId;
 use crate::index::Index;
@@ -50,6 +53,8 @@ pub struct QueryLog {
 enum Form {
     JsonLines,
     TabSeparated,
+    Topics,
+    Pisa,
     Plain,
 }
 
@@ -59,10 +64,20 @@ impl Form {
             Self::JsonLines
         } else if line.contains('\t') {
             Self::TabSeparated
+        } else if line.trim_start().starts_with('<') {
+            Self::Topics
+        } else if line.split_once(':').is_some_and(|(id, _)| is_pisa_id(id)) {
+            Self::Pisa
         } else {
             Self::Plain
         }
     }
+}
+
+/// Whether this is an id and no word of a query: `701`, `wt09-1`, but not `site` or `http`.
+fn is_pisa_id(text: &str) -> bool {
+    text.ends_with(|last: char| last.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 #[derive(Deserialize)]
@@ -83,7 +98,7 @@ enum JsonId {
 ///
 /// # Errors
 /// With the line and, where it helps, the column: bytes that are not UTF-8, JSON that is not an object with a `query`,
-/// lines that lack the tab that the first line has; or no queries at all.
+/// lines that lack the tab or colon that the first line has, topics without number or title; or no queries at all.
 pub fn read_log(path: &Path) -> Result<Vec<LogEntry>, InputError> {
     parse_log(path, open_text(path)?)
 }
@@ -121,6 +136,13 @@ pub fn parse_log(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Vec
                     return Err(InputError::line(path, line, "no tab, expected `id<TAB>query` as in the first line"));
                 }
             },
+            Form::Pisa => match text.split_once(':') {
+                Some((id, text)) => (Some(id.trim().to_owned()), text),
+                None => {
+                    return Err(InputError::line(path, line, "no colon, expected `id:query` as in the first line"));
+                }
+            },
+            Form::Topics => return read_topics(path, line, text, reader),
             Form::JsonLines => {
                 let entry: JsonEntry = serde_json::from_str(text).map_err(|e| json_error(path, line, &e))?;
                 let label = entry.id.map(|id| match id {
@@ -137,6 +159,19 @@ pub fn parse_log(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Vec
         return Err(InputError::file(path, "no queries, expected one a line"));
     }
     Ok(entries)
+}
+
+/// Reads topics that begin on line `line`, with `first_line`.
+fn read_topics(
+    path: &Path,
+    line: u64,
+    first_line: &str,
+    mut reader: impl BufRead,
+) -> Result<Vec<LogEntry>, InputError> {
+    // Blank lines in place of those before: lines keep their numbers.
+    let mut text = "\n".repeat(line as usize - 1) + first_line + "\n";
+    reader.read_to_string(&mut text).map_err(|e| InputError::file(path, format!("cannot read topics: {e}")))?;
+    parse_topics(path, &text)
 }
 
 fn entry_of(label: Option<String>, text: &str, number: usize, line: u64) -> LogEntry {
@@ -205,6 +240,9 @@ mod tests {
     fn the_first_line_tells_the_form() {
         assert_eq!(parsed("ocean tides\r\n\n moon \n"), [row("0", "ocean tides", 1), row("1", "moon", 3)]);
         assert_eq!(parsed("\nq7\tocean  tides\n\tmoon\n"), [row("q7", "ocean  tides", 2), row("1", "moon", 3)]);
+        assert_eq!(parsed("wt09-1:ocean: tides\n2 : moon"), [row("wt09-1", "ocean: tides", 1), row("2", "moon", 2)]);
+        assert_eq!(parsed("site:moon.org\n12:30"), [row("0", "site:moon.org", 1), row("1", "12:30", 2)]);
+        assert_eq!(parsed("\n \n<top>\n<num> Number: 7\n<title> moon\n</top>\n"), [row("7", "moon", 3)]);
         let json =
             "{\"query\": \"a{b\", \"id\": 5}\n{\"id\": \"x\", \"more\": [1], \"query\": \"ü\"}\n{\"query\": \"c\"}";
         assert_eq!(parsed(json), [row("5", "a{b", 1), row("x", "ü", 2), row("2", "c", 3)]);
@@ -226,6 +264,8 @@ mod tests {
             (b"\n \n", "q: no queries"),
             (b"a\nb\xff\n", "q:2:2: is not UTF-8"),
             (b"1\ta\n2 b\n", "q:2: no tab"),
+            (b"1:a\n2 b\n", "q:2: no colon"),
+            (b"\n<top>\n<num> 7\n</top>\n", "q:2: the topic that begins here has no query"),
             (b"{\"query\": \"a\"}\n{\"query\": 5}\n", "q:2:11: invalid type: integer `5`, expected a string"),
             (b"{\"query\": \"a\"}\nplain\n", "q:2:1: expected value"),
             (b"{\"id\": 5}\n", "q:1:9: missing field `query`"),

@@ -6,6 +6,7 @@ mod features;
 mod log;
 mod mode;
 mod prepared;
+mod topics;
 mod trace;
 mod trace_summary;
 

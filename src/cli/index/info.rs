@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use rayon::prelude::*;
+
 use crate::cli::Failure;
-use crate::index::{Index, Section};
+use crate::ids::TermId;
+use crate::index::{BLOCK_LEN, Index, ListBits, Section};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -21,40 +24,48 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn print_counts(index: &Index) {
     let bm25 = index.built_with();
-    let blocks = index.block_headers();
-    let full = blocks.iter().filter(|block| block.len() == crate::index::BLOCK_LEN).count();
+    let full: u64 = index.long_lists().iter().map(|list| u64::from(list.doc_freq) / BLOCK_LEN as u64).sum();
+    let probes = index.long_lists().iter().filter(|list| list.probe_row != 0).count();
     println!("documents    {:>15}", index.num_docs());
     println!("tokens       {:>15}   {:.1} a document", index.num_tokens(), index.average_length());
-    println!("terms        {:>15}", index.num_terms());
+    println!(
+        "terms        {:>15}   {} long lists, {probes} with a probe form",
+        index.num_terms(),
+        index.long_lists().len()
+    );
     println!("postings     {:>15}", index.num_postings());
-    println!("blocks       {:>15}   {full} full ones", blocks.len());
+    println!("blocks       {:>15}   {full} full ones", index.blocks().len());
     println!("tokenizer    {}", index.tokenizer_name());
     println!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, format!("{:?}", bm25.idf).to_lowercase());
     println!("fingerprint  {:016x}", index.fingerprint());
 }
 
 fn print_sizes(index: &Index) {
-    let postings = index.num_postings() as f64;
-    let doc_bytes: u64 = index.block_headers().iter().map(|block| block.doc_words() as u64 * 4).sum();
-    let block_bytes: u64 = index.block_headers().iter().map(|block| block.words() as u64 * 4).sum();
-    let header_bytes = index.section_bytes(Section::Blocks);
-    let payload_bytes = index.section_bytes(Section::Payload);
-    println!("\n{:<24} {:>15} {:>18}", "part", "bytes", "bytes a posting");
-    let row = |name: &str, bytes: u64| println!("{name:<24} {bytes:>15} {:>18.3}", bytes as f64 / postings);
-    row("document ids", doc_bytes);
-    row("frequencies", block_bytes - doc_bytes);
-    row("padding", payload_bytes - block_bytes);
-    row("block headers", header_bytes);
-    row("term entries", index.section_bytes(Section::Terms));
-    row("dictionary", index.section_bytes(Section::Dictionary));
-    row("document lengths", index.section_bytes(Section::DocLengths));
-    row("external ids", index.section_bytes(Section::ExternalIdEnds) + index.section_bytes(Section::ExternalIds));
-    let all = payload_bytes + header_bytes + index.section_bytes(Section::Terms);
-    println!("bits a posting in lists, headers and term entries: {:.2}", all as f64 * 8.0 / postings);
+    let lists = (0..index.num_terms()).into_par_iter().map(|term| index.list(TermId(term)).bits()).sum::<ListBits>();
+    let section = |section| 8 * index.section_bytes(section);
+    let directory = section(Section::Terms) + lists.directory;
+    let packed: u64 =
+        [Section::Payload, Section::ShortLists, Section::LastDocs, Section::Blocks].map(section).iter().sum();
+    let padding = packed - lists.docs - lists.freqs - lists.skips - lists.probe;
+    println!("\n{:<24} {:>15} {:>18}", "part", "bytes", "bits a posting");
+    let row = |name: &str, bits: u64| {
+        println!("{name:<24} {:>15} {:>18.3}", bits.div_ceil(8), bits as f64 / index.num_postings() as f64);
+    };
+    row("document ids", lists.docs);
+    row("frequencies", lists.freqs);
+    row("skips and bounds", lists.skips);
+    row("directory", directory);
+    row("padding", padding);
+    row("all of these", lists.docs + lists.freqs + lists.skips + directory + padding);
+    row("probe forms", lists.probe);
+    row("dictionary", section(Section::Dictionary));
+    row("document lengths", section(Section::DocLengths));
+    row("external ids", section(Section::ExternalIdEnds) + section(Section::ExternalIds));
 }
 
 fn print_lengths(index: &Index) {
-    let mut lengths: Vec<u32> = index.term_entries().iter().map(|entry| entry.doc_freq).collect();
+    let mut lengths: Vec<u32> =
+        (0..index.num_terms()).into_par_iter().map(|term| index.list(TermId(term)).doc_freq()).collect();
     lengths.sort_unstable();
     let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share) as usize];
     println!(

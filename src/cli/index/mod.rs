@@ -1,10 +1,11 @@
-//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges or describes one.
+//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges, renumbers or describes one.
 
 mod build;
 mod export;
 mod import;
 mod info;
 mod parameters;
+mod reorder;
 mod synth;
 
 use super::Failure;
@@ -23,6 +24,8 @@ enum Command {
     Import(import::Arguments),
     /// Write an index as a CIFF file or a PISA binary collection, for other engines.
     Export(export::Arguments),
+    /// Renumber an index's documents: like ones together (smaller, faster), or in a given order.
+    Reorder(reorder::Arguments),
     /// Make an index of a given size whose lists look like those of real text.
     Synth(synth::Arguments),
     /// Describe an index: sizes, bits a posting, list lengths.
@@ -34,6 +37,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Build(arguments) => build::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Export(arguments) => export::run(arguments),
+        Command::Reorder(arguments) => reorder::run(arguments),
         Command::Synth(arguments) => synth::run(arguments),
         Command::Info(arguments) => info::run(arguments),
     }

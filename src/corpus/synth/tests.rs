@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::*;
+use crate::ids::TermId;
 use crate::index::{FILE_NAME, Index};
 
 const NUM_DOCS: u32 = 20_000;
@@ -30,11 +31,11 @@ fn the_index_has_the_laws_of_a_collection() {
     let report = build(dir.path(), 2, 2000);
     let index = Index::open(dir.path()).unwrap();
     assert_eq!(index.num_postings(), report.num_postings);
-    let entries = index.term_entries();
 
     // Zipf, far from the head and from lists of one posting: ranks 500 to 8000, in octaves to even out the draw.
-    let mean_freq =
-        |from: usize| entries[from..2 * from].iter().map(|e| f64::from(e.doc_freq)).sum::<f64>() / from as f64;
+    let mean_freq = |from: u32| {
+        (from..2 * from).map(|rank| f64::from(index.list(TermId(rank)).doc_freq())).sum::<f64>() / f64::from(from)
+    };
     let slope = (mean_freq(500) / mean_freq(4000)).log2() / 3.0;
     assert!((1.0..1.3).contains(&slope), "document frequencies fall by 2^{slope} an octave");
 
@@ -62,7 +63,7 @@ fn lists_are_clustered() {
     let index = Index::open(dir.path()).unwrap();
     let mut saved = Vec::new();
     for term in (200..1200).step_by(50) {
-        let docs: Vec<u32> = index.list(crate::ids::TermId(term)).postings().map(|(doc, _)| doc).collect();
+        let docs: Vec<u32> = index.list(TermId(term)).postings().map(|(doc, _)| doc).collect();
         let gaps = docs.windows(2).map(|pair| f64::from(pair[1] - pair[0]));
         let mean_bits = gaps.map(f64::log2).sum::<f64>() / (docs.len() - 1) as f64;
         // Gaps of a random list are near geometric: E log2 = log2(mean) - γ / ln 2, and more for small means.

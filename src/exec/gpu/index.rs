@@ -18,8 +18,10 @@ const STAGING_WORDS: usize = 8 << 20;
 pub(super) struct DeviceIndex {
     pub(super) host: Arc<Index>,
     pub(super) bm25: Bm25,
-    d_headers: CudaSlice<u32>,
+    d_last_docs: CudaSlice<u32>,
+    d_blocks: CudaSlice<u32>,
     d_payload: CudaSlice<u32>,
+    d_short_lists: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
 }
 
@@ -36,11 +38,11 @@ impl DeviceIndex {
         reserved_bytes: u64,
     ) -> Result<Self, ExecError> {
         let norms = bm25.norms(index.doc_lengths(), index.average_length());
-        let headers: &[u32] = bytemuck::cast_slice(index.block_headers());
-        let payload = index.payload();
+        let blocks: &[u32] = bytemuck::cast_slice(index.blocks());
+        let (last_docs, payload, short_lists) = (index.last_docs(), index.payload(), index.short_lists());
         let norms: &[u32] = bytemuck::cast_slice(&norms);
 
-        let words = headers.len() + payload.len() + norms.len();
+        let words = last_docs.len() + blocks.len() + payload.len() + short_lists.len() + norms.len();
         let needed_bytes = words as u64 * 4 + reserved_bytes;
         let free_bytes = device.free_bytes()?;
         if needed_bytes > free_bytes {
@@ -48,19 +50,28 @@ impl DeviceIndex {
         }
         let upload = || {
             let mut staging = Staging::new(stream, STAGING_WORDS.min(words.max(1)))?;
-            let copied = (staging.upload(headers)?, staging.upload(payload)?, staging.upload(norms)?);
+            let copied = Self {
+                host: Arc::clone(index),
+                bm25,
+                d_last_docs: staging.upload(last_docs)?,
+                d_blocks: staging.upload(blocks)?,
+                d_payload: staging.upload(payload)?,
+                d_short_lists: staging.upload(short_lists)?,
+                d_norms: staging.upload(norms)?,
+            };
             stream.synchronize()?;
             Ok(copied)
         };
-        let (d_headers, d_payload, d_norms) = upload().map_err(|e| cuda("copying the index to the device", &e))?;
-        Ok(Self { host: Arc::clone(index), bm25, d_headers, d_payload, d_norms })
+        upload().map_err(|e| cuda("copying the index to the device", &e))
     }
 
     /// The index as kernels take it.
     pub(super) fn argument(&self, stream: &CudaStream) -> IndexArgument {
         IndexArgument {
-            headers: self.d_headers.device_ptr(stream).0,
+            last_docs: self.d_last_docs.device_ptr(stream).0,
+            blocks: self.d_blocks.device_ptr(stream).0,
             payload: self.d_payload.device_ptr(stream).0,
+            short_lists: self.d_short_lists.device_ptr(stream).0,
             norms: self.d_norms.device_ptr(stream).0,
             num_docs: self.host.num_docs(),
             reserved: 0,
@@ -72,12 +83,16 @@ impl DeviceIndex {
     /// # Panics
     /// If the index has no such term.
     pub(super) fn term(&self, term: &QueryTerm) -> TermArgument {
-        let entry = &self.host.term_entries()[term.term.index()];
+        let list = self.host.list_position(term.term);
         TermArgument {
-            payload_word: entry.payload_word,
-            first_block: entry.first_block,
-            num_blocks: entry.doc_freq.div_ceil(BLOCK_LEN as u32),
-            weight: self.bm25.weight(self.host.num_docs(), entry.doc_freq, term.qtf),
+            start: list.start,
+            first_block: list.first_block,
+            num_blocks: list.doc_freq.div_ceil(BLOCK_LEN as u32),
+            doc_freq: list.doc_freq,
+            base: list.base,
+            packing: list.packing,
+            max_impact: list.max_impact,
+            weight: self.bm25.weight(self.host.num_docs(), list.doc_freq, term.qtf),
             reserved: 0,
         }
     }

@@ -30,7 +30,7 @@ const STATE_BYTES: usize = 16 + 2 * (4 * SCORE_BINS as usize + 16) + 16;
 const WARP: u32 = 32;
 
 /// Warps of `score_intersect` that a multiprocessor holds at once: with fewer, blocks of the shortest list are shared out.
-const INTERSECT_WARPS_RESIDENT: u32 = 28;
+const INTERSECT_WARPS_RESIDENT: u32 = 24;
 /// Thread blocks of `score_intersect` a multiprocessor at most: beyond that, each takes several rounds.
 const INTERSECT_BLOCKS_EACH: u32 = 16;
 /// `score_union` begins with a sample where tiles have this many postings or more on average: then a sample finds a
@@ -45,8 +45,10 @@ const SAMPLED_K: u32 = 64;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct IndexArgument {
-    pub(super) headers: u64,
+    pub(super) last_docs: u64,
+    pub(super) blocks: u64,
     pub(super) payload: u64,
+    pub(super) short_lists: u64,
     pub(super) norms: u64,
     pub(super) num_docs: u32,
     pub(super) reserved: u32,
@@ -56,9 +58,13 @@ pub(super) struct IndexArgument {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct TermArgument {
-    pub(super) payload_word: u64,
+    pub(super) start: u64,
     pub(super) first_block: u32,
     pub(super) num_blocks: u32,
+    pub(super) doc_freq: u32,
+    pub(super) base: u32,
+    pub(super) packing: u32,
+    pub(super) max_impact: f32,
     pub(super) weight: f32,
     pub(super) reserved: u32,
 }
@@ -82,7 +88,7 @@ unsafe impl DeviceRepr for IndexArgument {}
 unsafe impl DeviceRepr for QueryArgument {}
 
 impl QueryArgument {
-    /// A query for the `k` best documents. `use_bounds`: the headers' impacts hold for its weights' BM25 parameters.
+    /// A query for the `k` best documents. `use_bounds`: the index's impacts hold for its weights' BM25 parameters.
     ///
     /// # Panics
     /// If there are more than [`Query::MAX_TERMS`] terms.
@@ -234,7 +240,7 @@ impl Kernels {
             launch.arg(index).arg(query).arg(&mut buffers.d_state).arg(&mut buffers.d_candidates);
             launch.arg(&sample_stride).arg(&is_sample);
             // SAFETY: the arguments are those of `score_union` in kernels/union.cu, in order and type; the tiles of the
-            // grid exist, and `Buffers` has room for k keys of each; the index is at least as long as its headers say
+            // grid exist, and `Buffers` has room for k keys of each; the index is at least as long as its blocks say
             // (checked when it was opened).
             unsafe { launch.launch(shape(grid, UNION_THREADS)) }.map(drop)
         };
@@ -262,7 +268,7 @@ impl Kernels {
         let mut launch = stream.launch_builder(&self.score_intersect);
         launch.arg(index).arg(&*query).arg(&mut buffers.d_state).arg(&mut buffers.d_candidates);
         // SAFETY: the arguments are those of `score_intersect` in kernels/intersect.cu, in order and type; `Buffers` has
-        // room for k keys of each thread block; the index is at least as long as its headers say.
+        // room for k keys of each thread block; the index is at least as long as its blocks say.
         unsafe { launch.launch(shape(grid, INTERSECT_THREADS)) }.map(drop)
     }
 

@@ -1,6 +1,6 @@
 //! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
 //!
-//! The index itself keeps its lists in the packing of `block.rs`. The codecs here stand behind one trait, [`Codec`], so that the
+//! The index itself keeps its lists in the packing of `src/index/packed`. The codecs here stand behind one trait, [`Codec`], so that the
 //! lab can compare them on the same lists: a whole list goes in, 32-bit words come out, and a [`ListReader`] decodes it
 //! block by block, in any order.
 //!
@@ -17,7 +17,6 @@
 //! Each file describes what its codec writes, word by word. Encoded lists are words of the machine that wrote them (little-endian on all we run on). Decoders take arbitrary words:
 //! they return values or a [`CodecError`], and never panic or read elsewhere.
 
-mod block;
 mod bp128;
 mod column;
 mod elias_fano;
@@ -38,10 +37,8 @@ mod unary;
 mod vbyte;
 mod words;
 
-pub(super) use block::{pack_docs, pack_freqs, unpack_docs, unpack_freqs};
 pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
-pub(super) use packed::packed_words;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};

@@ -32,9 +32,9 @@ impl BlockCodec for NewPfd {
 
     fn encode(numbers: &[u32], words: &mut Vec<u32>) {
         let allowed = numbers.len() / 10;
-        let num_exceptions = |width: u8| numbers.iter().filter(|&&number| bits(number) > width).count();
-        let largest = width_of(numbers);
-        let width = widths(numbers).find(|&width| num_exceptions(width) <= allowed).unwrap_or(largest);
+        let counts = num_exceptions(numbers);
+        let width = widths(numbers).find(|&width| counts[usize::from(width)] <= allowed);
+        let width = width.unwrap_or_else(|| width_of(numbers));
         encode(numbers, width, words);
     }
 
@@ -52,17 +52,39 @@ impl BlockCodec for OptPfd {
     const NAME: &'static str = "opt-pfd";
 
     fn encode(numbers: &[u32], words: &mut Vec<u32>) {
-        let length =
-            |width: u8| packed_words(numbers.len(), width) + simple16::encoded_words(&exceptions(numbers, width));
-        // Of equals the widest: fewer exceptions decode faster.
-        let width = widths(numbers).rev().min_by_key(|&width| length(width)).unwrap_or(0);
-        encode(numbers, width, words);
+        let counts = num_exceptions(numbers);
+        let (mut best, mut shortest) = (0, usize::MAX);
+        // The widest first, so that of equals the one with fewer exceptions wins: it decodes faster.
+        for width in widths(numbers).rev() {
+            // Exceptions take a bit for their place and one for the overflow at least.
+            let slots = packed_words(numbers.len(), width);
+            if slots + packed_words(2 * counts[usize::from(width)], 1) < shortest {
+                let length = slots + simple16::encoded_words(&exceptions(numbers, width));
+                if length < shortest {
+                    (best, shortest) = (width, length);
+                }
+            }
+        }
+        encode(numbers, best, words);
     }
 
     #[inline]
     fn decode(block: BlockWords<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
         decode(block.own(), numbers)
     }
+}
+
+/// For each width of a slot, how many numbers do not fit it.
+fn num_exceptions(numbers: &[u32]) -> [usize; 33] {
+    let mut counts = [0; 33];
+    for &number in numbers {
+        counts[usize::from(bits(number))] += 1;
+    }
+    let mut wider = 0;
+    for count in counts.iter_mut().rev() {
+        (*count, wider) = (wider, wider + *count);
+    }
+    counts
 }
 
 /// The widths that a block's slots may have.

@@ -29,34 +29,27 @@ const DIVISIONS: [&[(u8, u8)]; 16] = [
 /// Bits that a number may have.
 pub(super) const MAX_BITS: u8 = 28;
 
-/// The widths of a division, one a number.
-fn widths(division: &[(u8, u8)]) -> impl Iterator<Item = u8> + '_ {
-    division.iter().flat_map(|&(count, width)| std::iter::repeat_n(width, count.into()))
+/// Whether the first numbers fit a division; where there are fewer numbers than it has room for, the rest counts as 0.
+fn fits(division: &[(u8, u8)], mut numbers: &[u32]) -> bool {
+    division.iter().all(|&(count, width)| {
+        let (run, rest) = numbers.split_at(numbers.len().min(count.into()));
+        numbers = rest;
+        run.iter().fold(0, |all, number| all | number) >> width == 0
+    })
 }
 
-/// The word that takes the most of the numbers that are left, which are below 2^28, and how many it takes.
-fn next_word(numbers: &[u32]) -> (u32, usize) {
-    for (selector, division) in (0_u32..).zip(DIVISIONS) {
-        if widths(division).zip(numbers).all(|(width, &number)| u64::from(number) < 1 << width) {
-            let mut word = selector << MAX_BITS;
-            let mut bit = 0;
-            let mut taken = 0;
-            for (width, &number) in widths(division).zip(numbers) {
-                word |= number << bit;
-                bit += width;
-                taken += 1;
-            }
-            return (word, taken);
-        }
-    }
-    unreachable!("{} is not below 2^28", numbers[0])
+/// How many numbers the next word takes, the most that fit, and how it divides them. Numbers are below 2^28.
+fn next_division(numbers: &[u32]) -> (u32, usize) {
+    let selector = DIVISIONS.iter().position(|division| fits(division, numbers)).unwrap_or(DIVISIONS.len() - 1);
+    let room: usize = DIVISIONS[selector].iter().map(|&(count, _)| usize::from(count)).sum();
+    (selector as u32, room.min(numbers.len()))
 }
 
 /// Words that `numbers`, all below 2^28, take.
 pub(super) fn encoded_words(mut numbers: &[u32]) -> usize {
     let mut words = 0;
     while !numbers.is_empty() {
-        numbers = &numbers[next_word(numbers).1..];
+        numbers = &numbers[next_division(numbers).1..];
         words += 1;
     }
     words
@@ -65,9 +58,20 @@ pub(super) fn encoded_words(mut numbers: &[u32]) -> usize {
 /// Appends `numbers`, all below 2^28.
 pub(super) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
     while !numbers.is_empty() {
-        let (word, taken) = next_word(numbers);
+        let (selector, taken) = next_division(numbers);
+        let (mut run, rest) = numbers.split_at(taken);
+        let mut word = selector << MAX_BITS;
+        let mut bit = 0;
+        for &(count, width) in DIVISIONS[selector as usize] {
+            let (these, others) = run.split_at(run.len().min(count.into()));
+            for &number in these {
+                word |= number << bit;
+                bit += width;
+            }
+            run = others;
+        }
         words.push(word);
-        numbers = &numbers[taken..];
+        numbers = rest;
     }
 }
 
@@ -99,7 +103,8 @@ mod tests {
     #[test]
     fn divisions_use_at_most_28_bits_and_all_sizes_roundtrip() {
         for division in DIVISIONS {
-            assert!(widths(division).map(u32::from).sum::<u32>() <= u32::from(MAX_BITS));
+            let bits: u32 = division.iter().map(|&(count, width)| u32::from(count) * u32::from(width)).sum();
+            assert!(bits <= u32::from(MAX_BITS));
         }
         let mut numbers: Vec<u32> = (0..28).map(|width| (1 << width) - 1 + (1 << width) / 2).collect();
         numbers.extend([0; 40]);

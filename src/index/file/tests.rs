@@ -7,12 +7,18 @@ use proptest::prelude::*;
 use super::*;
 use crate::index::{BLOCK_LEN, IndexWriter, ListEncoder};
 
+/// A sparse list of two groups of blocks and a tail, with values that stick out.
+fn patched_list() -> Vec<(u32, u32)> {
+    (0..2000).map(|i| (i * 9 + i % 5 + i / 90 * 400, if i % 50 == 3 { 900 } else { 1 + i % 3 })).collect()
+}
+
 fn small_lists() -> Vec<(String, Vec<(u32, u32)>)> {
     vec![
         ("all".into(), (0..300).map(|doc| (doc, doc % 7 + 1)).collect()),
         ("few".into(), vec![(3, 1), (250, 9)]),
         ("grün".into(), (0..129).map(|doc| (doc * 2, 1)).collect()),
         ("one".into(), vec![(299, 4_000_000)]),
+        ("solo".into(), vec![(17, 1)]),
     ]
 }
 
@@ -20,7 +26,7 @@ fn small_lists() -> Vec<(String, Vec<(u32, u32)>)> {
 fn what_was_added_is_read_back() {
     let lists = small_lists();
     let index = Index::from_lists(&lists).unwrap();
-    assert_eq!((index.num_docs(), index.num_terms(), index.num_postings()), (300, 4, 300 + 2 + 129 + 1));
+    assert_eq!((index.num_docs(), index.num_terms(), index.num_postings()), (300, 5, 300 + 2 + 129 + 1 + 1));
     for (rank, (text, list)) in lists.iter().enumerate() {
         let term = index.term(text).unwrap();
         assert_eq!(term, TermId(rank as u32));
@@ -30,6 +36,25 @@ fn what_was_added_is_read_back() {
     assert_eq!(index.term("al"), None);
     assert_eq!(index.external_id(DocId(17)), "17");
     assert_eq!(index.num_tokens(), index.doc_lengths().iter().map(|&l| u64::from(l)).sum::<u64>());
+}
+
+#[test]
+fn values_that_stick_out_come_back() {
+    let list = patched_list();
+    let index =
+        Index::from_lists(&[("a", &list[..]), ("b", &list[..127])].map(|(term, list)| (term, list.to_vec()))).unwrap();
+    let mut number = 0;
+    index
+        .for_each_list(|term, got| {
+            let len = if term == "a" { list.len() } else { 127 };
+            assert_eq!(got.postings().collect::<Vec<_>>(), list[..len]);
+            number += 1;
+            Ok::<_, IndexError>(())
+        })
+        .unwrap();
+    assert_eq!(number, 2);
+    assert!(index.blocks().iter().any(|block| block.doc_code().has_exceptions()));
+    assert!(index.blocks().iter().all(|block| block.freq_code().has_exceptions()));
 }
 
 #[test]
@@ -67,12 +92,26 @@ fn the_file_does_not_depend_on_how_the_vocabulary_was_cut() {
 }
 
 #[test]
-fn lists_with_a_full_block_begin_at_16_bytes() {
+fn long_lists_and_their_blocks_begin_at_16_bytes() {
     let index = Index::from_lists(&small_lists()).unwrap();
     assert!(index.payload().as_ptr().addr().is_multiple_of(64));
-    for entry in index.term_entries() {
-        assert!((entry.doc_freq as usize) < BLOCK_LEN || entry.payload_word.is_multiple_of(4), "{entry:?}");
+    assert_eq!(index.long_lists().len(), 2);
+    for list in index.long_lists() {
+        assert!((list.doc_freq as usize) >= BLOCK_LEN && list.payload_word.is_multiple_of(4), "{list:?}");
     }
+}
+
+#[test]
+fn a_short_list_is_packed_bit_by_bit() {
+    let index = Index::from_lists(&[("a", vec![(9, 1)]), ("b", vec![(3, 2), (8, 1), (1000, 1)])]).unwrap();
+    // Gaps minus one 3, 4, 991 take 10 bits, frequencies minus one 1, 0, 0 one: no exceptions pay.
+    let bytes: Vec<u8> = bytemuck::cast_slice(index.short_lists()).to_vec();
+    let bits = bytes.iter().rev().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
+    assert_eq!(bits & 0x7f, 3);
+    assert_eq!((bits >> 7 & 63, bits >> 13 & 63), (10, 1));
+    assert_eq!((bits >> 27 & 1023, bits >> 37 & 1023, bits >> 47 & 1023), (3, 4, 991));
+    assert_eq!((bits >> 57 & 7, bits >> 60), (1, 0));
+    assert_eq!(bytes.len(), 8);
 }
 
 #[test]
@@ -125,31 +164,103 @@ fn any_changed_byte_and_any_other_length_is_refused() {
 }
 
 #[test]
+fn an_older_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let mut bytes = vec![0; 1000];
+    bytes[..8].copy_from_slice(b"TandemIx");
+    bytes[8] = 1;
+    bytes[12..16].copy_from_slice(&0x0A0B_0C0D_u32.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    let message = Index::open(dir.path()).unwrap_err().to_string();
+    assert!(message.contains("index format 1, this build reads format 2 (rebuild it"), "{message}");
+}
+
+#[test]
 fn inconsistent_lists_with_right_checksums_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let mut builder = IndexBuilder::new(vec![3; 200], Vec::new(), Bm25::default());
-    builder.add("a", &(0..150).map(|doc| (doc, 1 + doc % 2)).collect::<Vec<_>>()).unwrap();
-    builder.add("b", &[(5, 1)]).unwrap();
+    let mut builder = IndexBuilder::new(vec![3; 40_000], Vec::new(), Bm25::default());
+    builder.add("a", &(0..8000).map(|doc| (doc * 3 + doc % 7 / 6, 1 + doc % 17)).collect::<Vec<_>>()).unwrap();
+    builder.add("b", &patched_list()).unwrap();
+    builder.add("c", &[(5, 1)]).unwrap();
+    builder.add("d", &[(5, 1), (6, 3), (39_000, 1)]).unwrap();
     builder.write(dir.path()).unwrap();
     let path = dir.path().join(FILE_NAME);
     let good = fs::read(&path).unwrap();
     let header: FileHeader = bytemuck::pod_read_unaligned(&good[..size_of::<FileHeader>()]);
-    for section in [Section::Blocks, Section::Terms] {
-        for at in range_of(&header, section) {
-            let mut bytes = good.clone();
-            bytes[at] ^= 0x80;
+    let mut bytes = good.clone();
+    for section in &Section::ALL[..6] {
+        let range = range_of(&header, *section);
+        // Every byte of what describes lists, a sample of the packed bits.
+        let step = if *section == Section::Payload { 101 } else { 1 };
+        for at in range.clone().step_by(step) {
+            bytes[at] ^= 1 << (at * 7 % 11 % 8);
             let mut header = header;
-            header.sections[section as usize].checksum =
-                crate::index::layout::section_checksum(&bytes[range_of(&header, section)]);
+            header.sections[*section as usize].checksum = crate::index::layout::section_checksum(&bytes[range.clone()]);
             header.checksum = header.compute_checksum();
             bytes[..size_of::<FileHeader>()].copy_from_slice(bytemuck::bytes_of(&header));
             fs::write(&path, &bytes).unwrap();
             // Refused, or harmless: then every list still decodes.
             if let Ok(index) = Index::open(dir.path()) {
-                for term in 0..index.num_terms() {
-                    index.list(TermId(term)).postings().for_each(drop);
-                }
+                (0..index.num_terms()).for_each(|term| read_all(index.list(TermId(term)), index.num_docs()));
             }
+            bytes[at] = good[at];
+        }
+    }
+}
+
+/// Calls all that reads a list's bits.
+fn read_all(list: PostingList<'_>, num_docs: u32) {
+    list.postings().for_each(drop);
+    for block in 0..list.num_blocks() {
+        (0..list.block_len(block)).for_each(|position| _ = list.freq_at(block, position));
+    }
+    if let Some(probe) = list.probe() {
+        (0..num_docs).step_by(61).for_each(|doc| _ = probe.freq(doc));
+    }
+    _ = list.bits();
+}
+
+#[test]
+fn dense_lists_are_probed_as_they_are_decoded() {
+    for num_docs in [400, 70_000, 200_000] {
+        let dense: Vec<(u32, u32)> =
+            (0..num_docs).filter(|doc| doc % 7 < 3).map(|doc| (doc, 1 + doc * 31 % 97 / 3)).collect();
+        let sparse: Vec<(u32, u32)> = (0..num_docs).step_by(16).map(|doc| (doc, 1)).collect();
+        let index =
+            Index::from_lists(&[("dense", dense.clone()), ("sparse", sparse), ("z", vec![(num_docs - 1, 2)])]).unwrap();
+        assert!(index.list(TermId(1)).probe().is_none() && index.list(TermId(2)).probe().is_none());
+        let list = index.list(TermId(0));
+        assert_eq!(list.postings().collect::<Vec<_>>(), dense);
+        let probe = list.probe().unwrap();
+        let mut found = dense.iter().peekable();
+        for doc in 0..num_docs {
+            let expected = found.next_if(|posting| posting.0 == doc).map_or(0, |posting| posting.1);
+            assert_eq!(probe.freq(doc), expected, "document {doc}");
+            assert_eq!(probe.contains(doc), expected > 0);
+            assert_eq!(probe.words()[doc as usize / 64] >> (doc % 64) & 1 == 1, expected > 0);
+        }
+        assert_eq!(probe.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), dense.len());
+    }
+}
+
+#[test]
+fn as_many_documents_as_said_reach_the_stored_impacts() {
+    let list: Vec<(u32, u32)> = (0..5000).map(|i| (i * 2, 1 + i * 7919 % 23)).collect();
+    let index =
+        Index::from_lists(&[("a", list.clone()), ("b", list[..300].to_vec()), ("c", list[..100].to_vec())]).unwrap();
+    let bm25 = index.built_with();
+    for term in 0..3 {
+        let list = index.list(TermId(term));
+        let weight = bm25.weight(index.num_docs(), list.doc_freq(), 1);
+        let score = |(doc, tf): (u32, u32)| {
+            Bm25::score(weight, tf, bm25.norm(index.doc_lengths()[doc as usize], index.average_length()))
+        };
+        for k in [1, 10, 11, 100, 1000, 1001] {
+            let reached = list.postings().filter(|&posting| score(posting) >= weight * list.kth_impact(k)).count();
+            assert!(reached >= k.min(list.doc_freq() as usize), "{reached} reach the {k}-th best impact");
+            let known = k <= 1000 && (list.doc_freq() as usize) >= BLOCK_LEN && list.doc_freq() as usize >= k;
+            assert_eq!(list.kth_impact(k) > 0.0, known && (k <= 100 || list.doc_freq() >= 1000), "term {term}, {k}");
         }
     }
 }
@@ -178,6 +289,10 @@ proptest! {
             let term = index.term(text).unwrap();
             let got = index.list(term);
             prop_assert_eq!(&got.postings().collect::<Vec<_>>(), list);
+            let (mut docs, mut freqs) = (Vec::new(), Vec::new());
+            got.append_to(&mut docs, &mut freqs);
+            prop_assert!(docs.iter().zip(&freqs).eq(list.iter().map(|(doc, freq)| (doc, freq))));
+            prop_assert!(got.probe().is_none_or(|probe| list.iter().all(|&(doc, freq)| probe.freq(doc) == freq)));
             let weight = bm25.weight(index.num_docs(), got.doc_freq(), 1);
             prop_assert_eq!(got.num_blocks(), list.len().div_ceil(BLOCK_LEN));
             for (number, block) in list.chunks(BLOCK_LEN).enumerate() {

@@ -10,9 +10,10 @@
 //! ```
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_si128,
-    _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setr_m128i,
-    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_sllv_epi32, _mm256_srlv_epi32,
+    __m128i, __m256i, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi32,
+    _mm256_setr_epi32, _mm256_setr_m128i, _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_sllv_epi32,
+    _mm256_srlv_epi32,
 };
 
 use super::portable;
@@ -178,10 +179,44 @@ pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
     portable::sum_gaps(last, rest);
 }
 
+/// For each byte, where its set bits are, lowest first.
+static SET_BITS: [[u8; 8]; 256] = {
+    let mut places = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut count = 0;
+        let mut bit = 0;
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                places[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    places
+};
+
+/// As the portable twin, but a byte at a time: its places come from a table, eight at once, with no branch in between.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 #[inline]
 pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
-    portable::zeros(words, start, end, len, zeros)
+    let mut found = 0;
+    for (bits, place) in portable::zero_words(words, start, end) {
+        let mut place = _mm256_set1_epi32(place as i32);
+        for byte in bits.to_le_bytes() {
+            let places = _mm256_cvtepu8_epi32(_mm_set_epi64x(0, i64::from_le_bytes(SET_BITS[usize::from(byte)])));
+            let out: &mut [u32; 8] = zeros[found..].first_chunk_mut().expect("room for 64 more than asked for");
+            *out = bytemuck::cast(_mm256_add_epi32(places, place));
+            found += byte.count_ones() as usize;
+            place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
+        }
+        if found >= len {
+            break;
+        }
+    }
+    found
 }
 
 /// For each control byte, which of the next 16 bytes goes where; 0x80 gives a zero byte.

@@ -23,41 +23,36 @@ pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
     }
 }
 
-/// Two steps: a 64-bit word's zeros are written eight at a time whether or not there are as many, so that no branch
-/// depends on how many there are.
+/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from `start`
+/// (wrapping, as the first word may begin before).
 #[inline(always)]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
-    let words = &words[start / 32..end.div_ceil(32)];
-    let mut first = (start % 32) as u32;
-    // Bits of the words, from `start` on, that are still to come.
-    let mut left = end - start;
-    let mut found = 0;
-    // Where bit 0 of the pair of words is, counted from `start`.
-    let mut place = 0_u32.wrapping_sub(first);
-    for pair in words.chunks(2) {
+pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
+    let first = start / 32 * 32;
+    words[start / 32..end.div_ceil(32)].chunks(2).zip((first..).step_by(64)).map(move |(pair, at)| {
         let high = pair.get(1).copied().unwrap_or(0);
-        let mut bits = !(u64::from(high) << 32 | u64::from(pair[0]));
-        bits &= u64::MAX << first;
-        let last = first as usize + left;
-        if last < 64 {
-            bits &= (1 << last) - 1;
+        let mut zeros = !(u64::from(high) << 32 | u64::from(pair[0]));
+        if at < start {
+            zeros &= u64::MAX << (start - at);
         }
-        left = left.saturating_sub(64 - first as usize);
-        let count = bits.count_ones() as usize;
-        let mut at = found;
+        if at + 64 > end {
+            zeros &= (1 << (end - at)) - 1;
+        }
+        (zeros, at.wrapping_sub(start) as u32)
+    })
+}
+
+#[inline]
+pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+    let mut found = 0;
+    for (mut bits, place) in zero_words(words, start, end) {
         while bits != 0 {
-            for zero in &mut zeros[at..at + 8] {
-                *zero = place.wrapping_add(bits.trailing_zeros());
-                bits &= bits.wrapping_sub(1);
-            }
-            at += 8;
+            zeros[found] = place.wrapping_add(bits.trailing_zeros());
+            bits &= bits - 1;
+            found += 1;
         }
-        found += count;
         if found >= len {
             break;
         }
-        place = place.wrapping_add(64);
-        first = 0;
     }
     found
 }

@@ -1,0 +1,92 @@
+//! Index files: a good one with bytes changed, or arbitrary bytes. What opens must answer.
+
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+
+use libfuzzer_sys::fuzz_target;
+use tandem::exec::Executor;
+use tandem::exec::cpu::{Algorithm, CpuExecutor};
+use tandem::ids::{QueryId, TermId};
+use tandem::index::{Bm25, FILE_NAME, Index, IndexBuilder};
+use tandem::query::{Mode, Query};
+
+/// Words of a good index's smallest kinds of lists: one posting, a few, a block, a block and more, nearly all documents.
+const LENGTHS: [u32; 7] = [1, 2, 3, 127, 128, 300, 900];
+const NUM_DOCS: u32 = 1000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&mode, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let file = if mode == 0xff {
+        bytes.to_vec()
+    } else {
+        let mut file = good().clone();
+        for change in bytes.as_chunks::<5>().0 {
+            let [place @ .., value] = *change;
+            let place = u32::from_le_bytes(place) as usize % file.len();
+            file[place] ^= value;
+        }
+        // Sometimes cut short as well.
+        if mode == 1 {
+            file.truncate(bytes.len() * 61 % file.len());
+        }
+        file
+    };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(dir.path().join(FILE_NAME), file).expect("a temporary file");
+    if let Ok(index) = Index::open(dir.path()) {
+        read_all(index);
+    }
+});
+
+/// The bytes of an index with lists of all kinds.
+fn good() -> &'static Vec<u8> {
+    static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let ids = (0..NUM_DOCS).map(|doc| format!("d{doc}")).collect();
+        let lengths = (0..NUM_DOCS).map(|doc| 10 + doc % 90).collect();
+        let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
+        for (position, len) in LENGTHS.into_iter().enumerate() {
+            let postings: Vec<(u32, u32)> = (0..len)
+                .map(|i| (i * (NUM_DOCS / len).max(1), 1 + i % 7 * (i % 50 / 49) * 40))
+                .collect();
+            builder.add(&format!("t{position}"), &postings).expect("a good list");
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        builder.write(dir.path()).expect("a good index");
+        std::fs::read(dir.path().join(FILE_NAME)).expect("the index just written")
+    })
+}
+
+/// Reads everything there is, and searches.
+fn read_all(index: Index) {
+    let index = Arc::new(index);
+    for term in 0..index.num_terms().min(50) {
+        let _ = index.term_text(TermId(term));
+        let list = index.list(TermId(term));
+        let _ = list.postings().count();
+        if let Some(probe) = list.probe() {
+            for doc in 0..index.num_docs().min(2000) {
+                let _ = probe.freq(doc);
+            }
+        }
+    }
+    for doc in 0..index.num_docs().min(100) {
+        let _ = index.external_id(tandem::ids::DocId(doc));
+    }
+    let words: Vec<String> = (0..LENGTHS.len()).map(|position| format!("t{position}")).collect();
+    let mut hits = Vec::new();
+    for words in [&words[..], &words[3..5], &words[5..], &words[..1]] {
+        let Some(query) = Query::prepare(QueryId(0), &words.join(" "), words, &index) else {
+            continue;
+        };
+        for mode in [Mode::And, Mode::Or, Mode::AndOr] {
+            let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
+            let _ = executor.search(&query, mode, 10, &mut hits);
+            executor = executor.with_algorithm(Algorithm::Exhaustive);
+            let _ = executor.search(&query, mode, 10, &mut hits);
+        }
+    }
+}

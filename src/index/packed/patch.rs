@@ -1,0 +1,198 @@
+//! Widths, and what sticks out of them.
+//!
+//! One large value among 128 would widen them all. So a block may take a smaller width and note the high bits of the
+//! few values that exceed it, its **exceptions**, aside:
+//!
+//! ```text
+//! values      3   1   0   2  77   1            77 takes 7 bits, the others 2
+//! 2 bits      3   1   0   2   1   1            6 x 2 bits and 77's low two
+//! exceptions  (4, 19)                          position 4: 19 << 2 more
+//! ```
+//!
+//! Exceptions are a stream of bits: their number minus one (5), the width of the high bits minus one (5), then for each
+//! its position (7) and its high bits, ascending by position.
+//! Source: Yan, Ding and Suel, "Inverted Index Compression and Query Processing with Optimized Document Ordering",
+//! WWW 2009 (OptPFD, whose exceptions are coded otherwise).
+
+use super::bits::{BitWriter, bit_width, low_mask, read_bits};
+
+/// No block has more exceptions.
+const MAX_EXCEPTIONS: usize = 32;
+/// Bits before the first exception.
+const HEAD_BITS: usize = 10;
+/// Bits of a position.
+const POSITION_BITS: u32 = 7;
+
+/// How a run of values is packed. Six bits, as stored: 0 to 32 a width, 33 to 62 a width of 0 to 29 with exceptions,
+/// 63 a bitset (documents of a full block only).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::index) struct Code(u8);
+
+impl Code {
+    /// The documents are the bits set in a range.
+    pub(in crate::index) const BITSET: Self = Self(63);
+    /// Width 0: all values are 0.
+    pub(in crate::index) const NOTHING: Self = Self(0);
+    /// Bits of a code as stored.
+    pub(in crate::index) const BITS: u32 = 6;
+    /// The widest that has exceptions.
+    const MAX_PATCHED_WIDTH: u32 = 29;
+
+    fn plain(width: u32) -> Self {
+        Self(width as u8)
+    }
+
+    fn patched(width: u32) -> Self {
+        Self(33 + width as u8)
+    }
+
+    /// The code in the low six bits of `stored`.
+    #[inline]
+    pub(in crate::index) fn from_stored(stored: u32) -> Self {
+        Self(stored as u8 & 63)
+    }
+
+    #[inline]
+    pub(in crate::index) fn stored(self) -> u32 {
+        u32::from(self.0)
+    }
+
+    /// Bits of each value, without exceptions' high bits; 0 for a bitset.
+    #[inline]
+    pub(in crate::index) fn width(self) -> u32 {
+        match self.0 {
+            width @ 0..=32 => u32::from(width),
+            63 => 0,
+            patched => u32::from(patched - 33),
+        }
+    }
+
+    #[inline]
+    pub(in crate::index) fn has_exceptions(self) -> bool {
+        self.0 > 32 && self.0 < 63
+    }
+
+    /// The code that packs `values` into the fewest bits, and how many. Exceptions must save `least_saving` bits.
+    pub(in crate::index) fn choose(values: &[u32], least_saving: usize) -> (Self, usize) {
+        let widest = bit_width(values.iter().fold(0, |all, value| all | value));
+        let plain_bits = values.len() * widest as usize;
+        let (mut best, mut best_bits) = (Self::plain(widest), plain_bits.saturating_sub(least_saving));
+        for width in (0..widest.min(Self::MAX_PATCHED_WIDTH + 1)).rev() {
+            let exceptions: u32 = values.iter().map(|&value| u32::from(value >> width != 0)).sum();
+            if exceptions as usize > MAX_EXCEPTIONS {
+                break;
+            }
+            let entry_bits = POSITION_BITS + widest - width;
+            let bits = values.len() * width as usize + HEAD_BITS + (exceptions * entry_bits) as usize;
+            if bits < best_bits {
+                (best, best_bits) = (Self::patched(width), bits);
+            }
+        }
+        if best.has_exceptions() { (best, best_bits) } else { (best, plain_bits) }
+    }
+
+    /// Appends what of `values` exceeds the code's width.
+    pub(in crate::index) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
+        if !self.has_exceptions() {
+            return;
+        }
+        let width = self.width();
+        let count = values.iter().filter(|&&value| value >> width != 0).count();
+        let high_width = bit_width(values.iter().fold(0, |all, value| all | value)) - width;
+        out.write(count as u32 - 1, 5);
+        out.write(high_width - 1, 5);
+        for (position, &value) in values.iter().enumerate() {
+            if value >> width != 0 {
+                out.write(position as u32, POSITION_BITS);
+                out.write(value >> width, high_width);
+            }
+        }
+    }
+
+    /// The low bits of a value.
+    #[inline]
+    pub(in crate::index) fn low(self, value: u32) -> u32 {
+        value & low_mask(self.width())
+    }
+
+    /// The exceptions at bit `bit` of `bytes`; none if the code has none.
+    #[inline]
+    pub(in crate::index) fn exceptions(self, bytes: &[u8], bit: usize) -> Exceptions<'_> {
+        if !self.has_exceptions() {
+            return Exceptions { bytes, bit, left: 0, shift: 0, high_width: 0 };
+        }
+        let head = read_bits(bytes, bit, HEAD_BITS as u32);
+        let (left, high_width) = ((head & 31) + 1, (head >> 5) + 1);
+        Exceptions { bytes, bit: bit + HEAD_BITS, left, shift: self.width(), high_width }
+    }
+}
+
+/// Reads exceptions: positions below 128 and what is to be added there. Ascending, unless the file is damaged.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::index) struct Exceptions<'a> {
+    bytes: &'a [u8],
+    bit: usize,
+    left: u32,
+    shift: u32,
+    high_width: u32,
+}
+
+impl Exceptions<'_> {
+    /// The bit after the last exception.
+    pub(in crate::index) fn end(&self) -> usize {
+        self.bit + (self.left * (POSITION_BITS + self.high_width)) as usize
+    }
+}
+
+impl Iterator for Exceptions<'_> {
+    type Item = (usize, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, u32)> {
+        self.left = self.left.checked_sub(1)?;
+        let position = read_bits(self.bytes, self.bit, POSITION_BITS);
+        let high = read_bits(self.bytes, self.bit + POSITION_BITS as usize, self.high_width);
+        self.bit += (POSITION_BITS + self.high_width) as usize;
+        Some((position as usize, high << self.shift))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_codes_are_stored_in_six_bits() {
+        for stored in 0..64 {
+            let code = Code::from_stored(stored);
+            assert_eq!(code.stored(), stored);
+            assert!(code.width() <= 32 && (code.width() <= Code::MAX_PATCHED_WIDTH || !code.has_exceptions()));
+        }
+    }
+
+    #[test]
+    fn exceptions_are_chosen_where_they_save_and_come_back() {
+        for (len, every, large) in
+            [(128, 40, 1_u32 << 31), (128, 5, 900), (100, 99, 77), (128, 1, 3), (1, 1, 8), (20, 7, u32::MAX - 1)]
+        {
+            let values: Vec<u32> =
+                (0..len).map(|i| if i % every == every / 2 { large } else { i as u32 % 4 }).collect();
+            let (code, bits) = Code::choose(&values, 0);
+            assert!(bits <= len * bit_width(large) as usize);
+            let mut bytes = Vec::new();
+            let mut writer = BitWriter::new(&mut bytes);
+            values.iter().for_each(|&value| writer.write(code.low(value), code.width()));
+            code.write_exceptions(&values, &mut writer);
+            writer.finish();
+            assert_eq!(bytes.len(), bits.div_ceil(8), "{code:?}");
+            let mut got: Vec<u32> =
+                (0..len).map(|i| read_bits(&bytes, i * code.width() as usize, code.width())).collect();
+            let exceptions = code.exceptions(&bytes, len * code.width() as usize);
+            assert_eq!(exceptions.end(), bits);
+            exceptions.for_each(|(position, high)| got[position] += high);
+            assert_eq!(got, values);
+        }
+        assert_eq!(Code::choose(&[0; 128], 0), (Code::plain(0), 0));
+        assert!(Code::choose(&[1, 1, 1, 200], 1000).0.width() == 8);
+    }
+}

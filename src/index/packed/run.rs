@@ -1,0 +1,186 @@
+//! Runs of fewer than 128 postings: whole short lists, and the last blocks of long ones.
+//!
+//! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps and
+//! those of the frequencies. Nothing is padded, so a posting takes what it must.
+
+use super::bits::{BitWriter, read_bits};
+use super::patch::Code;
+use crate::index::BLOCK_LEN;
+
+/// Bits that exceptions must save: a short list is decoded once, when it is opened.
+const LEAST_SAVING: usize = 4;
+
+/// Where a run is and how it is packed.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::index) struct Run<'a> {
+    /// The document before the first; `u32::MAX` where there is none.
+    pub(in crate::index) base: u32,
+    /// Postings, fewer than 128.
+    pub(in crate::index) len: usize,
+    pub(in crate::index) doc_code: Code,
+    pub(in crate::index) freq_code: Code,
+    pub(in crate::index) bytes: &'a [u8],
+    /// Where in `bytes` it begins.
+    pub(in crate::index) bit: usize,
+}
+
+/// How a run is to be packed.
+#[derive(Debug)]
+pub(in crate::index) struct PackedRun {
+    gaps: [u32; BLOCK_LEN],
+    counts: [u32; BLOCK_LEN],
+    len: usize,
+    pub(in crate::index) doc_code: Code,
+    pub(in crate::index) freq_code: Code,
+}
+
+impl PackedRun {
+    /// Chooses the codes for postings after document `base`, fewer than 128.
+    pub(in crate::index) fn new(base: u32, docs: &[u32], freqs: &[u32]) -> Self {
+        let (mut gaps, mut counts) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
+        let len = docs.len();
+        let mut before = base;
+        for (gap, &doc) in gaps.iter_mut().zip(docs) {
+            *gap = doc.wrapping_sub(before).wrapping_sub(1);
+            before = doc;
+        }
+        for (count, &freq) in counts.iter_mut().zip(freqs) {
+            *count = freq.wrapping_sub(1);
+        }
+        let (doc_code, _) = Code::choose(&gaps[..len], LEAST_SAVING);
+        let (freq_code, _) = Code::choose(&counts[..len], LEAST_SAVING);
+        Self { gaps, counts, len, doc_code, freq_code }
+    }
+
+    /// Appends the run.
+    pub(in crate::index) fn write(&self, out: &mut BitWriter<'_>) {
+        let (gaps, counts) = (&self.gaps[..self.len], &self.counts[..self.len]);
+        gaps.iter().for_each(|&gap| out.write(self.doc_code.low(gap), self.doc_code.width()));
+        counts.iter().for_each(|&count| out.write(self.freq_code.low(count), self.freq_code.width()));
+        self.doc_code.write_exceptions(gaps, out);
+        self.freq_code.write_exceptions(counts, out);
+    }
+}
+
+impl<'a> Run<'a> {
+    /// No posting.
+    pub(in crate::index) const EMPTY: Self =
+        Self { base: 0, len: 0, doc_code: Code::NOTHING, freq_code: Code::NOTHING, bytes: &[], bit: 0 };
+
+    /// One posting of frequency 1, which needs no bits.
+    pub(in crate::index) fn single(doc: u32) -> Self {
+        Self { base: doc.wrapping_sub(1), len: 1, ..Self::EMPTY }
+    }
+
+    /// Decodes the documents into the first `len` places.
+    #[inline]
+    pub(in crate::index) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
+        self.unpack(self.bit, self.doc_code, docs);
+        for (position, more) in self.doc_code.exceptions(self.bytes, self.exceptions_bit()) {
+            docs[position] = docs[position].wrapping_add(more);
+        }
+        let mut before = self.base;
+        for doc in &mut docs[..self.len] {
+            before = before.wrapping_add(*doc).wrapping_add(1);
+            *doc = before;
+        }
+    }
+
+    /// Decodes the frequencies into the first `len` places.
+    #[inline]
+    pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
+        self.unpack(self.freqs_bit(), self.freq_code, freqs);
+        for freq in &mut freqs[..self.len] {
+            *freq = freq.wrapping_add(1);
+        }
+        for (position, more) in self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()) {
+            freqs[position] = freqs[position].wrapping_add(more);
+        }
+    }
+
+    /// One frequency alone.
+    #[inline]
+    pub(in crate::index) fn freq_at(&self, position: usize) -> u32 {
+        let width = self.freq_code.width();
+        let low = read_bits(self.bytes, self.freqs_bit() + position * width as usize, width);
+        let mut exceptions = self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit());
+        let more = exceptions.find(|&(exception, _)| exception == position).map_or(0, |(_, more)| more);
+        low.wrapping_add(more).wrapping_add(1)
+    }
+
+    /// The bit after the run.
+    pub(in crate::index) fn end(&self) -> usize {
+        self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()).end()
+    }
+
+    /// Bits that documents and frequencies take.
+    pub(in crate::index) fn part_bits(&self) -> (usize, usize) {
+        let doc_exceptions = self.freq_exceptions_bit() - self.exceptions_bit();
+        let docs = self.len * self.doc_code.width() as usize + doc_exceptions;
+        (docs, self.end() - self.bit - docs)
+    }
+
+    #[inline]
+    fn freqs_bit(&self) -> usize {
+        self.bit + self.len * self.doc_code.width() as usize
+    }
+
+    #[inline]
+    fn exceptions_bit(&self) -> usize {
+        self.freqs_bit() + self.len * self.freq_code.width() as usize
+    }
+
+    #[inline]
+    fn freq_exceptions_bit(&self) -> usize {
+        self.doc_code.exceptions(self.bytes, self.exceptions_bit()).end()
+    }
+
+    #[inline]
+    fn unpack(&self, bit: usize, code: Code, values: &mut [u32; BLOCK_LEN]) {
+        let width = code.width();
+        for (i, value) in values[..self.len].iter_mut().enumerate() {
+            *value = read_bits(self.bytes, bit + i * width as usize, width);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn runs_roundtrip_at_any_bit(
+            base in prop_oneof![Just(u32::MAX), 0_u32..1000],
+            postings in proptest::collection::vec(
+                (prop_oneof![9 => 0_u32..30, 1 => 0_u32..16_000_000], prop_oneof![9 => 1_u32..4, 1 => 1_u32..=u32::MAX]),
+                1..BLOCK_LEN,
+            ),
+            bit in 0_usize..40,
+        ) {
+            let mut doc = base;
+            let docs: Vec<u32> = postings.iter().map(|p| { doc = doc.wrapping_add(p.0 + 1); doc }).collect();
+            let freqs: Vec<u32> = postings.iter().map(|p| p.1).collect();
+            let packed = PackedRun::new(base, &docs, &freqs);
+            let mut bytes = Vec::new();
+            let mut writer = BitWriter::new(&mut bytes);
+            (0..bit).for_each(|_| writer.write(1, 1));
+            packed.write(&mut writer);
+            writer.finish();
+            let (len, doc_code, freq_code) = (docs.len(), packed.doc_code, packed.freq_code);
+            let run = Run { base, len, doc_code, freq_code, bytes: &bytes, bit };
+            prop_assert_eq!(run.end().div_ceil(8), bytes.len());
+            prop_assert_eq!(run.part_bits().0 + run.part_bits().1 + bit, run.end());
+            let mut out = [0; BLOCK_LEN];
+            run.decode_docs(&mut out);
+            prop_assert_eq!(&out[..len], &docs[..]);
+            run.decode_freqs(&mut out);
+            prop_assert_eq!(&out[..len], &freqs[..]);
+            for (position, &freq) in freqs.iter().enumerate() {
+                prop_assert_eq!(run.freq_at(position), freq);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Orders of documents, and the files that hold them.
+
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
+
+use crate::files::{InputError, open_text};
+
+/// A new number for every document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permutation {
+    new_of_old: Vec<u32>,
+}
+
+impl Permutation {
+    /// The permutation that gives old document `i` the number `new_of_old[i]`.
+    ///
+    /// # Errors
+    /// If a number is given twice or is too large: the first such position, and what is wrong there.
+    pub fn new(new_of_old: Vec<u32>) -> Result<Self, (usize, String)> {
+        let mut owner = vec![u32::MAX; new_of_old.len()];
+        for (old, &new) in new_of_old.iter().enumerate() {
+            match owner.get_mut(new as usize) {
+                None => return Err((old, format!("number {new}, expected 0 to {}", new_of_old.len() - 1))),
+                Some(owner) if *owner != u32::MAX => {
+                    return Err((old, format!("number {new} a second time; document {owner} has it already")));
+                }
+                Some(owner) => *owner = old as u32,
+            }
+        }
+        Ok(Self { new_of_old })
+    }
+
+    /// The permutation that puts old document `old_of_new[i]` at place `i`: an order that is known to hold each once.
+    pub(super) fn from_order(old_of_new: &[u32]) -> Self {
+        let mut new_of_old = vec![0; old_of_new.len()];
+        for (new, &old) in (0..).zip(old_of_new) {
+            new_of_old[old as usize] = new;
+        }
+        Self { new_of_old }
+    }
+
+    /// The permutation that sorts documents by `compare`; equal ones keep their order.
+    #[must_use]
+    pub fn sorted_by(num_docs: u32, mut compare: impl FnMut(u32, u32) -> std::cmp::Ordering) -> Self {
+        let mut order: Vec<u32> = (0..num_docs).collect();
+        order.sort_by(|&a, &b| compare(a, b));
+        Self::from_order(&order)
+    }
+
+    /// The new number of each old document.
+    #[must_use]
+    pub fn new_of_old(&self) -> &[u32] {
+        &self.new_of_old
+    }
+
+    /// The old number of each new document.
+    #[must_use]
+    pub fn old_of_new(&self) -> Vec<u32> {
+        Self::from_order(&self.new_of_old).new_of_old
+    }
+
+    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones. Either
+    /// text, one number a line (plain, .gz or .zst), or, as PISA writes it, 32-bit little-endian numbers. A file of digits and
+    /// white space alone is text.
+    ///
+    /// # Errors
+    /// If it can't be read or is no permutation: the line or byte.
+    pub fn read(path: &Path, num_docs: u32) -> Result<Self, InputError> {
+        // A text line has at most 10 digits and 2 bytes of line end.
+        let limit = u64::from(num_docs) * 12 + 16;
+        let mut bytes = Vec::new();
+        let read = open_text(path)?.take(limit + 1).read_to_end(&mut bytes);
+        read.map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
+        let is_text = bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace());
+        if bytes.len() as u64 > limit || (!is_text && bytes.len() as u64 != u64::from(num_docs) * 4) {
+            let message = format!(
+                "is no permutation of {num_docs} documents: expected {} bytes of 32-bit numbers, or as many lines of text",
+                u64::from(num_docs) * 4
+            );
+            return Err(InputError::file(path, message));
+        }
+        if is_text {
+            return Self::from_text(path, &bytes, num_docs);
+        }
+        let numbers = bytes.as_chunks().0.iter().map(|&number| u32::from_le_bytes(number)).collect();
+        Self::new(numbers).map_err(|(old, what)| InputError::byte(path, old as u64 * 4, what))
+    }
+
+    fn from_text(path: &Path, bytes: &[u8], num_docs: u32) -> Result<Self, InputError> {
+        let mut numbers = Vec::new();
+        let mut lines = Vec::new();
+        for (line, text) in (1..).zip(bytes.lines()) {
+            let text = text.unwrap_or_default();
+            let text = text.trim();
+            if text.is_empty() {
+                continue;
+            }
+            let number = text.parse().map_err(|_| {
+                InputError::line(path, line, format!("{text:?}, expected the number of a document, one a line"))
+            })?;
+            numbers.push(number);
+            lines.push(line);
+        }
+        if numbers.len() != num_docs as usize {
+            let message = format!("{} numbers, the index has {num_docs} documents", numbers.len());
+            return Err(InputError::file(path, message));
+        }
+        Self::new(numbers).map_err(|(old, what)| InputError::line(path, lines[old], what))
+    }
+
+    /// Writes it as PISA does: 32-bit little-endian numbers, the new one of each old document.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        self.new_of_old.iter().try_for_each(|number| out.write_all(&number.to_le_bytes()))
+    }
+}
+
+/// Reads a score for each of `num_docs` documents, one a line, in order of the documents.
+///
+/// # Errors
+/// If a line is no finite number, or there are more or fewer: where.
+pub fn read_scores(path: &Path, num_docs: u32) -> Result<Vec<f64>, InputError> {
+    let mut scores = Vec::new();
+    for (line, text) in (1..).zip(open_text(path)?.lines()) {
+        let text = text.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let score: Option<f64> = text.trim().parse().ok().filter(|score: &f64| score.is_finite());
+        let score =
+            score.ok_or_else(|| InputError::line(path, line, format!("{text:?}, expected a number, one a line")))?;
+        if scores.len() == num_docs as usize {
+            return Err(InputError::line(path, line, format!("a score too many: the index has {num_docs} documents")));
+        }
+        scores.push(score);
+    }
+    if scores.len() < num_docs as usize {
+        let message = format!("{} scores, the index has {num_docs} documents", scores.len());
+        return Err(InputError::file(path, message));
+    }
+    Ok(scores)
+}
