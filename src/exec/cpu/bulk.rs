@@ -121,15 +121,18 @@ impl BulkScorer {
         best: &mut TopK,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as the line above has asked.
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("bmi1")
+        {
+            // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.score_avx2(terms, norms, window, floor, best) };
         }
         self.score_any(terms, norms, window, floor, best);
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,popcnt,bmi1")]
     fn score_avx2(
         &mut self,
         terms: &[Term<'_>],
@@ -244,7 +247,7 @@ impl BulkScorer {
     /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
     #[inline(always)]
     fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
-        if let Some(probe) = term.list.probe() {
+        if let Some(probe) = term.probe {
             return self.candidates.look_up_directly(probe, term.weight, norms, needed);
         }
         let first_block = window.first_blocks[i];
