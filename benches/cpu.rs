@@ -1,10 +1,10 @@
-//! What each CPU operator costs on one thread: `cargo bench --bench cpu -- [INDEX QUERIES [LIMIT [ROUNDS]]]`.
+//! What each CPU operator costs on one thread: `cargo bench --bench cpu -- [INDEX QUERIES [LIMIT [ROUNDS [NAME]]]]`.
 //!
 //! For every operator: mean, p50, p95 and p99 over the queries, in microseconds, of each query's least time over the
-//! rounds, and how many of the lists' postings that makes a second (of AND, too: those it need not look at count). All
-//! operators take turns query by query, so that another process's load falls on all alike. k is 10, and 1000 in the last
-//! rows. Without arguments the index is synthetic: lists of all densities over a million documents, queries of two and
-//! three. Left out: reading and preparing the query, first touches of memory, several threads.
+//! rounds, and how many of the lists' postings that makes a second (those that an operator need not look at count, too).
+//! All operators take turns query by query, so that another process's load falls on all alike; NAME keeps those whose name
+//! contains it. Without arguments the index is synthetic: lists of all densities over a million documents, queries of two
+//! and three. Left out: reading and preparing the query, first touches of memory, several threads.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,17 +13,26 @@ use std::time::{Duration, Instant};
 
 use tandem::corpus::Tokenizer;
 use tandem::exec::Executor;
-use tandem::exec::cpu::CpuExecutor;
+use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::QueryId;
 use tandem::index::Index;
 use tandem::query::{Mode, Query, look_up, read_log};
 
-const OPERATORS: [(&str, Mode, usize); 5] = [
-    ("AND", Mode::And, 10),
-    ("AND+OR", Mode::AndOr, 10),
-    ("OR exhaustive", Mode::Or, 10),
-    ("AND, k 1000", Mode::And, 1000),
-    ("OR exhaustive, k 1000", Mode::Or, 1000),
+/// Name, mode, k, and the algorithm for OR.
+const OPERATORS: [(&str, Mode, usize, Algorithm); 13] = [
+    ("AND", Mode::And, 10, Algorithm::Auto),
+    ("AND+OR", Mode::AndOr, 10, Algorithm::Auto),
+    ("OR exhaustive", Mode::Or, 10, Algorithm::Exhaustive),
+    ("OR WAND", Mode::Or, 10, Algorithm::Wand),
+    ("OR BMW", Mode::Or, 10, Algorithm::Bmw),
+    ("OR MaxScore", Mode::Or, 10, Algorithm::Maxscore),
+    ("OR BMM", Mode::Or, 10, Algorithm::Bmm),
+    ("OR ranges", Mode::Or, 10, Algorithm::Ranges),
+    ("OR auto", Mode::Or, 10, Algorithm::Auto),
+    ("AND, k 1000", Mode::And, 1000, Algorithm::Auto),
+    ("OR exhaustive, k 1000", Mode::Or, 1000, Algorithm::Exhaustive),
+    ("OR MaxScore, k 1000", Mode::Or, 1000, Algorithm::Maxscore),
+    ("OR auto, k 1000", Mode::Or, 1000, Algorithm::Auto),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,25 +44,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         [index, log, ..] => real(Path::new(index), Path::new(log), limit)?,
         _ => synthetic()?,
     };
-    let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
+    let name = arguments.get(4).map_or("", String::as_str);
+    let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+    let mut operators: Vec<_> = (OPERATORS.into_iter())
+        .filter(|(operator, ..)| operator.contains(name))
+        .map(|(name, mode, k, algorithm)| (name, mode, k, cpu.clone_for_worker().with_algorithm(algorithm)))
+        .collect();
     let mut hits = Vec::new();
-    let mut least = vec![[Duration::MAX; OPERATORS.len()]; queries.len()];
+    let mut least = vec![vec![Duration::MAX; operators.len()]; queries.len()];
     for _ in 0..rounds {
         for (query, least) in queries.iter().zip(&mut least) {
-            for ((_, mode, k), least) in OPERATORS.into_iter().zip(least) {
+            for ((_, mode, k, executor), least) in operators.iter_mut().zip(least) {
                 // Twice, so that the second finds in the caches what the first left there, as a server's next does.
                 for _ in 0..2 {
                     let began = Instant::now();
-                    executor.search(query, mode, k, &mut hits)?;
+                    executor.search(query, *mode, *k, &mut hits)?;
                     *least = began.elapsed().min(*least);
                 }
             }
         }
     }
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
-    println!("{} queries, {postings} postings, {rounds} rounds, {}", queries.len(), executor.device());
+    println!("{} queries, {postings} postings, {rounds} rounds, {}", queries.len(), cpu.device());
     println!("{:<24} {:>9} {:>9} {:>9} {:>9} {:>12}", "operator", "mean us", "p50", "p95", "p99", "M postings/s");
-    for (position, (name, ..)) in OPERATORS.iter().enumerate() {
+    for (position, (name, ..)) in operators.iter().enumerate() {
         let mut us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
         us.sort_by(f64::total_cmp);
         let total_us: f64 = us.iter().sum();

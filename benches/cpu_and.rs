@@ -1,4 +1,4 @@
-//! AND against OR on the CPU: what intersecting costs, from a rare leader to lists that are alike.
+//! AND against exhaustive OR on the CPU: what intersecting costs, from a rare leader to lists that are alike.
 //!
 //! `cargo bench --bench cpu_and` prints a table of times, in microseconds, of one query's `Executor::search` at k = 10:
 //! the least of many rounds, in which all queries and both modes take turns, so that another process's load falls on all
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tandem::exec::Executor;
-use tandem::exec::cpu::CpuExecutor;
+use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::QueryId;
 use tandem::index::Index;
 use tandem::query::{Mode, Query};
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let queries: Vec<Query> = QUERIES.iter().filter_map(prepare).collect();
 
-    let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
+    let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(Algorithm::Exhaustive);
     let mut hits = Vec::new();
     let mut least = vec![[Duration::MAX; 2]; queries.len()];
     for _ in 0..ROUNDS {

@@ -19,6 +19,9 @@ pub enum Idf {
     Plus,
     /// ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6 (it is negative for terms in over half of the documents).
     Papers,
+    /// 1: an index of impacts has the idf in its postings. Only [`Bm25::IMPACTS`] goes with it.
+    #[value(skip)]
+    Impacts,
 }
 
 /// BM25's parameters.
@@ -39,6 +42,30 @@ impl Default for Bm25 {
 }
 
 impl Bm25 {
+    /// The parameters of an index whose frequencies are impacts, 1 to 255: a score is the sum of impact times the term's
+    /// count in the query, a whole number below 2^24, and so exact in single precision in any order of addition.
+    ///
+    /// It is BM25's limit for large `k1`, where it is linear in the frequency. With every norm 2^40, `tf + norm` is the norm
+    /// itself in single precision, and the weight, count times 2^40, makes `(weight * tf) / norm` the product of two
+    /// integers: no executor, here or on the GPU, needs a case of its own.
+    pub const IMPACTS: Self = Self { k1: (1_u64 << 40) as f32, b: 0.0, idf: Idf::Impacts };
+
+    /// Further repetitions of a term in a query of impacts count for nothing: sums of 64 terms stay below 2^24.
+    const MAX_IMPACT_COUNT: u32 = 1024;
+
+    /// Whether these are [`Bm25::IMPACTS`].
+    #[must_use]
+    pub fn is_impacts(&self) -> bool {
+        self.idf == Idf::Impacts
+    }
+
+    /// How often a query names the term that has this weight with [`Bm25::IMPACTS`].
+    #[must_use]
+    #[inline]
+    pub fn impact_count(weight: f32) -> u32 {
+        (weight / Self::IMPACTS.k1) as u32
+    }
+
     /// A term's weight: `qtf · idf · (k1 + 1)`, computed in double precision and rounded once. Above zero.
     #[must_use]
     pub fn weight(&self, num_docs: u32, doc_freq: u32, qtf: u32) -> f32 {
@@ -47,7 +74,9 @@ impl Bm25 {
         let idf = match self.idf {
             Idf::Plus => (1.0 + odds).ln(),
             Idf::Papers => odds.ln().max(1e-6),
+            Idf::Impacts => 1.0,
         };
+        let qtf = if self.is_impacts() { qtf.min(Self::MAX_IMPACT_COUNT) } else { qtf };
         (f64::from(qtf) * idf * (f64::from(self.k1) + 1.0)) as f32
     }
 
@@ -74,6 +103,9 @@ impl Bm25 {
     /// # Errors
     /// Which does not, and what is expected.
     pub fn check(&self) -> Result<(), String> {
+        if self.is_impacts() {
+            return if *self == Self::IMPACTS { Ok(()) } else { Err("parameters for a BM25 of impacts".into()) };
+        }
         if !(0.0..=1000.0).contains(&self.k1) {
             return Err(format!("k1 is {}, expected 0 to 1000", self.k1));
         }

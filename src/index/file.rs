@@ -87,7 +87,8 @@ impl Index {
         let idf = match header.idf {
             0 => Idf::Plus,
             1 => Idf::Papers,
-            other => return Err(format!("damaged: idf form {other}, expected 0 or 1")),
+            2 => Idf::Impacts,
+            other => return Err(format!("damaged: idf form {other}, expected 0, 1 or 2")),
         };
         let map = Arc::new(map);
         let dictionary_bytes = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };

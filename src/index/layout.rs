@@ -15,7 +15,7 @@
 //! | 44 | 4 | terms, at least 1 |
 //! | 48 | 4 | BM25's k1, single precision |
 //! | 52 | 4 | BM25's b, single precision |
-//! | 56 | 4 | form of the idf: 0 plus, 1 papers |
+//! | 56 | 4 | form of the idf: 0 plus, 1 papers, 2 none: frequencies are impacts |
 //! | 60 | 4 | zero |
 //! | 64 | 11 x 32 | section table, in the order below: kind (8), offset (8), length in bytes (8), checksum (8) |
 //! | 416 | 88 | zero |

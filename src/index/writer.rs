@@ -195,6 +195,7 @@ impl IndexWriter {
         header.idf = match self.bm25.idf {
             Idf::Plus => 0,
             Idf::Papers => 1,
+            Idf::Impacts => 2,
         };
         let mut sections = self.sections;
         let mut write = || -> io::Result<()> {

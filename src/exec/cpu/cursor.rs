@@ -83,18 +83,6 @@ impl<'a> Cursor<'a> {
         self.stand_at(first_geq(&self.buffer.docs, target.0))
     }
 
-    /// Visits the postings with documents below `end`, in runs of documents and their frequencies, and moves past them.
-    #[inline]
-    pub(super) fn drain_below(&mut self, end: DocId, mut visit: impl FnMut(&[u32], &[u32])) {
-        while self.doc < end {
-            self.decode_freqs();
-            let is_whole = self.list.last_doc(self.block) < end.0;
-            let stop = if is_whole { self.len } else { first_geq(&self.buffer.docs, end.0) };
-            visit(&self.buffer.docs[self.position..stop], &self.buffer.freqs[self.position..stop]);
-            self.stand_at(stop);
-        }
-    }
-
     /// Stands at a posting of the decoded block, or at the next block's first where the block ends.
     #[inline]
     fn stand_at(&mut self, position: usize) -> DocId {

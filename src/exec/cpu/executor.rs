@@ -11,12 +11,11 @@ use crate::query::{Mode, Query, QueryTerm};
 
 use super::algorithm::Algorithm;
 use super::bounds::ImpactBounds;
-use super::cursor::Cursor;
-use super::exhaustive::Window;
+use super::exhaustive::Exhaustive;
 use super::matches::Matches;
 use super::pruned::{Disjunction, Pruned};
 use super::term::Term;
-use super::{and, and_or, exhaustive};
+use super::{and, and_or};
 
 /// Searches an index on the calling thread.
 ///
@@ -35,7 +34,7 @@ struct Scratch {
     /// One for each term.
     buffers: Box<[BlockBuffer; Query::MAX_TERMS]>,
     weights: [f32; Query::MAX_TERMS],
-    window: Window,
+    exhaustive: Exhaustive<f32>,
     matches: Matches,
     pruned: Pruned,
     best: TopK,
@@ -59,7 +58,7 @@ impl CpuExecutor {
         let scratch = Scratch {
             buffers: Box::new(std::array::from_fn(|_| BlockBuffer::default())),
             weights: [0.0; Query::MAX_TERMS],
-            window: Window::default(),
+            exhaustive: Exhaustive::default(),
             matches: Matches::default(),
             pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
             best: TopK::default(),
@@ -195,7 +194,7 @@ impl CpuExecutor {
     /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
     fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         let Self { index, norms, scratch, .. } = self;
-        let Scratch { buffers, weights, window, matches, pruned, best } = scratch;
+        let Scratch { buffers, weights, exhaustive, matches, pruned, best } = scratch;
         // Arrays, not vectors: a query allocates nothing.
         let mut given = terms.iter().zip(weights.iter());
         let prepared: [Term<'_>; CURSORS] = std::array::from_fn(|_| {
@@ -206,15 +205,7 @@ impl CpuExecutor {
         let prepared = &prepared[..terms.len()];
         match pass {
             Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
-            Pass::Or => {
-                let mut lists = prepared.iter().map(|term| term.list);
-                let buffers = buffers.first_chunk_mut::<CURSORS>().expect("a buffer for each cursor");
-                let mut cursors = buffers
-                    .each_mut()
-                    .map(|buffer| Cursor::new(lists.next().unwrap_or(PostingList::EMPTY), range.start, buffer));
-                let (cursors, weights) = (&mut cursors[..terms.len()], &weights[..terms.len()]);
-                exhaustive::search(cursors, range.end, weights, norms, window, best);
-            }
+            Pass::Or => exhaustive.search(prepared, range, norms, best),
         }
     }
 }

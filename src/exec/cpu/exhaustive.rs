@@ -1,95 +1,268 @@
 //! OR without pruning: every posting is scored. The reference for all other executors.
 //!
-//! Documents are taken in windows whose accumulators fit the L1 cache. Inside a window the query's terms are taken
-//! one at a time, in order, so that each accumulator receives its shares in the query's order:
+//! Documents are taken in windows of accumulators. Inside a window the query's terms are taken one at a time, in order, so
+//! that each accumulator receives its shares in the query's order; then the sums are offered and cleared:
 //!
 //! ```text
-//! window  [start, start + 4096)           [next document of any list, ...)
-//! term a   +  +    + +     +              every posting: accumulator[doc - start] += share
-//! term b     ++ +      +  +
-//! touched  |*|*| |*|*| |*|*| |            one bit for each 64 accumulators: only these are compared and cleared
+//! window  [start, start + size)           [next document of any list, ...)
+//! term a   +  +    + +     +              a block's shares are computed when it is decoded, all at once;
+//! term b     ++ +      +  +               inside a window, they are only added
 //! ```
 //!
-//! The next window begins at the next document of any list, so that gaps cost nothing.
+//! - Lists that are dense together take small windows, which fit the L1 cache; all sums are compared with the threshold,
+//!   as vectors.
+//! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted, and
+//!   only those are compared and cleared.
+//! - A single term needs no sums: its shares are offered as they are.
+//!
+//! The next window begins at the next document of any list, so that gaps cost nothing. One body is compiled twice, with
+//! AVX2 and without; no float operation is reordered or fused in either.
+
+use std::ops::Range;
 
 use crate::exec::TopK;
 use crate::ids::DocId;
-use crate::index::BLOCK_LEN;
+use crate::index::{BLOCK_LEN, PostingList};
+use crate::query::Query;
 
-use super::cursor::Cursor;
-use super::scoring::score_block;
+use super::block_search::{find_block, first_geq};
+use super::sum::Sum;
+use super::term::Term;
 
-/// Documents in a window: 16 KiB of accumulators, half of a common L1 cache.
-const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
+/// The most documents of a window: as many as 16 bits tell apart.
+const MAX_WINDOW_DOCS: usize = 1 << 16;
 
-/// Documents that one bit of the touched mask stands for.
-const CHUNK_DOCS: usize = 64;
+/// Sums that are compared with the threshold together.
+const CHUNK: usize = 64;
 
-/// Scores of the documents of one window; all zero between windows.
+/// Places that are noted in a window of sparse lists; it is scanned whole where they don't suffice.
+const MAX_NOTED: usize = 8192;
+
+/// Scratch memory for disjunctions whose scores are summed in `S`.
 #[derive(Debug)]
-pub(super) struct Window {
-    accumulators: Box<[f32; WINDOW_DOCS]>,
-    /// Bit i: some accumulator of chunk i is not zero.
-    touched: u64,
+pub(super) struct Exhaustive<S> {
+    blocks: Box<[ScoredBlock<S>]>,
+    freqs: [u32; BLOCK_LEN],
+    /// All zero between windows.
+    sums: Box<[S; MAX_WINDOW_DOCS]>,
+    noted: Box<[u16]>,
 }
 
-impl Default for Window {
+/// A decoded block of one term.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+struct ScoredBlock<S> {
+    docs: [u32; BLOCK_LEN],
+    shares: [S; BLOCK_LEN],
+    /// The block's number in its list.
+    block: usize,
+    /// Its postings.
+    len: usize,
+    /// The first that is not in a window yet.
+    position: usize,
+}
+
+impl<S: Sum> Default for Exhaustive<S> {
     fn default() -> Self {
-        Self { accumulators: Box::new([0.0; WINDOW_DOCS]), touched: 0 }
+        let (docs, shares) = ([0; BLOCK_LEN], [S::default(); BLOCK_LEN]);
+        let block = ScoredBlock { docs, shares, block: 0, len: 0, position: 0 };
+        Self {
+            blocks: vec![block; Query::MAX_TERMS].into(),
+            freqs: [0; BLOCK_LEN],
+            sums: Box::new([S::default(); MAX_WINDOW_DOCS]),
+            noted: vec![0; MAX_NOTED].into(),
+        }
     }
 }
 
-/// Offers every document below `end` of any list to `best`, cursors and weights being in the query's order of terms.
-pub(super) fn search(
-    cursors: &mut [Cursor<'_>],
-    end: DocId,
-    weights: &[f32],
-    norms: &[f32],
-    window: &mut Window,
-    best: &mut TopK,
-) {
-    while let Some(start) = cursors.iter().map(Cursor::doc).min()
-        && start < end
-    {
-        let window_end = end.min(DocId(start.0.saturating_add(WINDOW_DOCS as u32)));
-        for (cursor, &weight) in cursors.iter_mut().zip(weights) {
-            cursor.drain_below(window_end, |docs, freqs| window.add(start, docs, freqs, weight, norms));
+impl<S: Sum> Exhaustive<S> {
+    /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
+    pub(super) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as the line above has asked.
+            return unsafe { self.search_avx2(terms, range, norms, best) };
         }
-        window.drain_into(start, best);
-    }
-}
-
-impl Window {
-    /// Adds the shares of a run of one term's postings, at most a block long and inside the window.
-    fn add(&mut self, start: DocId, docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) {
-        let mut shares = [0.0; BLOCK_LEN];
-        let shares = &mut shares[..docs.len()];
-        score_block(docs, freqs, weight, norms, shares);
-        for (&share, &doc) in shares.iter().zip(docs) {
-            // The remainder never changes the value; it shows the compiler that the index is in range.
-            let offset = (doc - start.0) as usize % WINDOW_DOCS;
-            self.accumulators[offset] += share;
-            self.touched |= 1 << (offset / CHUNK_DOCS);
-        }
+        self.search_portable(terms, range, norms, best);
     }
 
-    /// Offers the window's documents to `best`, in ascending order, and clears it.
-    fn drain_into(&mut self, start: DocId, best: &mut TopK) {
-        let mut threshold = best.threshold();
-        while self.touched != 0 {
-            let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
-            self.touched &= self.touched - 1;
-            let chunk = &mut self.accumulators[first..first + CHUNK_DOCS];
-            // Most chunks hold nothing good enough: one comparison of all, as vectors, tells.
-            if chunk.iter().fold(false, |any, &score| any | (score > threshold)) {
-                for (offset, &score) in (first as u32..).zip(chunk.iter()) {
-                    if score > threshold {
-                        best.offer(start.0 + offset, score);
-                        threshold = best.threshold();
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn search_avx2(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
+        self.search_portable(terms, range, norms, best);
+    }
+
+    #[inline(always)]
+    fn search_portable(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
+        let Self { blocks, freqs, sums, noted } = self;
+        let blocks = &mut blocks[..terms.len()];
+        for (block, term) in blocks.iter_mut().zip(terms) {
+            block.start(term, range.start.0, freqs, norms);
+        }
+        if let ([block], [term]) = (&mut *blocks, terms) {
+            return stream(block, term, range.end.0, freqs, norms, best);
+        }
+        let num_postings: u64 = terms.iter().map(|term| u64::from(term.list.doc_freq())).sum();
+        let density = num_postings as f32 / norms.len() as f32;
+        let (window_docs, is_sparse) = window_for(density);
+        loop {
+            let start = blocks.iter().map(ScoredBlock::doc).min().unwrap_or(DocId::END.0);
+            if start >= range.end.0 {
+                return;
+            }
+            let end = start.saturating_add(window_docs).min(range.end.0);
+            let mut num_noted = 0;
+            for (block, term) in blocks.iter_mut().zip(terms) {
+                while block.doc() < end {
+                    let docs = block.take_below(end, |docs, shares| {
+                        for (&doc, &share) in docs.iter().zip(shares) {
+                            sums[usize::from((doc - start) as u16)] += share;
+                        }
+                        if is_sparse {
+                            let free = noted.get_mut(num_noted..).unwrap_or_default();
+                            for (place, &doc) in free.iter_mut().zip(docs) {
+                                *place = (doc - start) as u16;
+                            }
+                        }
+                        docs.len()
+                    });
+                    num_noted += docs;
+                    if block.position == block.len {
+                        block.open(block.block + 1, term, freqs, norms);
                     }
                 }
             }
-            chunk.fill(0.0);
+            match noted.get(..num_noted) {
+                Some(noted) if is_sparse => drain_noted(start, noted, sums, best),
+                _ => drain_all(start, &mut sums[..(end - start) as usize], best),
+            }
+        }
+    }
+}
+
+/// The documents of a window, and whether places are noted in it, for lists with this many postings a document together.
+fn window_for(density: f32) -> (u32, bool) {
+    if density >= 0.25 {
+        (4096, false)
+    } else if density >= 1.0 / 16.0 {
+        (16_384, false)
+    } else {
+        (MAX_WINDOW_DOCS as u32, true)
+    }
+}
+
+impl<S: Sum> ScoredBlock<S> {
+    /// The first document that is in no window yet; [`DocId::END`]'s number past the list's end.
+    #[inline(always)]
+    fn doc(&self) -> u32 {
+        // A position past the last is only at the end of the list.
+        if self.position < self.len { self.docs[self.position % BLOCK_LEN] } else { DocId::END.0 }
+    }
+
+    /// Opens the list at its first document of at least `start`.
+    #[inline(always)]
+    fn start(&mut self, term: &Term<'_>, start: u32, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
+        let block = find_block(term.list.last_docs(), 0, start);
+        self.open(block, term, freqs, norms);
+        if self.doc() < start {
+            self.position = first_geq(&self.docs, start);
+            // Only in a short list can there be none.
+            if self.docs[self.position] < start {
+                self.position = self.len;
+            }
+        }
+    }
+
+    /// Decodes and scores a block; past the last, the list is at its end.
+    #[inline(always)]
+    fn open(&mut self, block: usize, term: &Term<'_>, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
+        let list: PostingList<'_> = term.list;
+        (self.block, self.position) = (block, 0);
+        if block >= list.num_blocks() {
+            self.len = 0;
+            return;
+        }
+        self.len = list.decode_docs(block, &mut self.docs);
+        // Searching takes all 128 places in order; a tail's free places count as past the end.
+        self.docs[self.len..].fill(DocId::END.0);
+        list.decode_freqs(block, freqs);
+        S::write_shares(&self.docs[..self.len], &freqs[..self.len], term.weight, norms, &mut self.shares[..self.len]);
+    }
+
+    /// Visits the documents below `end`, at least one, that are in no window yet, and their shares.
+    #[inline(always)]
+    fn take_below<R>(&mut self, end: u32, visit: impl FnOnce(&[u32], &[S]) -> R) -> R {
+        let stop = if self.docs[self.len - 1] < end { self.len } else { first_geq(&self.docs, end) };
+        let visited = self.position..stop;
+        self.position = stop;
+        visit(&self.docs[visited.clone()], &self.shares[visited])
+    }
+}
+
+/// Offers the documents of a single term, block by block.
+#[inline(always)]
+fn stream<S: Sum>(
+    block: &mut ScoredBlock<S>,
+    term: &Term<'_>,
+    end: u32,
+    freqs: &mut [u32; BLOCK_LEN],
+    norms: &[f32],
+    best: &mut TopK,
+) {
+    while block.doc() < end {
+        block.take_below(end, |docs, shares| {
+            let threshold = S::of_score(best.threshold());
+            if exceeds(shares, threshold) {
+                for (&doc, &share) in docs.iter().zip(shares) {
+                    best.offer(doc, share.score());
+                }
+            }
+        });
+        if block.position < block.len {
+            return;
+        }
+        block.open(block.block + 1, term, freqs, norms);
+    }
+}
+
+/// Whether some sum is above the threshold: all are compared, as vectors.
+#[inline(always)]
+fn exceeds<S: Sum>(sums: &[S], threshold: S) -> bool {
+    sums.iter().fold(false, |any, &sum| any | (sum > threshold))
+}
+
+/// Offers the window's documents to `best`, in ascending order, and clears it.
+#[inline(always)]
+fn drain_all<S: Sum>(start: u32, sums: &mut [S], best: &mut TopK) {
+    let mut threshold = S::of_score(best.threshold());
+    for (chunk, first) in sums.chunks_mut(CHUNK).zip((start..).step_by(CHUNK)) {
+        if exceeds(chunk, threshold) {
+            for (&sum, doc) in chunk.iter().zip(first..) {
+                if sum > threshold {
+                    best.offer(doc, sum.score());
+                    threshold = S::of_score(best.threshold());
+                }
+            }
+        }
+        chunk.fill(S::default());
+    }
+}
+
+/// Offers the documents at the noted places to `best`, and clears them.
+#[inline(always)]
+fn drain_noted<S: Sum>(start: u32, noted: &[u16], sums: &mut [S; MAX_WINDOW_DOCS], best: &mut TopK) {
+    let least = |best: &TopK| {
+        let threshold = S::of_score(best.threshold());
+        if threshold > S::LEAST { threshold } else { S::LEAST }
+    };
+    let mut wanted = least(best);
+    for &place in noted {
+        let sum = std::mem::take(&mut sums[usize::from(place)]);
+        // A place that was noted twice is clear by now. Terms come one after the other, so documents don't ascend: of
+        // equal scores the smaller may come later.
+        if sum >= wanted {
+            best.offer(start + u32::from(place), sum.score());
+            wanted = least(best);
         }
     }
 }

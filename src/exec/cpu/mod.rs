@@ -36,6 +36,7 @@ mod pruned;
 mod ranges;
 mod scoring;
 mod seed;
+mod sum;
 mod term;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! BM25 shares of a run of postings at once.
 //!
-//! A share is a gathered norm, a conversion, a product, a sum and a quotient. Taken apart, everything but the gather is
-//! one vector operation for eight postings:
+//! A share is a gathered norm, a conversion, a product, a sum and a quotient; everything but the gather is one vector
+//! operation for eight postings:
 //!
 //! ```text
 //! docs   7  9 40 41 ...      norms[doc]   one load each, most from the L1 cache
@@ -36,12 +36,13 @@ fn score_avx2(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut
 
 #[inline(always)]
 fn score(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [f32]) {
-    // Two loops for one: only the first must go one by one.
-    for (share, &doc) in out.iter_mut().zip(docs) {
-        *share = norms[doc as usize];
-    }
-    for (share, &freq) in out.iter_mut().zip(freqs) {
-        *share = Bm25::score(weight, freq, *share);
+    // One check for all, as vectors: one by one, checks take longer than the loads.
+    let largest = docs.iter().fold(0, |largest, &doc| largest.max(doc)) as usize;
+    assert!(docs.is_empty() || largest < norms.len(), "document {largest} of {} has no norm", norms.len());
+    for ((share, &doc), &freq) in out.iter_mut().zip(docs).zip(freqs) {
+        // SAFETY: no document is above the largest, which the assertion found to be in range.
+        let norm = unsafe { *norms.get_unchecked(doc as usize) };
+        *share = Bm25::score(weight, freq, norm);
     }
 }
 

@@ -60,4 +60,15 @@ impl BlockCodec for Bp128 {
         Column::Docs.restore(base, docs);
         Ok(())
     }
+
+    #[inline]
+    fn decode_freqs(block: BlockWords<'_>, freqs: &mut [u32]) -> Result<(), CodecError> {
+        if let Ok(full) = <&mut [u32; BLOCK_LEN]>::try_from(&mut *freqs) {
+            simd::unpack_freqs(block.own(), Self::full_width(block.own())?, full);
+            return Ok(());
+        }
+        Self::decode(block, freqs)?;
+        Column::Freqs.restore(0, freqs);
+        Ok(())
+    }
 }

@@ -40,6 +40,17 @@ pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
         Column::Docs.restore(base, docs);
         Ok(())
     }
+
+    /// Decodes a block of frequencies, where that is better done at once.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline]
+    fn decode_freqs(block: BlockWords<'_>, freqs: &mut [u32]) -> Result<(), CodecError> {
+        Self::decode(block, freqs)?;
+        Column::Freqs.restore(0, freqs);
+        Ok(())
+    }
 }
 
 /// The words of a block, and those that follow it in the list.
@@ -150,10 +161,7 @@ impl<B: BlockCodec> ListReader for FramedList<'_, B> {
         let words = self.block(block)?;
         match self.column {
             Column::Docs => B::decode_docs(words, self.skips[block * 2], out)?,
-            Column::Freqs => {
-                B::decode(words, out)?;
-                self.column.restore(0, out);
-            }
+            Column::Freqs => B::decode_freqs(words, out)?,
         }
         Ok(len)
     }

@@ -11,6 +11,7 @@ use bitpacking::{BitPacker, BitPacker4x};
 use super::bits::{BitWriter, low_mask};
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
+use crate::index::codec::{unpack_docs, unpack_freqs};
 
 /// 32-bit words of a row.
 pub(in crate::index) const ROW_WORDS: usize = 4;
@@ -105,9 +106,7 @@ impl FullBlock<'_> {
             return self.decode_bitset(docs);
         }
         let width = self.doc_code.width();
-        let packed = bytemuck::cast_slice(&self.words[..ROW_WORDS * width as usize]);
-        let previous = (self.base != u32::MAX).then_some(self.base);
-        BitPacker4x::new().decompress_strictly_sorted(previous, packed, docs, width as u8);
+        unpack_docs(&self.words[..ROW_WORDS * width as usize], width as u8, self.base, docs);
         if self.doc_code.has_exceptions() {
             self.add_doc_exceptions(docs);
         }
@@ -149,10 +148,7 @@ impl FullBlock<'_> {
     pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
         let width = self.freq_code.width();
         let words = &self.freq_words()[..ROW_WORDS * width as usize];
-        BitPacker4x::new().decompress(bytemuck::cast_slice(words), freqs, width as u8);
-        for freq in freqs.iter_mut() {
-            *freq = freq.wrapping_add(1);
-        }
+        unpack_freqs(words, width as u8, freqs);
         for (position, more) in self.freq_exceptions() {
             freqs[position] = freqs[position].wrapping_add(more);
         }

@@ -32,7 +32,7 @@ pub(super) fn is_available() -> bool {
 type Unpack = unsafe fn(&[[u32; 4]], u32, &mut [u32; BLOCK_LEN]);
 
 macro_rules! by_width {
-    ($what:literal) => {
+    ($what:ident) => {
         [
             rows::<0, $what>,
             rows::<1, $what>,
@@ -71,14 +71,27 @@ macro_rules! by_width {
     };
 }
 
-static UNPACK: [Unpack; 33] = by_width!(false);
-static UNPACK_DOCS: [Unpack; 33] = by_width!(true);
+/// What comes out of unpacking: the numbers, the numbers plus one, or the sums of the numbers plus one.
+const NUMBERS: u8 = 0;
+const FREQS: u8 = 1;
+const DOCS: u8 = 2;
+
+static UNPACK: [Unpack; 33] = by_width!(NUMBERS);
+static UNPACK_FREQS: [Unpack; 33] = by_width!(FREQS);
+static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
 
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 #[inline]
 pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
+}
+
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[inline]
+pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    // SAFETY: as above.
+    unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,popcnt")]
@@ -99,9 +112,9 @@ macro_rules! unrolled {
     };
 }
 
-/// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes; with `DOCS`, sums it up.
+/// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes, to `WHAT`.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn rows<const W: usize, const DOCS: bool>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
+fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
     let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
     let (rows, _) = out.as_chunks_mut::<4>();
     let (low_rows, high_rows) = rows.split_at_mut(HALF);
@@ -116,8 +129,10 @@ fn rows<const W: usize, const DOCS: bool>(words: &[[u32; 4]], base: u32, out: &m
         if W < 32 {
             numbers = _mm256_and_si256(numbers, mask);
         }
-        if DOCS {
+        if WHAT != NUMBERS {
             numbers = _mm256_add_epi32(numbers, ones);
+        }
+        if WHAT == DOCS {
             numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<4>(numbers));
             numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<8>(numbers));
             numbers = _mm256_add_epi32(numbers, before);
@@ -126,7 +141,7 @@ fn rows<const W: usize, const DOCS: bool>(words: &[[u32; 4]], base: u32, out: &m
         low_rows[ROW] = bytemuck::cast(_mm256_castsi256_si128(numbers));
         high_rows[ROW] = bytemuck::cast(_mm256_extracti128_si256::<1>(numbers));
     });
-    if DOCS {
+    if WHAT == DOCS {
         let half_sum = _mm256_castsi256_si128(before);
         let half_sum = _mm256_setr_m128i(half_sum, half_sum);
         let (pairs, _) = high_rows.as_flattened_mut().as_chunks_mut::<8>();

@@ -30,12 +30,21 @@ pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack(words, width, out))
 }
 
+/// Unpacks 128 frequencies minus one: [`unpack`], and one added to each.
+///
+/// # Panics
+/// As [`unpack`].
+#[inline]
+pub(in crate::index) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    best!(unpack_freqs(words, width, out))
+}
+
 /// Unpacks 128 gaps minus one and sums them up to documents after `base`: [`unpack`] and then [`sum_gaps`].
 ///
 /// # Panics
 /// As [`unpack`].
 #[inline]
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(in crate::index) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_docs(words, width, base, out))
 }
 
@@ -96,6 +105,9 @@ mod tests {
             let (mut fast, mut portable) = ([1; BLOCK_LEN], [2; BLOCK_LEN]);
             unpack(&words, width, &mut fast);
             portable::unpack(&words, width, &mut portable);
+            assert_eq!(fast, portable, "width {width}");
+            unpack_freqs(&words, width, &mut fast);
+            portable::unpack_freqs(&words, width, &mut portable);
             assert_eq!(fast, portable, "width {width}");
             for base in [0, 77, u32::MAX] {
                 unpack_docs(&words, width, base, &mut fast);

@@ -9,6 +9,13 @@ pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     BitPacker4x::new().decompress(bytemuck::cast_slice(words), out, width);
 }
 
+pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    unpack(words, width, out);
+    for freq in out {
+        *freq = freq.wrapping_add(1);
+    }
+}
+
 pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     let previous = (base != u32::MAX).then_some(base);
     BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), out, width);
