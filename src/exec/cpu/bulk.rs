@@ -19,13 +19,17 @@
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
 //! Lucene's `MaxScoreBulkScorer`.
 
-use super::block_search::{find_block, first_geq};
-use super::floor::Floor;
-use super::term::Term;
+use std::ops::Range;
+
 use crate::exec::TopK;
 use crate::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList, Probe};
 use crate::query::Query;
+
+use super::block_search::{find_block, first_geq};
+use super::floor::Floor;
+use super::scoring::score_block;
+use super::term::Term;
 
 /// Documents in a window: 16 KiB of accumulators, half of a common L1 cache.
 pub(super) const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
@@ -60,6 +64,9 @@ struct DecodedBlock {
     block: usize,
     len: usize,
     has_freqs: bool,
+    /// Its postings' shares of scores, if they are known: a block is scored as a whole.
+    shares: [f32; BLOCK_LEN],
+    has_shares: bool,
 }
 
 const NO_BLOCK: usize = usize::MAX;
@@ -88,7 +95,14 @@ struct Candidates {
 
 impl Default for BulkScorer {
     fn default() -> Self {
-        let decoded = || DecodedBlock { buffer: BlockBuffer::default(), block: NO_BLOCK, len: 0, has_freqs: false };
+        let decoded = || DecodedBlock {
+            buffer: BlockBuffer::default(),
+            block: NO_BLOCK,
+            len: 0,
+            has_freqs: false,
+            shares: [0.0; BLOCK_LEN],
+            has_shares: false,
+        };
         Self {
             decoded: Box::new(std::array::from_fn(|_| decoded())),
             accumulators: Box::new([0.0; WINDOW_DOCS]),
@@ -178,10 +192,7 @@ impl BulkScorer {
             for i in (first..essential).filter(|&i| bounds[i] > 0.0) {
                 // What a block of this list must bring for its documents to stay in the race.
                 let needed = floor.pruning() - (self.before[i] + self.from[i + 1]);
-                let Self { decoded, accumulators, touched, .. } = self;
-                decoded[i].visit(&terms[i], window.first_blocks[i], window, needed, |docs, freqs| {
-                    add(accumulators, touched, window.start, docs, freqs, terms[i].weight, norms);
-                });
+                self.accumulate(i, &terms[i], norms, window, needed);
             }
             self.collect(window.start, floor.pruning() - self.from[essential]);
         }
@@ -211,15 +222,40 @@ impl BulkScorer {
         let needed = floor.pruning() - self.from[essential];
         let Candidates { docs: kept_docs, scores: kept_scores, len } = &mut self.candidates;
         *len = 0;
-        self.decoded[i].visit(term, window.first_blocks[i], window, needed, |docs, freqs| {
-            let shares = shares(docs, freqs, term.weight, norms);
-            for (&doc, &share) in docs.iter().zip(&shares) {
+        let decoded = &mut self.decoded[i];
+        let mut block = window.first_blocks[i] as usize;
+        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+            for (&doc, &share) in decoded.buffer.docs[run.clone()].iter().zip(&decoded.shares[run]) {
                 // Written in any case, counted if kept: no branch that could be mispredicted.
                 kept_docs[*len % WINDOW_DOCS] = doc;
                 kept_scores[*len % WINDOW_DOCS] = share;
                 *len += usize::from(share > needed);
             }
-        });
+        }
+    }
+
+    /// Adds the shares of a list's postings inside the window to the accumulators, but for blocks with a bound of at most
+    /// `needed`.
+    #[inline(always)]
+    fn accumulate(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+        let Self { decoded, accumulators, touched, .. } = self;
+        let decoded = &mut decoded[i];
+        // The remainder never changes the value; it shows the compiler that the index is in range.
+        let offset = |doc: u32| (doc - window.start) as usize % WINDOW_DOCS;
+        let mut block = window.first_blocks[i] as usize;
+        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+            let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
+            for (&share, &doc) in shares.iter().zip(docs) {
+                accumulators[offset(doc)] += share;
+            }
+            let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
+            if 2 * (last - first) < docs.len() {
+                // Dense: hardly a chunk between the first and the last is left out.
+                *touched |= (u64::MAX >> (u64::BITS as usize - 1 - (last - first))) << first;
+            } else {
+                *touched |= docs.iter().fold(0, |touched, &doc| touched | 1 << (offset(doc) / CHUNK_DOCS));
+            }
+        }
     }
 
     /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
@@ -254,11 +290,8 @@ impl BulkScorer {
         let last_docs = term.list.last_docs();
         let num_blocks = find_block(last_docs, first_block as usize, window.end - 1) + 1 - first_block as usize;
         if self.candidates.len * POSTINGS_PER_LOOK_UP > num_blocks * BLOCK_LEN {
-            let Self { decoded, accumulators, touched, candidates, .. } = self;
-            decoded[i].visit(term, first_block, window, f32::NEG_INFINITY, |docs, freqs| {
-                add(accumulators, touched, window.start, docs, freqs, term.weight, norms);
-            });
-            candidates.look_up_accumulated(accumulators, window.start, needed);
+            self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
+            self.candidates.look_up_accumulated(&self.accumulators, window.start, needed);
             self.clear();
         } else {
             self.decoded[i].look_up(term, first_block, norms, &mut self.candidates, needed);
@@ -307,34 +340,35 @@ impl Candidates {
 }
 
 impl DecodedBlock {
-    /// Visits the list's postings inside the window, from `first_block` on, in runs of one block each; blocks with a bound
-    /// of at most `needed` are left out.
+    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`, and tells
+    /// which of its postings those are; `None` if there is none. `block` moves past it.
     #[inline(always)]
-    fn visit(
+    fn next_run(
         &mut self,
         term: &Term<'_>,
-        first_block: u32,
+        norms: &[f32],
         window: &Window<'_>,
         needed: f32,
-        mut visit: impl FnMut(&[u32], &[u32]),
-    ) {
+        block: &mut usize,
+    ) -> Option<Range<usize>> {
         let last_docs = term.list.last_docs();
-        for (block, &last_doc) in last_docs.iter().enumerate().skip(first_block as usize) {
-            if term.block_bound(block) > needed {
-                self.decode(&term.list, block);
-                let docs = &self.buffer.docs;
-                let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
-                let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
-                if begin < stop {
-                    self.decode_freqs(&term.list);
-                    visit(&self.buffer.docs[begin..stop], &self.buffer.freqs[begin..stop]);
-                }
+        while let Some(&last_doc) = last_docs.get(*block) {
+            let current = *block;
+            // The next block begins past this one's end: it may have nothing to do with the window.
+            *block = if last_doc < window.end - 1 { current + 1 } else { usize::MAX };
+            if term.block_bound(current) <= needed {
+                continue;
             }
-            // The next block begins past this one's end.
-            if last_doc >= window.end - 1 {
-                break;
+            self.decode(&term.list, current);
+            let docs = &self.buffer.docs;
+            let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
+            let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
+            if begin < stop {
+                self.score(term, norms);
+                return Some(begin..stop);
             }
         }
+        None
     }
 
     /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those with a
@@ -365,13 +399,13 @@ impl DecodedBlock {
             let end_alive = kept;
             kept = first_alive;
             if end_alive - first_alive <= FEW_CANDIDATES {
-                // Most are not in the list: its frequencies are decoded only for one that is.
+                // Most are not in the list: of a block's frequencies few are asked for.
                 for candidate in first_alive..end_alive {
                     let (doc, mut score) = (docs[candidate], scores[candidate]);
                     let position = first_geq(&self.buffer.docs, doc);
                     if self.buffer.docs[position] == doc {
-                        self.decode_freqs(&term.list);
-                        score += Bm25::score(term.weight, self.buffer.freqs[position], norms[doc as usize]);
+                        let freq = term.list.freq_at(block, position);
+                        score += Bm25::score(term.weight, freq, norms[doc as usize]);
                     }
                     docs[kept] = doc;
                     scores[kept] = score;
@@ -402,6 +436,17 @@ impl DecodedBlock {
             self.buffer.docs[self.len..].fill(DocId::END.0);
             self.block = block;
             self.has_freqs = false;
+            self.has_shares = false;
+        }
+    }
+
+    #[inline(always)]
+    fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
+        if !self.has_shares {
+            self.decode_freqs(&term.list);
+            let (docs, freqs) = (&self.buffer.docs[..self.len], &self.buffer.freqs[..self.len]);
+            score_block(docs, freqs, term.weight, norms, &mut self.shares[..self.len]);
+            self.has_shares = true;
         }
     }
 
@@ -436,49 +481,9 @@ fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
     (0..).zip(scores).fold(0, |hits, (i, &score)| hits | u64::from(score > needed) << i)
 }
 
-/// The shares of a run of postings, at most a block long.
-#[inline(always)]
-fn shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) -> [f32; BLOCK_LEN] {
-    // Two loops for one: norms are gathered one by one, then the quotients, the costly part, are computed as vectors.
-    let mut shares = [0.0; BLOCK_LEN];
-    for (share, &doc) in shares.iter_mut().zip(docs) {
-        *share = norms[doc as usize];
-    }
-    for (share, &freq) in shares.iter_mut().zip(freqs) {
-        *share = Bm25::score(weight, freq, *share);
-    }
-    shares
-}
-
 /// A posting's share; 0 for a frequency of 0, which stands for no posting.
 #[inline(always)]
 fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
     // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to 1 or more, it is lost.
     Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
-}
-
-/// Adds the shares of a run of postings, at most a block long and inside the window that begins at `start`.
-#[inline(always)]
-fn add(
-    accumulators: &mut [f32; WINDOW_DOCS],
-    touched: &mut u64,
-    start: u32,
-    docs: &[u32],
-    freqs: &[u32],
-    weight: f32,
-    norms: &[f32],
-) {
-    let shares = shares(docs, freqs, weight, norms);
-    // The remainder never changes the value; it shows the compiler that the index is in range.
-    let offset = |doc: u32| (doc - start) as usize % WINDOW_DOCS;
-    for (&share, &doc) in shares.iter().zip(docs) {
-        accumulators[offset(doc)] += share;
-    }
-    let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
-    if 2 * (last - first) < docs.len() {
-        // Dense: hardly a chunk between the first and the last is left out.
-        *touched |= (u64::MAX >> (u64::BITS as usize - 1 - (last - first))) << first;
-    } else {
-        *touched |= docs.iter().fold(0, |touched, &doc| touched | 1 << (offset(doc) / CHUNK_DOCS));
-    }
 }

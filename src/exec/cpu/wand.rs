@@ -165,20 +165,6 @@ impl Order {
         (self.keys[place] & ((1 << TERM_BITS) - 1)) as usize
     }
 
-    /// Moves all cursors that stand before `doc`, the pivot's, to it or past it.
-    #[inline]
-    pub(super) fn advance_below(&mut self, pivot: usize, doc: DocId, cursors: &mut [Cursor<'_>]) {
-        let mut place = pivot;
-        while place > 0 {
-            place -= 1;
-            if self.doc(place) < doc {
-                let term = self.term(place);
-                self.settle(place, Self::key(cursors[term].next_geq(doc), term));
-            }
-        }
-        self.drop_finished();
-    }
-
     /// Gives the cursor at `place` a greater key and moves it to where that belongs.
     #[inline]
     fn settle(&mut self, mut place: usize, key: u64) {
