@@ -4,16 +4,17 @@
 //! frequencies apart: bits a value with everything (skip tables, headers), values decoded a second by one thread, what
 //! share of the rate of copying memory that is (bytes of values written), values encoded a second. All codecs take turns;
 //! lists are timed in pieces of some 40,000 values, and each piece's least time over the rounds counts. Decoding goes block
-//! by block into one buffer, as a search does, and includes opening the list. The first row is crate `bitpacking` on the
-//! same blocks as `bp128`. Without arguments the index is a synthetic one of 200,000 documents.
+//! by block into one buffer, as a search does, and includes opening the list. The last rows set `bp128` beside crate
+//! `bitpacking` on the same lists cut to whole blocks, which is all that the crate packs. Without arguments the index is a
+//! synthetic one of 200,000 documents.
 
 use std::error::Error;
 use std::path::Path;
 
 use bitpacking::{BitPacker, BitPacker4x};
-use tandem::bench::{CodecTimes, copy_rate, sample_lists, time_codecs};
+use tandem::bench::{CodecTimes, ListColumns, copy_rate, sample_lists, time_codecs};
 use tandem::corpus::synth::{SynthOptions, build_synthetic};
-use tandem::index::codec::{Codec, CodecError, Column, ListReader, all_codecs};
+use tandem::index::codec::{Codec, CodecError, Column, ListReader, all_codecs, codec_by_name};
 use tandem::index::{BLOCK_LEN, Index};
 
 /// Copied for the copy rate: several times any cache.
@@ -33,9 +34,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     let lists = sample_lists(&index, BLOCK_LEN as u32, num_postings as u64);
-    let mut codecs: Vec<Box<dyn Codec>> = vec![Box::new(BitpackingCrate)];
-    codecs.extend(all_codecs());
-    let times = time_codecs(&codecs, &lists, rounds)?;
+    let times = time_codecs(&all_codecs(), &lists, rounds)?;
+    let whole_blocks: Vec<ListColumns> = lists.iter().map(whole_blocks).collect();
+    let packers: Vec<Box<dyn Codec>> =
+        codec_by_name("bp128").into_iter().chain([Box::new(BitpackingCrate) as _]).collect();
+    let whole_times = time_codecs(&packers, &whole_blocks, rounds)?;
     let copy = copy_rate(COPY_BYTES, 7).one_thread;
     let taken: usize = lists.iter().map(|list| list.docs.len()).sum();
     println!("{} lists, {taken} postings, {rounds} rounds; copying memory {:.1} GB/s", lists.len(), copy / 1e9);
@@ -50,10 +53,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     for pair in times.chunks(2) {
         println!("{:<18} {}   {}", pair[0].codec, cells(&pair[0]), cells(&pair[1]));
     }
+    println!("whole blocks alone");
+    for pair in whole_times.chunks(2) {
+        println!("{:<18} {}   {}", pair[0].codec, cells(&pair[0]), cells(&pair[1]));
+    }
     Ok(())
 }
 
-/// Full blocks by crate `bitpacking`, the rest plain; the same skip table as our codecs have.
+/// A list without its last postings, if those do not fill a block.
+fn whole_blocks(list: &ListColumns) -> ListColumns {
+    let len = list.docs.len() / BLOCK_LEN * BLOCK_LEN;
+    ListColumns { docs: list.docs[..len].to_vec(), freqs: list.freqs[..len].to_vec() }
+}
+
+/// Whole blocks by crate `bitpacking`; the same skip table as our codecs have.
 ///
 /// Word 0 is the number of values; then for each block its base document and its width; then the blocks.
 #[derive(Debug)]
@@ -71,10 +84,8 @@ impl Codec for BitpackingCrate {
         let mut previous = None;
         for block in values.chunks(BLOCK_LEN) {
             let start = payload.len();
-            let mut width = 32;
-            if block.len() < BLOCK_LEN {
-                payload.extend_from_slice(block);
-            } else if column == Column::Docs {
+            let width;
+            if column == Column::Docs {
                 width = packer.num_bits_strictly_sorted(previous, block);
                 payload.resize(start + 4 * usize::from(width), 0);
                 packer.compress_strictly_sorted(previous, block, bytes_mut(&mut payload[start..]), width);
@@ -123,17 +134,14 @@ impl ListReader for CrateList<'_> {
         let (base, entry) = (self.skips[2 * block], self.skips[2 * block + 1]);
         let words = &self.payload[(entry & ((1 << 26) - 1)) as usize..];
         let width = (entry >> 26) as u8;
-        let len = (self.len - block * BLOCK_LEN).min(BLOCK_LEN);
-        if len < BLOCK_LEN {
-            out[..len].copy_from_slice(&words[..len]);
-        } else if self.column == Column::Docs {
+        if self.column == Column::Docs {
             let previous = (base != u32::MAX).then_some(base);
             let (bytes, out) = (bytes(&words[..4 * usize::from(width)]), &mut out[..BLOCK_LEN]);
             BitPacker4x::new().decompress_strictly_sorted(previous, bytes, out, width);
         } else {
             BitPacker4x::new().decompress(bytes(&words[..4 * usize::from(width)]), &mut out[..BLOCK_LEN], width);
         }
-        Ok(len)
+        Ok(BLOCK_LEN)
     }
 }
 

@@ -5,6 +5,8 @@
     /tmp/nvrtc/bin/python kernels/build.py           # writes kernels/compiled/
     /tmp/nvrtc/bin/python kernels/build.py --check   # fails if kernels/compiled/ is stale
 
+It also writes docs/kernels.md: what each kernel takes of a multiprocessor.
+
 What it writes is committed and embedded in the binary, so that building Tandem needs no compiler but Rust's. PTX for
 compute_75 runs on every GPU since Turing (drivers of CUDA 12.4 and later compile it when they load it); GPUs of
 compute capability 9.0 load the native image and skip that. Warnings are errors, and so are registers spilled to memory.
@@ -19,6 +21,7 @@ import sys
 VERSION = (12, 4)
 PACKAGE = "nvidia-cuda-nvrtc-cu12==12.4.127"
 KERNELS = pathlib.Path(__file__).resolve().parent
+TABLE = KERNELS.parent / "docs" / "kernels.md"
 # Compile units: source, name of what it compiles to.
 UNITS = [("tandem.cu", "tandem"), ("published/published.cu", "published")]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
@@ -26,6 +29,8 @@ OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptx
 OUTPUTS = [(".ptx", "compute_75"), (".sm_90.cubin", "sm_90")]
 # Compiled to be checked only: every architecture whose registers we vouch for.
 CHECKED = ["sm_75", "sm_80", "sm_90"]
+# What a multiprocessor of compute capability 9.0 has, for the table.
+SM_THREADS, SM_BLOCKS, SM_REGISTERS, SM_SHARED = 2048, 32, 65536, 227 * 1024
 
 
 def load_nvrtc():
@@ -92,6 +97,42 @@ def complaints(log):
             if "warning" in line.lower() or re.search(r"\b[1-9]\d* bytes (spill|stack)", line)]
 
 
+def threads_of(sources):
+    """Returns {kernel: threads of a block}, from the launch bounds in the sources."""
+    constants = {name: int(value) for name, value in re.findall(r"constexpr u32 (\w+) = (\d+);", sources)}
+    bounds = re.findall(r"__launch_bounds__\((\w+)[^)]*\)\s+(\w+)\(", sources)
+    return {kernel: constants[threads] for threads, kernel in bounds}
+
+
+def table_rows(unit, log, threads):
+    """One row of the table for each kernel in the compiler's log for sm_90."""
+    rows = []
+    found = re.findall(
+        r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers([^\n]*)",
+        log, re.DOTALL)
+    for kernel, stack, spilled, registers, others in sorted(found):
+        shared = re.search(r"(\d+) bytes smem", others)
+        registers, shared, size = int(registers), int(shared[1]) if shared else 0, threads[kernel]
+        # Registers are given to warps 256 at a time, shared memory to blocks with 1 KiB of the system's.
+        warps = size // 32
+        by_registers = SM_REGISTERS // (-(-registers * 32 // 256) * 256) // warps
+        by_shared = SM_SHARED // (shared + 1024)
+        blocks = min(SM_THREADS // size, SM_BLOCKS, by_registers, by_shared)
+        occupancy = 100 * blocks * size // SM_THREADS
+        rows.append(f"| `{kernel}` | {unit} | {size} | {registers} | {int(stack) + int(spilled)} | {shared} | {blocks} | {occupancy} % |\n")
+    return rows
+
+
+def table(rows):
+    """docs/kernels.md."""
+    return (
+        "# What the kernels take of a multiprocessor\n\n"
+        "Written by `kernels/build.py` from the compiler's report for compute capability 9.0 (H100, H200); `--check` fails when it is stale.\n"
+        "Occupancy is what registers, shared memory and launch bounds allow, of 2048 threads.\n\n"
+        "| kernel | unit | threads a block | registers | bytes of stack and spills | bytes of shared memory | blocks | occupancy |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Compiles the CUDA kernels.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if what is committed is stale")
@@ -100,10 +141,14 @@ def main():
 
     nvrtc = load_nvrtc()
     failed = False
+    rows = []
     for unit, stem in UNITS:
         compiler = Compiler(nvrtc, unit)
+        threads = threads_of(b"\n".join([compiler.unit, *compiler.texts]).decode())
         for architecture in CHECKED:
             _, log = compiler.compile(architecture)
+            if architecture == "sm_90":
+                rows += table_rows(unit, log, threads)
             if arguments.verbose:
                 print(f"{unit}, {architecture}:\n{log}")
             for line in complaints(log):
@@ -123,6 +168,13 @@ def main():
                 path.parent.mkdir(exist_ok=True)
                 path.write_bytes(image)
                 print(f"{path}: {len(image)} bytes")
+    if arguments.check:
+        if not TABLE.exists() or TABLE.read_text() != table(rows):
+            print(f"error: {TABLE} is stale: run kernels/build.py and commit what it writes", file=sys.stderr)
+            failed = True
+    else:
+        TABLE.write_text(table(rows))
+        print(TABLE)
     sys.exit(1 if failed else 0)
 
 

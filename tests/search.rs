@@ -162,3 +162,33 @@ fn the_gpu_gives_the_same_run_or_says_why_not() {
         refuses(dir.path(), "index --queries log.tsv --format trec --on gpu", "--on gpu: ");
     }
 }
+
+/// `tandem search` with `output` for its standard output: exit code and errors.
+#[cfg(unix)]
+fn search_into(dir: &Path, output: impl Into<std::process::Stdio>) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    let child = command.current_dir(dir).args(["search", "index", "apple"]).stdout(output);
+    let output = child.stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let dir = world();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let (code, errors) = search_into(dir.path(), writer);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(!errors.contains("error"), "{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_takes_nothing_is_named() {
+    let dir = world();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (code, errors) = search_into(dir.path(), full);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("error: standard output: "), "{errors}");
+}

@@ -10,6 +10,7 @@ use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::{QueryId, TermId};
 use tandem::index::{Bm25, FILE_NAME, Index, IndexBuilder};
 use tandem::query::{Mode, Query};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Words of a good index's smallest kinds of lists: one posting, a few, a block, a block and more, nearly all documents.
 const LENGTHS: [u32; 7] = [1, 2, 3, 127, 128, 300, 900];
@@ -32,6 +33,8 @@ fuzz_target!(|bytes: &[u8]| {
         if mode == 1 {
             file.truncate(bytes.len() * 61 % file.len());
         }
+        // Checksums protect from accidents; what lies behind them must hold without them.
+        seal(&mut file);
         file
     };
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -41,6 +44,25 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
+/// Makes the checksums right: the section table begins at byte 64, with rows of kind, offset, length, checksum (8 bytes
+/// each); a section here is one piece of 4 MiB at most; the header's own checksum is in bytes 504 to 511.
+fn seal(file: &mut [u8]) {
+    if file.len() < 512 {
+        return;
+    }
+    for row in (64..416).step_by(32) {
+        let number = |at: usize| u64::from_le_bytes(*file[at..].first_chunk().expect("inside the header")) as usize;
+        let (start, len) = (number(row + 8), number(row + 16));
+        let Some(section) = start.checked_add(len).and_then(|end| file.get(start..end)) else {
+            continue;
+        };
+        let pieces: Vec<u8> = section.chunks(4 << 20).flat_map(|piece| xxh3_64(piece).to_le_bytes()).collect();
+        file[row + 24..row + 32].copy_from_slice(&xxh3_64(&pieces).to_le_bytes());
+    }
+    let checksum = xxh3_64(&file[..504]);
+    file[504..512].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// The bytes of an index with lists of all kinds.
 fn good() -> &'static Vec<u8> {
     static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
@@ -49,9 +71,8 @@ fn good() -> &'static Vec<u8> {
         let lengths = (0..NUM_DOCS).map(|doc| 10 + doc % 90).collect();
         let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
         for (position, len) in LENGTHS.into_iter().enumerate() {
-            let postings: Vec<(u32, u32)> = (0..len)
-                .map(|i| (i * (NUM_DOCS / len).max(1), 1 + i % 7 * (i % 50 / 49) * 40))
-                .collect();
+            let postings: Vec<(u32, u32)> =
+                (0..len).map(|i| (i * (NUM_DOCS / len).max(1), 1 + i % 7 * (i % 50 / 49) * 40)).collect();
             builder.add(&format!("t{position}"), &postings).expect("a good list");
         }
         let dir = tempfile::tempdir().expect("a temporary folder");

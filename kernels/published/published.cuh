@@ -6,6 +6,7 @@
 // structures are in src/exec/gpu/published/kernels.rs, compared when the module is loaded, as tandem.cuh explains.
 #pragma once
 
+#include "batch.cuh"
 #include "tandem.cuh"
 
 constexpr u32 PFOR_BLOCK_LEN = 512;    // values with one base, 16 a lane
@@ -87,18 +88,6 @@ extern "C" __constant__ const u32 published_layout[10] = {
 
 // No score yet, and the neutral element of addition, as in union.cu.
 constexpr u32 NO_SCORE = 0x80000000u;
-
-// The array or list that a block belongs to, by the number of blocks before each.
-template <class Item>
-__device__ __forceinline__ u32 find_item(const Item* items, u32 num_items, u32 Item::*first, u32 unit) {
-    u32 low = 0, high = num_items;
-    while (high - low > 1) {
-        const u32 middle = (low + high) / 2;
-        if (items[middle].*first <= unit) low = middle;
-        else high = middle;
-    }
-    return low;
-}
 
 // The two words, the same one twice if need be, that a value's bits are in: nothing is read past its section.
 __device__ __forceinline__ u32 cut_bits(u32 low, u32 high, u32 bit, u32 width) {

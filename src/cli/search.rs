@@ -162,6 +162,12 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The index's parameters, with what the user gave instead.
 fn parameters(arguments: &Arguments, built_with: Bm25) -> Result<Bm25, Failure> {
+    if built_with.is_impacts() {
+        if arguments.k1.is_some() || arguments.b.is_some() || arguments.idf.is_some() {
+            return Err(Failure::input("--k1, --b and --idf are for an index of frequencies; this one holds impacts"));
+        }
+        return Ok(built_with);
+    }
     let bm25 = Bm25 {
         k1: arguments.k1.unwrap_or(built_with.k1),
         b: arguments.b.unwrap_or(built_with.b),
@@ -290,7 +296,7 @@ fn write(
     match write_to(&mut out).and_then(|()| out.flush()) {
         // The reader (`head`, say) has seen enough.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
+        result => result.map_err(|e| Failure::input(format!("standard output: {e}"))),
     }
 }
 

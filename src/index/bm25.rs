@@ -53,6 +53,13 @@ impl Bm25 {
     /// Further repetitions of a term in a query of impacts count for nothing: sums of 64 terms stay below 2^24.
     const MAX_IMPACT_COUNT: u32 = 1024;
 
+    /// No impact, as [`Bm25::max_impact`] has it, exceeds this at these parameters.
+    #[must_use]
+    pub fn largest_impact(&self) -> f32 {
+        let largest = if self.is_impacts() { super::MAX_IMPACT as f32 / self.k1 } else { 1.0 };
+        largest * Self::LARGEST_IMPACT
+    }
+
     /// Whether these are [`Bm25::IMPACTS`].
     #[must_use]
     pub fn is_impacts(&self) -> bool {

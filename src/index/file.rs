@@ -177,6 +177,12 @@ impl Index {
         self.bm25
     }
 
+    /// Whether its frequencies are impacts: see [`quantise`](super::quantise()).
+    #[must_use]
+    pub fn is_quantised(&self) -> bool {
+        self.bm25.is_impacts()
+    }
+
     /// How text was cut into terms when this index was built, so that queries are cut alike.
     #[must_use]
     pub fn tokenizer_name(&self) -> &str {
@@ -228,7 +234,9 @@ impl Index {
                 PostingList::short(Run::single(doc), Bm25::max_impact([(1, norm)]))
             }
             ListPlace::Short(byte) => short_run(self.bytes(Section::ShortLists), byte)
-                .map_or(PostingList::EMPTY, |run| PostingList::short(run, short_bound(&run))),
+                .map_or(PostingList::EMPTY, |run| {
+                    PostingList::short(run, short_bound(&run).min(self.bm25.largest_impact()))
+                }),
             ListPlace::Long(number) => {
                 let list = &self.long_lists()[number as usize];
                 let start = list.first_block as usize;

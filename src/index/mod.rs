@@ -38,6 +38,7 @@ mod layout;
 mod list;
 mod packed;
 mod probe;
+mod quantise;
 pub mod reorder;
 mod writer;
 
@@ -51,6 +52,7 @@ pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_te
 pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, ListBits, ListPosition, PostingList};
 pub use probe::Probe;
+pub use quantise::{MAX_IMPACT, quantise};
 pub use writer::IndexWriter;
 
 /// Postings in a full block.

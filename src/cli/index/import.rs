@@ -1,7 +1,9 @@
 //! `tandem index import`: makes an index from another engine's.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
 
 use super::parameters::{Bm25Arguments, ExchangeFormat};
 use crate::cli::Failure;
@@ -40,10 +42,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.tokenizer {
         Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;
     }
+    // CIFF has its documents at the end: a first pass finds them.
+    let spinner = ProgressBar::new_spinner().with_message("reading documents");
+    spinner.enable_steady_tick(Duration::from_millis(200));
     let mut source: Box<dyn ListSource> = match ExchangeFormat::of(&arguments.file, arguments.format)? {
         ExchangeFormat::Ciff => Box::new(CiffReader::open(&arguments.file)?),
         ExchangeFormat::Pisa => Box::new(PisaReader::open(&arguments.file)?),
     };
+    spinner.finish_and_clear();
     let of_file = source.tokenizer_name().filter(|name| Tokenizer::from_name(name).is_ok());
     let said = arguments.tokenizer.clone().or(of_file);
     let is_assumed = said.is_none();

@@ -5,6 +5,7 @@ mod export;
 mod import;
 mod info;
 mod parameters;
+mod quantise;
 mod reorder;
 mod synth;
 
@@ -26,6 +27,8 @@ enum Command {
     Export(export::Arguments),
     /// Renumber an index's documents: like ones together (smaller, faster), or in a given order.
     Reorder(reorder::Arguments),
+    /// Replace an index's frequencies by impacts of eight bits: faster searches, another ranking.
+    Quantise(quantise::Arguments),
     /// Make an index of a given size whose lists look like those of real text.
     Synth(synth::Arguments),
     /// Describe an index: sizes, bits a posting, list lengths.
@@ -38,6 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Import(arguments) => import::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Reorder(arguments) => reorder::run(arguments),
+        Command::Quantise(arguments) => quantise::run(arguments),
         Command::Synth(arguments) => synth::run(arguments),
         Command::Info(arguments) => info::run(arguments),
     }

@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     findings.provenance("input", format!("random lists of {GOV2_DOCS} documents, seed {}", context.seed()));
     let gpu = open_gpu(&mut findings)?;
     let mut lines: Vec<Line> = (0..=LEVELS)
-        .map(|levels| (format!("GPU, {levels} levels"), levels as usize))
+        .map(|levels| (format!("GPU, {levels} level{}", if levels == 1 { "" } else { "s" }), levels as usize))
         .chain([(String::from("one CPU core"), LEVELS as usize + 1)])
         .map(|(name, colour)| Line { name, is_papers: false, colour, points: Vec::new() })
         .collect();
@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     lines.retain(|line| !line.points.is_empty());
     let last = f64::from(LENGTHS_K[LENGTHS_K.len() - 1]);
     let points = vec![(last / 4.0, PAPERS_NS), (last, PAPERS_NS)];
-    lines.push(Line { name: String::from("2 or 3 levels, at most"), is_papers: true, colour: 2, points });
+    lines.push(Line { name: String::from("2-3 levels"), is_papers: true, colour: 2, points });
     findings.chart(Chart {
         stem: "intersection",
         title: String::from("Intersection by Parallel Merge Find (Ding et al., figure 6)"),

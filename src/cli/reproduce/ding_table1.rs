@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::ding_lists::{GOV2_DOCS, decode_on_cpu, docs, encode, fastest_us, median, open_gpu, terms};
 use super::findings::Findings;
-use super::input::Context;
+use super::input::{Context, Input};
 use crate::cli::Failure;
 use crate::exec::ExecError;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
+use crate::exec::gpu::{Consumer, ListDecoder};
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta, Rice};
 use crate::index::{BLOCK_LEN, Index};
@@ -58,6 +59,14 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         Ok(())
     })?;
     findings.compare("Tandem's index, CPU", UNIT, None, rate(cpu_us));
+    let own = gpu.as_ref().map(|_| OwnTimes::measure(&input, &terms, &lists)).transpose()?;
+    findings.compare("Tandem's index, GPU, all at once", UNIT, None, own.as_ref().map(|own| rate(own.store_us)));
+    findings.compare(
+        "Tandem's index, GPU, all at once, added up",
+        UNIT,
+        None,
+        own.as_ref().map(|own| rate(own.sum_us)),
+    );
     let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
     findings.compare("device copy, read and written", "GB/s", None, copy.map(|rate| rate / 1e9));
     findings.note(format!("{} lists, {postings} docIDs; one CPU core.", terms.len()));
@@ -111,6 +120,31 @@ impl GpuTimes {
         let single = single?;
         let each = || single.iter().try_for_each(|list| list.decode(true));
         Ok(Self { each_us: median(gpu.time_us(GPU_REPEATS, each)?), at_once_us, gaps_us: Some(gaps_us) })
+    }
+}
+
+/// Microseconds of Tandem's own decoder on the GPU.
+struct OwnTimes {
+    store_us: f64,
+    sum_us: f64,
+}
+
+impl OwnTimes {
+    /// Decodes all lists at once, with documents stored and with documents added up, and checks both.
+    fn measure(input: &Input, terms: &[TermId], lists: &[Vec<u32>]) -> Result<Self, Failure> {
+        let mut decoder = ListDecoder::upload(&input.index, terms)?;
+        let store_us = median(decoder.time_us(Consumer::Store, GPU_REPEATS)?);
+        check(lists, |list| decoder.docs(list))?;
+        let sum_us = median(decoder.time_us(Consumer::Sum, GPU_REPEATS)?);
+        for (number, docs) in lists.iter().enumerate() {
+            if decoder.sum(number)? != docs.iter().fold(0, |sum: u32, &doc| sum.wrapping_add(doc)) {
+                return Err(Failure::failed(format!(
+                    "the GPU added up list {number} of {} docIDs wrongly",
+                    docs.len()
+                )));
+            }
+        }
+        Ok(Self { store_us, sum_us })
     }
 }
 

@@ -66,10 +66,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         }
     }
     findings.note(format!(
-        "Mean of {} queries, the fastest of {REPEATS} runs each, k {}; {} agree on documents and scores.",
+        "Mean of {} queries, the fastest of {REPEATS} runs each, k {}. Same documents and scores from: {}.",
         input.queries.len(),
         context.k(),
-        names.join(", ")
+        names.join("; ")
     ));
     Ok(findings)
 }

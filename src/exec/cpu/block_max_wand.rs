@@ -33,12 +33,12 @@ pub(super) fn search(
     floor: &mut Floor,
     best: &mut TopK,
 ) {
-    let mut order = Order::new(cursors);
+    let mut order = Order::new(terms, cursors);
     let mut shallow = [Shallow::END; Query::MAX_TERMS];
     for (shallow, term) in shallow.iter_mut().zip(terms) {
         *shallow = Shallow::at(term, 0);
     }
-    while let Some((pivot, doc)) = order.find_pivot(terms, floor) {
+    while let Some((pivot, doc)) = order.find_pivot(floor) {
         if doc >= end {
             return;
         }

@@ -19,13 +19,17 @@
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
 //! Lucene's `MaxScoreBulkScorer`.
 
-use super::block_search::{find_block, first_geq};
-use super::floor::Floor;
-use super::term::Term;
+use std::ops::Range;
+
 use crate::exec::TopK;
 use crate::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList, Probe};
 use crate::query::Query;
+
+use super::block_search::{find_block, first_geq};
+use super::floor::Floor;
+use super::scoring::score_block;
+use super::term::Term;
 
 /// Documents in a window: 16 KiB of accumulators, half of a common L1 cache.
 pub(super) const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
@@ -34,7 +38,10 @@ pub(super) const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
 const CHUNK_DOCS: usize = 64;
 
 /// So many postings in bulk cost as much as one look-up through blocks.
-const POSTINGS_PER_LOOK_UP: usize = 4;
+const POSTINGS_PER_LOOK_UP: usize = 3;
+
+/// So few candidates in a block are looked up one by one; more, without a branch that could be mispredicted.
+const FEW_CANDIDATES: usize = 3;
 
 /// One window and what is known of the terms inside it.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +64,9 @@ struct DecodedBlock {
     block: usize,
     len: usize,
     has_freqs: bool,
+    /// Its postings' shares of scores, if they are known: a block is scored as a whole.
+    shares: [f32; BLOCK_LEN],
+    has_shares: bool,
 }
 
 const NO_BLOCK: usize = usize::MAX;
@@ -85,7 +95,14 @@ struct Candidates {
 
 impl Default for BulkScorer {
     fn default() -> Self {
-        let decoded = || DecodedBlock { buffer: BlockBuffer::default(), block: NO_BLOCK, len: 0, has_freqs: false };
+        let decoded = || DecodedBlock {
+            buffer: BlockBuffer::default(),
+            block: NO_BLOCK,
+            len: 0,
+            has_freqs: false,
+            shares: [0.0; BLOCK_LEN],
+            has_shares: false,
+        };
         Self {
             decoded: Box::new(std::array::from_fn(|_| decoded())),
             accumulators: Box::new([0.0; WINDOW_DOCS]),
@@ -106,7 +123,43 @@ impl BulkScorer {
     }
 
     /// Offers every document of the window that can enter, in ascending order.
+    ///
+    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits, as the compiler may not
+    /// reorder or fuse float operations.
     pub(super) fn score(
+        &mut self,
+        terms: &[Term<'_>],
+        norms: &[f32],
+        window: &Window<'_>,
+        floor: &mut Floor,
+        best: &mut TopK,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("bmi1")
+        {
+            // SAFETY: the processor has these features, as has just been asked.
+            return unsafe { self.score_avx2(terms, norms, window, floor, best) };
+        }
+        self.score_any(terms, norms, window, floor, best);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,popcnt,bmi1")]
+    fn score_avx2(
+        &mut self,
+        terms: &[Term<'_>],
+        norms: &[f32],
+        window: &Window<'_>,
+        floor: &mut Floor,
+        best: &mut TopK,
+    ) {
+        self.score_any(terms, norms, window, floor, best);
+    }
+
+    #[inline(always)]
+    fn score_any(
         &mut self,
         terms: &[Term<'_>],
         norms: &[f32],
@@ -139,10 +192,7 @@ impl BulkScorer {
             for i in (first..essential).filter(|&i| bounds[i] > 0.0) {
                 // What a block of this list must bring for its documents to stay in the race.
                 let needed = floor.pruning() - (self.before[i] + self.from[i + 1]);
-                let Self { decoded, accumulators, touched, .. } = self;
-                decoded[i].visit(&terms[i], window.first_blocks[i], window, needed, |docs, freqs| {
-                    add(accumulators, touched, window.start, docs, freqs, terms[i].weight, norms);
-                });
+                self.accumulate(i, &terms[i], norms, window, needed);
             }
             self.collect(window.start, floor.pruning() - self.from[essential]);
         }
@@ -159,6 +209,7 @@ impl BulkScorer {
     }
 
     /// The only essential list inside the window: its postings themselves are the candidates.
+    #[inline(always)]
     fn stream(
         &mut self,
         i: usize,
@@ -171,32 +222,58 @@ impl BulkScorer {
         let needed = floor.pruning() - self.from[essential];
         let Candidates { docs: kept_docs, scores: kept_scores, len } = &mut self.candidates;
         *len = 0;
-        self.decoded[i].visit(term, window.first_blocks[i], window, needed, |docs, freqs| {
-            let shares = shares(docs, freqs, term.weight, norms);
-            for (&doc, &share) in docs.iter().zip(&shares) {
+        let decoded = &mut self.decoded[i];
+        let mut block = window.first_blocks[i] as usize;
+        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+            for (&doc, &share) in decoded.buffer.docs[run.clone()].iter().zip(&decoded.shares[run]) {
                 // Written in any case, counted if kept: no branch that could be mispredicted.
                 kept_docs[*len % WINDOW_DOCS] = doc;
                 kept_scores[*len % WINDOW_DOCS] = share;
                 *len += usize::from(share > needed);
             }
-        });
+        }
+    }
+
+    /// Adds the shares of a list's postings inside the window to the accumulators, but for blocks with a bound of at most
+    /// `needed`.
+    #[inline(always)]
+    fn accumulate(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+        let Self { decoded, accumulators, touched, .. } = self;
+        let decoded = &mut decoded[i];
+        // The remainder never changes the value; it shows the compiler that the index is in range.
+        let offset = |doc: u32| (doc - window.start) as usize % WINDOW_DOCS;
+        let mut block = window.first_blocks[i] as usize;
+        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+            let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
+            for (&share, &doc) in shares.iter().zip(docs) {
+                accumulators[offset(doc)] += share;
+            }
+            let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
+            if 2 * (last - first) < docs.len() {
+                // Dense: hardly a chunk between the first and the last is left out.
+                *touched |= (u64::MAX >> (u64::BITS as usize - 1 - (last - first))) << first;
+            } else {
+                *touched |= docs.iter().fold(0, |touched, &doc| touched | 1 << (offset(doc) / CHUNK_DOCS));
+            }
+        }
     }
 
     /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
+    #[inline(always)]
     fn collect(&mut self, start: u32, needed: f32) {
         let Candidates { docs, scores, len } = &mut self.candidates;
         let mut count = 0;
         while self.touched != 0 {
             let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
             self.touched &= self.touched - 1;
-            let chunk = &mut self.accumulators[first..first + CHUNK_DOCS];
-            // Most chunks hold nothing good enough: one comparison of all, as vectors, tells.
-            if chunk.iter().fold(false, |any, &score| any | (score > needed)) {
-                for (doc, &score) in (start + first as u32..).zip(chunk.iter()) {
-                    docs[count % WINDOW_DOCS] = doc;
-                    scores[count % WINDOW_DOCS] = score;
-                    count += usize::from(score > needed);
-                }
+            let Some(chunk) = self.accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { break };
+            let mut hits = above(chunk, needed);
+            while hits != 0 {
+                let offset = hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                docs[count % WINDOW_DOCS] = start + (first + offset) as u32;
+                scores[count % WINDOW_DOCS] = chunk[offset];
+                count += 1;
             }
             chunk.fill(0.0);
         }
@@ -204,25 +281,24 @@ impl BulkScorer {
     }
 
     /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
+    #[inline(always)]
     fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
-        if let Some(probe) = term.list.probe() {
+        if let Some(probe) = term.probe {
             return self.candidates.look_up_directly(probe, term.weight, norms, needed);
         }
         let first_block = window.first_blocks[i];
         let last_docs = term.list.last_docs();
         let num_blocks = find_block(last_docs, first_block as usize, window.end - 1) + 1 - first_block as usize;
         if self.candidates.len * POSTINGS_PER_LOOK_UP > num_blocks * BLOCK_LEN {
-            let Self { decoded, accumulators, touched, candidates, .. } = self;
-            decoded[i].visit(term, first_block, window, f32::NEG_INFINITY, |docs, freqs| {
-                add(accumulators, touched, window.start, docs, freqs, term.weight, norms);
-            });
-            candidates.look_up_accumulated(accumulators, window.start, needed);
+            self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
+            self.candidates.look_up_accumulated(&self.accumulators, window.start, needed);
             self.clear();
         } else {
             self.decoded[i].look_up(term, first_block, norms, &mut self.candidates, needed);
         }
     }
 
+    #[inline(always)]
     fn clear(&mut self) {
         while self.touched != 0 {
             let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
@@ -234,14 +310,13 @@ impl BulkScorer {
 
 impl Candidates {
     /// By the list's direct form.
+    #[inline(always)]
     fn look_up_directly(&mut self, probe: Probe<'_>, weight: f32, norms: &[f32], needed: f32) {
         let mut kept = 0;
         for candidate in 0..self.len {
             let doc = self.docs[candidate];
             let freq = probe.freq(doc);
-            // A share of 0 where the document is not in the list, even with a norm of 0.
-            let share = Bm25::score(weight, freq, norms[doc as usize].max(f32::MIN_POSITIVE));
-            let score = self.scores[candidate] + if freq > 0 { share } else { 0.0 };
+            let score = self.scores[candidate] + share_or_zero(weight, freq, norms[doc as usize]);
             self.docs[kept] = doc;
             self.scores[kept] = score;
             kept += usize::from(score > needed);
@@ -250,6 +325,7 @@ impl Candidates {
     }
 
     /// From accumulators that hold the list's shares.
+    #[inline(always)]
     fn look_up_accumulated(&mut self, accumulators: &[f32; WINDOW_DOCS], start: u32, needed: f32) {
         let mut kept = 0;
         for candidate in 0..self.len {
@@ -264,70 +340,95 @@ impl Candidates {
 }
 
 impl DecodedBlock {
-    /// Visits the list's postings inside the window, from `first_block` on, in runs of one block each; blocks with a bound
-    /// of at most `needed` are left out.
-    #[inline]
-    fn visit(
+    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`, and tells
+    /// which of its postings those are; `None` if there is none. `block` moves past it.
+    #[inline(always)]
+    fn next_run(
         &mut self,
         term: &Term<'_>,
-        first_block: u32,
+        norms: &[f32],
         window: &Window<'_>,
         needed: f32,
-        mut visit: impl FnMut(&[u32], &[u32]),
-    ) {
+        block: &mut usize,
+    ) -> Option<Range<usize>> {
         let last_docs = term.list.last_docs();
-        for (block, &last_doc) in last_docs.iter().enumerate().skip(first_block as usize) {
-            if term.block_bound(block) > needed {
-                self.decode(&term.list, block);
-                let docs = &self.buffer.docs;
-                let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
-                let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
-                if begin < stop {
-                    self.decode_freqs(&term.list);
-                    visit(&self.buffer.docs[begin..stop], &self.buffer.freqs[begin..stop]);
-                }
+        while let Some(&last_doc) = last_docs.get(*block) {
+            let current = *block;
+            // The next block begins past this one's end: it may have nothing to do with the window.
+            *block = if last_doc < window.end - 1 { current + 1 } else { usize::MAX };
+            if term.block_bound(current) <= needed {
+                continue;
             }
-            // The next block begins past this one's end.
-            if last_doc >= window.end - 1 {
-                break;
+            self.decode(&term.list, current);
+            let docs = &self.buffer.docs;
+            let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
+            let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
+            if begin < stop {
+                self.score(term, norms);
+                return Some(begin..stop);
             }
         }
+        None
     }
 
     /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those with a
     /// sum above `needed`.
+    #[inline(always)]
     fn look_up(&mut self, term: &Term<'_>, first_block: u32, norms: &[f32], candidates: &mut Candidates, needed: f32) {
         let Candidates { docs, scores, len } = candidates;
         let last_docs = term.list.last_docs();
-        let mut kept = 0;
+        let (mut next, mut kept) = (0, 0);
         let mut block = first_block as usize;
-        // What a candidate in this block must have for the block's best to lift it above `needed`.
-        let mut needed_here = needed - last_docs.get(block).map_or(0.0, |_| term.block_bound(block));
-        for candidate in 0..*len {
-            let (doc, mut score) = (docs[candidate], scores[candidate]);
-            if last_docs.get(block).is_some_and(|&last_doc| last_doc < doc) {
-                block = find_block(last_docs, block + 1, doc);
-                needed_here = needed - last_docs.get(block).map_or(0.0, |_| term.block_bound(block));
+        while next < *len {
+            block = find_block(last_docs, block, docs[next]);
+            let last_doc = last_docs.get(block).copied().unwrap_or(u32::MAX);
+            // What a candidate in this block must have for the block's best to lift it above `needed`.
+            let bound = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
+            let needed_here = needed - bound;
+            let first_alive = kept;
+            while next < *len && docs[next] <= last_doc {
+                docs[kept] = docs[next];
+                scores[kept] = scores[next];
+                kept += usize::from(scores[next] > needed_here);
+                next += 1;
             }
-            if score <= needed_here {
+            if kept == first_alive || block == last_docs.len() {
                 continue;
             }
-            if block < last_docs.len() {
-                self.decode(&term.list, block);
-                let position = first_geq(&self.buffer.docs, doc);
-                if self.buffer.docs[position] == doc {
-                    self.decode_freqs(&term.list);
-                    score += Bm25::score(term.weight, self.buffer.freqs[position], norms[doc as usize]);
+            self.decode(&term.list, block);
+            let end_alive = kept;
+            kept = first_alive;
+            if end_alive - first_alive <= FEW_CANDIDATES {
+                // Most are not in the list: of a block's frequencies few are asked for.
+                for candidate in first_alive..end_alive {
+                    let (doc, mut score) = (docs[candidate], scores[candidate]);
+                    let position = first_geq(&self.buffer.docs, doc);
+                    if self.buffer.docs[position] == doc {
+                        let freq = term.list.freq_at(block, position);
+                        score += Bm25::score(term.weight, freq, norms[doc as usize]);
+                    }
+                    docs[kept] = doc;
+                    scores[kept] = score;
+                    kept += usize::from(score > needed);
                 }
+                continue;
             }
-            docs[kept] = doc;
-            scores[kept] = score;
-            kept += usize::from(score > needed);
+            self.decode_freqs(&term.list);
+            for candidate in first_alive..end_alive {
+                let doc = docs[candidate];
+                let position = first_geq(&self.buffer.docs, doc);
+                let is_here = self.buffer.docs[position] == doc;
+                let freq = if is_here { self.buffer.freqs[position] } else { 0 };
+                let score = scores[candidate] + share_or_zero(term.weight, freq, norms[doc as usize]);
+                docs[kept] = doc;
+                scores[kept] = score;
+                kept += usize::from(score > needed);
+            }
         }
         *len = kept;
     }
 
-    #[inline]
+    #[inline(always)]
     fn decode(&mut self, list: &PostingList<'_>, block: usize) {
         if self.block != block {
             self.len = list.decode_docs(block, &mut self.buffer.docs);
@@ -335,10 +436,21 @@ impl DecodedBlock {
             self.buffer.docs[self.len..].fill(DocId::END.0);
             self.block = block;
             self.has_freqs = false;
+            self.has_shares = false;
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
+        if !self.has_shares {
+            self.decode_freqs(&term.list);
+            let (docs, freqs) = (&self.buffer.docs[..self.len], &self.buffer.freqs[..self.len]);
+            score_block(docs, freqs, term.weight, norms, &mut self.shares[..self.len]);
+            self.has_shares = true;
+        }
+    }
+
+    #[inline(always)]
     fn decode_freqs(&mut self, list: &PostingList<'_>) {
         if !self.has_freqs {
             list.decode_freqs(self.block, &mut self.buffer.freqs);
@@ -347,36 +459,31 @@ impl DecodedBlock {
     }
 }
 
-/// The shares of a run of postings, at most a block long.
-#[inline]
-fn shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32]) -> [f32; BLOCK_LEN] {
-    // Two loops for one: norms are gathered one by one, then the quotients, the costly part, are computed as vectors.
-    let mut shares = [0.0; BLOCK_LEN];
-    for (share, &doc) in shares.iter_mut().zip(docs) {
-        *share = norms[doc as usize];
+/// Bit i: score i is above `needed`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
+    use std::arch::x86_64::{_mm_cmpgt_ps, _mm_movemask_ps, _mm_set1_ps};
+    let (fours, _) = scores.as_chunks::<4>();
+    let mut hits = 0;
+    for (i, &four) in fours.iter().enumerate() {
+        // SAFETY: these instructions are part of every x86-64.
+        let mask = unsafe { _mm_movemask_ps(_mm_cmpgt_ps(bytemuck::cast(four), _mm_set1_ps(needed))) };
+        hits |= (mask as u64) << (4 * i);
     }
-    for (share, &freq) in shares.iter_mut().zip(freqs) {
-        *share = Bm25::score(weight, freq, *share);
-    }
-    shares
+    hits
 }
 
-/// Adds the shares of a run of postings, at most a block long and inside the window that begins at `start`.
-#[inline]
-fn add(
-    accumulators: &mut [f32; WINDOW_DOCS],
-    touched: &mut u64,
-    start: u32,
-    docs: &[u32],
-    freqs: &[u32],
-    weight: f32,
-    norms: &[f32],
-) {
-    let shares = shares(docs, freqs, weight, norms);
-    for (&share, &doc) in shares.iter().zip(docs) {
-        // The remainder never changes the value; it shows the compiler that the index is in range.
-        let offset = (doc - start) as usize % WINDOW_DOCS;
-        accumulators[offset] += share;
-        *touched |= 1 << (offset / CHUNK_DOCS);
-    }
+/// Bit i: score i is above `needed`.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
+    (0..).zip(scores).fold(0, |hits, (i, &score)| hits | u64::from(score > needed) << i)
+}
+
+/// A posting's share; 0 for a frequency of 0, which stands for no posting.
+#[inline(always)]
+fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
+    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to 1 or more, it is lost.
+    Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
 }

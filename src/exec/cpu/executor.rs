@@ -14,6 +14,7 @@ use super::bounds::ImpactBounds;
 use super::exhaustive::Exhaustive;
 use super::matches::Matches;
 use super::pruned::{Disjunction, Pruned};
+use super::sum::fits_16_bits;
 use super::term::Term;
 use super::{and, and_or};
 
@@ -35,6 +36,8 @@ struct Scratch {
     buffers: Box<[BlockBuffer; Query::MAX_TERMS]>,
     weights: [f32; Query::MAX_TERMS],
     exhaustive: Exhaustive<f32>,
+    /// For an index of impacts.
+    impacts: Option<Exhaustive<u16>>,
     matches: Matches,
     pruned: Pruned,
     best: TopK,
@@ -59,6 +62,7 @@ impl CpuExecutor {
             buffers: Box::new(std::array::from_fn(|_| BlockBuffer::default())),
             weights: [0.0; Query::MAX_TERMS],
             exhaustive: Exhaustive::default(),
+            impacts: (bm25.is_impacts() && index.is_quantised()).then(Exhaustive::default),
             matches: Matches::default(),
             pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
             best: TopK::default(),
@@ -194,7 +198,7 @@ impl CpuExecutor {
     /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
     fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         let Self { index, norms, scratch, .. } = self;
-        let Scratch { buffers, weights, exhaustive, matches, pruned, best } = scratch;
+        let Scratch { buffers, weights, exhaustive, impacts, matches, pruned, best } = scratch;
         // Arrays, not vectors: a query allocates nothing.
         let mut given = terms.iter().zip(weights.iter());
         let prepared: [Term<'_>; CURSORS] = std::array::from_fn(|_| {
@@ -205,7 +209,10 @@ impl CpuExecutor {
         let prepared = &prepared[..terms.len()];
         match pass {
             Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
-            Pass::Or => exhaustive.search(prepared, range, norms, best),
+            Pass::Or => match impacts {
+                Some(impacts) if fits_16_bits(prepared) => impacts.search(prepared, range, norms, best),
+                _ => exhaustive.search(prepared, range, norms, best),
+            },
         }
     }
 }

@@ -104,7 +104,7 @@ impl<S: Sum> Exhaustive<S> {
         }
         let num_postings: u64 = terms.iter().map(|term| u64::from(term.list.doc_freq())).sum();
         let density = num_postings as f32 / norms.len() as f32;
-        let (window_docs, is_sparse) = window_for(density);
+        let (window_docs, is_sparse) = window_for::<S>(density);
         loop {
             let start = blocks.iter().map(ScoredBlock::doc).min().unwrap_or(DocId::END.0);
             if start >= range.end.0 {
@@ -141,11 +141,13 @@ impl<S: Sum> Exhaustive<S> {
 }
 
 /// The documents of a window, and whether places are noted in it, for lists with this many postings a document together.
-fn window_for(density: f32) -> (u32, bool) {
+fn window_for<S>(density: f32) -> (u32, bool) {
+    // Half of a common L1 cache, and four times that.
+    let docs = (16_384 / size_of::<S>()) as u32;
     if density >= 0.25 {
-        (4096, false)
+        (docs, false)
     } else if density >= 1.0 / 16.0 {
-        (16_384, false)
+        (4 * docs, false)
     } else {
         (MAX_WINDOW_DOCS as u32, true)
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{Algorithm, CpuExecutor};
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::ids::{DocId, QueryId};
-use crate::index::{Bm25, Idf, Index, IndexBuilder};
+use crate::index::{Bm25, Idf, Index, IndexBuilder, quantise};
 use crate::query::{Mode, Query};
 
 /// Postings of each term; term i is named so that byte order is numerical order.
@@ -29,6 +29,14 @@ fn build(lists: &Lists, lengths: &[u32]) -> (tempfile::TempDir, Arc<Index>) {
     let path = dir.path().join("index");
     builder.write(&path).unwrap();
     (dir, Arc::new(Index::open(&path).unwrap()))
+}
+
+/// The same index with impacts for frequencies.
+fn with_impacts(index: &Index) -> (tempfile::TempDir, Arc<Index>) {
+    let dir = tempfile::tempdir().unwrap();
+    quantise(index, dir.path()).unwrap();
+    let quantised = Arc::new(Index::open(dir.path()).unwrap());
+    (dir, quantised)
 }
 
 /// All documents' scores, one posting at a time, then filtered and sorted.
@@ -128,7 +136,8 @@ fn a_bad_k_is_refused_and_the_executor_works_on() {
 /// scores tie often.
 fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
     (1..6000_u32, 1..=Query::MAX_TERMS).prop_flat_map(|(num_docs, num_terms)| {
-        let list = (1..=256_u32, 1..=4_u32, any::<u64>()).prop_map(move |(one_in, max_tf, seed)| {
+        let one_in = prop_oneof![1..=8_u32, 1..=256_u32];
+        let list = (one_in, 1..=4_u32, any::<u64>()).prop_map(move |(one_in, max_tf, seed)| {
             // A list of a million possible shapes from three numbers: shrinking stays quick.
             let mut state = seed | 1;
             let mut draw = move || {
@@ -155,13 +164,18 @@ proptest! {
     fn all_modes_equal_the_naive_twin_bit_for_bit(
         (lists, lengths) in worlds(),
         k in prop_oneof![1..20_usize, 1..=MAX_K],
-        k1 in 0.0..3.0_f32,
-        b in 0.0..=1.0_f32,
+        others in prop::option::of((0.0..3.0_f32, 0.0..=1.0_f32)),
         is_plus in any::<bool>(),
+        is_quantised in any::<bool>(),
     ) {
         prop_assume!(lists.iter().any(|list| !list.is_empty()));
-        let (_dir, index) = build(&lists, &lengths);
-        let bm25 = Bm25 { k1, b, idf: if is_plus { Idf::Plus } else { Idf::Papers } };
+        let (mut dir, mut index) = build(&lists, &lengths);
+        let Bm25 { k1, b, .. } = Bm25::default();
+        let (k1, b) = others.unwrap_or((k1, b));
+        let mut bm25 = Bm25 { k1, b, idf: if is_plus { Idf::Plus } else { Idf::Papers } };
+        if is_quantised {
+            ((dir, index), bm25) = (with_impacts(&index), Bm25::IMPACTS);
+        }
         let mut executor = CpuExecutor::new(Arc::clone(&index), bm25);
         let mut hits = Vec::new();
         for num_terms in [1, 2, 3, lists.len()] {
@@ -171,6 +185,33 @@ proptest! {
                 prop_assert_eq!(bits(&hits), bits(&naive(&index, bm25, &query, mode, k)), "{} terms {}", num_terms, mode);
             }
         }
+        drop(dir);
+    }
+}
+
+#[test]
+fn scores_of_impacts_are_sums_of_whole_numbers() {
+    let lists: Lists = (1..=64).map(|step| strided(step, step, 20_000 / step as usize, 1 + step)).collect();
+    let (_dir, index) = build(&lists, &(0..20_100).map(|i| 64 + i % 900).collect::<Vec<_>>());
+    let (_dir, index) = with_impacts(&index);
+    let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(Algorithm::Exhaustive);
+    let mut hits = Vec::new();
+    // Counts for which 16 bits hold every sum, counts for which they do not, and more than count.
+    for repetitions in [1, 5, 1500] {
+        let mut terms: Vec<String> = (0..64).map(name).collect();
+        terms.extend((0..3).cycle().map(name).take(3 * (repetitions - 1)));
+        let query = Query::prepare(QueryId(0), "q", &terms, &index).unwrap();
+        let mut sums = vec![0_u32; index.num_docs() as usize];
+        for term in &query.terms {
+            index
+                .list(term.term)
+                .postings()
+                .for_each(|(doc, impact)| sums[doc as usize] += impact * term.qtf.min(1024));
+        }
+        let mut expected: Vec<(u32, u32)> = (0..).zip(sums).map(|(doc, sum)| (doc, (sum as f32).to_bits())).collect();
+        expected.sort_by_key(|&(doc, score)| (std::cmp::Reverse(score), doc));
+        executor.search(&query, Mode::Or, 100, &mut hits).unwrap();
+        assert_eq!(bits(&hits), expected[..100], "{repetitions}");
     }
 }
 
@@ -199,12 +240,16 @@ proptest! {
         others in prop::option::of((0.0..3.0_f32, 0.0..=1.0_f32)),
         is_plus in any::<bool>(),
         repeated in any::<bool>(),
+        is_quantised in any::<bool>(),
     ) {
         prop_assume!(lists.iter().any(|list| !list.is_empty()));
-        let (_dir, index) = build(&lists, &lengths);
+        let (mut dir, mut index) = build(&lists, &lengths);
         let Bm25 { k1, b, .. } = Bm25::default();
         let (k1, b) = others.unwrap_or((k1, b));
-        let bm25 = Bm25 { k1, b, idf: if is_plus { Idf::Plus } else { Idf::Papers } };
+        let mut bm25 = Bm25 { k1, b, idf: if is_plus { Idf::Plus } else { Idf::Papers } };
+        if is_quantised {
+            ((dir, index), bm25) = (with_impacts(&index), Bm25::IMPACTS);
+        }
         for num_terms in [1, 2, 3, 5, lists.len()] {
             let mut terms: Vec<String> = (0..num_terms.min(lists.len())).map(name).collect();
             if repeated {
@@ -214,6 +259,7 @@ proptest! {
             let Some(query) = Query::prepare(QueryId(0), "q", &terms, &index) else { continue };
             check_all_algorithms(&index, bm25, &query, k)?;
         }
+        drop(dir);
     }
 
     #[test]
@@ -231,5 +277,11 @@ proptest! {
         let (_dir, index) = build(&lists, &lengths);
         let Some(query) = all_terms(&index, lists.len()) else { return Ok(()) };
         check_all_algorithms(&index, Bm25::default(), &query, k)?;
+        let mut executor = CpuExecutor::new(Arc::clone(&index), Bm25::default());
+        let mut hits = Vec::new();
+        for mode in [Mode::And, Mode::AndOr] {
+            executor.search(&query, mode, k, &mut hits).unwrap();
+            prop_assert_eq!(bits(&hits), bits(&naive(&index, Bm25::default(), &query, mode, k)), "{}", mode);
+        }
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn search(
     floor: &mut Floor,
     best: &mut TopK,
 ) {
-    let mut order = Order::new(cursors);
-    while let Some((pivot, doc)) = order.find_pivot(terms, floor) {
+    let mut order = Order::new(terms, cursors);
+    while let Some((pivot, doc)) = order.find_pivot(floor) {
         if doc >= end {
             return;
         }
@@ -60,14 +60,19 @@ pub(super) struct Order {
     keys: [u64; Query::MAX_TERMS],
     /// Cursors that are not at their lists' ends.
     len: usize,
+    /// The terms' bounds, by term: close together, as finding the pivot reads nothing else.
+    bounds: [f32; Query::MAX_TERMS],
 }
 
 const TERM_BITS: u32 = 8;
 
 impl Order {
-    /// The order of these cursors.
-    pub(super) fn new(cursors: &[Cursor<'_>]) -> Self {
-        let mut order = Self { keys: [0; Query::MAX_TERMS], len: cursors.len() };
+    /// The order of these terms' cursors.
+    pub(super) fn new(terms: &[Term<'_>], cursors: &[Cursor<'_>]) -> Self {
+        let mut order = Self { keys: [0; Query::MAX_TERMS], len: cursors.len(), bounds: [0.0; Query::MAX_TERMS] };
+        for (bound, term) in order.bounds.iter_mut().zip(terms) {
+            *bound = term.bound;
+        }
         for (term, (key, cursor)) in order.keys.iter_mut().zip(cursors).enumerate() {
             *key = Self::key(cursor.doc(), term);
         }
@@ -101,10 +106,10 @@ impl Order {
     /// The first place at which the sum of bounds exceeds the floor, and its document; `None` if no document is left
     /// that can enter.
     #[inline]
-    pub(super) fn find_pivot(&self, terms: &[Term<'_>], floor: &Floor) -> Option<(usize, DocId)> {
+    pub(super) fn find_pivot(&self, floor: &Floor) -> Option<(usize, DocId)> {
         let mut sum = 0.0;
         for (place, term) in self.terms(self.len).enumerate() {
-            sum += terms[term].bound;
+            sum += self.bounds[term % Query::MAX_TERMS];
             if sum > floor.pruning() {
                 return Some((place, self.doc(place)));
             }

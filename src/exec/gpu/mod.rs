@@ -13,11 +13,13 @@
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
+mod decoder;
 mod device;
 mod executor;
 mod index;
 mod kernels;
 pub(crate) mod published;
 
+pub(crate) use decoder::{Consumer, ListDecoder};
 pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;

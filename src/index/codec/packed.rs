@@ -69,7 +69,7 @@ pub(super) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<
     if let Ok(group) = <&mut [u32; BLOCK_LEN]>::try_from(&mut *out) {
         simd::unpack(words, width, group);
     } else {
-        unpack_horizontal(words, width, out);
+        simd::unpack_horizontal(words, width, out);
     }
     Ok(())
 }
@@ -98,27 +98,6 @@ pub(super) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
         if let Some(next) = section.get_mut(bit / 32 + 1) {
             *next |= (shifted >> 32) as u32;
         }
-    }
-}
-
-/// The numbers of `width` bits that lie one after another in `words`, which holds them all.
-#[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
-    let mask = mask(width);
-    let width = usize::from(width);
-    let bytes: &[u8] = bytemuck::cast_slice(words);
-    for (i, value) in out.iter_mut().enumerate() {
-        let bit = i * width;
-        let window = match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
-            Some(&eight) => u64::from_le_bytes(eight) >> (bit % 8),
-            None => {
-                // Near the end.
-                let low = words.get(bit / 32).copied().unwrap_or(0);
-                let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
-                (u64::from(high) << 32 | u64::from(low)) >> (bit % 32)
-            }
-        };
-        *value = window as u32 & mask;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Inner loops for x86 processors with AVX2, BMI1 and POPCNT (all since 2013).
+//! Inner loops for x86 processors with AVX2, BMI and POPCNT (all since 2015).
 //!
 //! Unpacking takes rows *r* and *r* + 16 of a block at once, one in each half of a 32-byte vector; a **row** is four
 //! numbers, one a lane. Both halves then run through the same instructions, each summing up its own half of the block; only
@@ -10,10 +10,10 @@
 //! ```
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32, _mm256_and_si256,
-    _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi32,
-    _mm256_setr_epi32, _mm256_setr_m128i, _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_sllv_epi32,
-    _mm256_srlv_epi32,
+    __m128i, __m256i, _mm_cvtepu16_epi32, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_extracti128_si256, _mm256_or_si256,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setr_m128i, _mm256_shuffle_epi32, _mm256_slli_si256,
+    _mm256_sllv_epi32, _mm256_srlv_epi32, _pdep_u64,
 };
 
 use super::portable;
@@ -26,7 +26,10 @@ const HALF: usize = 16;
 /// Whether this processor runs this file's functions.
 #[inline]
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt")
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
 }
 
 type Unpack = unsafe fn(&[[u32; 4]], u32, &mut [u32; BLOCK_LEN]);
@@ -80,21 +83,21 @@ static UNPACK: [Unpack; 33] = by_width!(NUMBERS);
 static UNPACK_FREQS: [Unpack; 33] = by_width!(FREQS);
 static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: as above.
     unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: as above.
@@ -113,7 +116,7 @@ macro_rules! unrolled {
 }
 
 /// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes, to `WHAT`.
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
     let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
     let (rows, _) = out.as_chunks_mut::<4>();
@@ -152,7 +155,7 @@ fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut
 }
 
 /// Rows `row` and `row + 16`, with whatever is above their `W` bits.
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 fn two_rows<const W: usize>(words: &[[u32; 4]; W], row: usize) -> __m256i {
     let (low, high) = (row * W, (row + HALF) * W);
@@ -173,7 +176,44 @@ fn two_rows<const W: usize>(words: &[[u32; 4]; W], row: usize) -> __m256i {
     numbers
 }
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+/// Four or two numbers at once: `pdep` spreads the bits of an eight-byte window over lanes of 16 or 32 bits.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    // A window begins at a whole byte, so 57 of its bits are sure.
+    let done = match width {
+        0..=14 => spread::<4>(words, width, out, |window, mask| {
+            let lanes = _pdep_u64(window, mask * 0x0001_0001_0001_0001);
+            bytemuck::cast(_mm_cvtepu16_epi32(_mm_set_epi64x(0, lanes as i64)))
+        }),
+        15..=28 => spread::<2>(words, width, out, |window, mask| {
+            let lanes = _pdep_u64(window, mask * 0x0000_0001_0000_0001);
+            [lanes as u32, (lanes >> 32) as u32]
+        }),
+        _ => 0,
+    };
+    portable::unpack_horizontal_from(done, words, width, &mut out[done..]);
+}
+
+/// Unpacks `N` numbers at a time while eight bytes can be read; returns how many that were.
+#[inline(always)]
+fn spread<const N: usize>(words: &[u32], width: u8, out: &mut [u32], spread: impl Fn(u64, u64) -> [u32; N]) -> usize {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mask = (1 << width) - 1;
+    let mut bit = 0;
+    let mut done = 0;
+    for numbers in out.as_chunks_mut::<N>().0 {
+        let Some(&window) = bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) else {
+            break;
+        };
+        *numbers = spread(u64::from_le_bytes(window) >> (bit % 8), mask);
+        bit += N * usize::from(width);
+        done += N;
+    }
+    done
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
     let (eights, rest) = values.as_chunks_mut::<8>();
@@ -214,7 +254,7 @@ static SET_BITS: [[u8; 8]; 256] = {
 };
 
 /// As the portable twin, but a byte at a time: its places come from a table, eight at once, with no branch in between.
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     let mut found = 0;
@@ -256,7 +296,7 @@ static SHUFFLES: [[u8; 16]; 256] = {
     shuffles
 };
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     let mut at = 0;

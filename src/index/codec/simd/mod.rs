@@ -48,6 +48,12 @@ pub(in crate::index) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &m
     best!(unpack_docs(words, width, base, out))
 }
 
+/// Unpacks numbers of `width` bits that lie one after another in `words`, which holds them all; `width` is at most 32.
+#[inline]
+pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    best!(unpack_horizontal(words, width, out))
+}
+
 /// Replaces each gap minus one by its document: the sum up to it, counted from `base`.
 #[inline]
 pub(in crate::index) fn sum_gaps(base: u32, values: &mut [u32]) {
@@ -116,6 +122,19 @@ mod tests {
                 portable::unpack(&words, width, &mut portable);
                 sum_gaps(base, &mut portable);
                 assert_eq!(fast, portable, "width {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_one_after_another_unpack_to_the_same_bits() {
+        for width in 0..=32_u8 {
+            for len in 0..=BLOCK_LEN {
+                let words = noise((len * usize::from(width)).div_ceil(32), len as u64);
+                let (mut fast, mut portable) = (vec![1; len], vec![2; len]);
+                unpack_horizontal(&words, width, &mut fast);
+                portable::unpack_horizontal(&words, width, &mut portable);
+                assert_eq!(fast, portable, "{len} of width {width}");
             }
         }
     }

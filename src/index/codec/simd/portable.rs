@@ -3,6 +3,7 @@
 use bitpacking::{BitPacker, BitPacker4x};
 
 use crate::index::BLOCK_LEN;
+use crate::index::codec::packed::mask;
 use crate::index::codec::unary::Zeros;
 
 pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
@@ -19,6 +20,31 @@ pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN])
 pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     let previous = (base != u32::MAX).then_some(base);
     BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), out, width);
+}
+
+#[inline]
+pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    unpack_horizontal_from(0, words, width, out);
+}
+
+/// Unpacks numbers `first` and on.
+#[inline(always)]
+pub(super) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out: &mut [u32]) {
+    let mask = mask(width);
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    for (i, value) in out.iter_mut().enumerate() {
+        let bit = (first + i) * usize::from(width);
+        let window = match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
+            Some(&eight) => u64::from_le_bytes(eight) >> (bit % 8),
+            None => {
+                // Near the end.
+                let low = words.get(bit / 32).copied().unwrap_or(0);
+                let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
+                (u64::from(high) << 32 | u64::from(low)) >> (bit % 32)
+            }
+        };
+        *value = window as u32 & mask;
+    }
 }
 
 #[inline]

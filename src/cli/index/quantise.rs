@@ -1,0 +1,26 @@
+//! `tandem index quantise`: an index of impacts of eight bits.
+
+use std::path::PathBuf;
+
+use crate::cli::Failure;
+use crate::index::{Index, quantise};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Folder of the index
+    index: PathBuf,
+    /// Folder of the new index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let index = Index::open(&arguments.index)?;
+    quantise(&index, &arguments.out)?;
+    // Reading it back is the proof that the index is whole.
+    let quantised = Index::open(&arguments.out)?;
+    println!("documents  {:>15}", quantised.num_docs());
+    println!("postings   {:>15}", quantised.num_postings());
+    println!("index      {}", arguments.out.display());
+    Ok(())
+}
