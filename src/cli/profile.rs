@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use super::choices::Multicore;
 use super::{Failure, choices, defaults};
 use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
@@ -32,6 +33,12 @@ pub(super) struct Arguments {
     /// How the CPU finds the best documents with any of the words; all give the same result
     #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
     algorithm: Algorithm,
+    /// CPU cores that answer a query together, under --multicore docp-ui, docp-pi or fgqp
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: u16,
+    /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
+    multicore: Multicore,
     /// Processors to measure [default: each present]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     on: Vec<ProcessorKind>,
@@ -110,7 +117,8 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
     let mut executors: Vec<Box<dyn Executor>> = Vec::new();
     if wanted(ProcessorKind::Cpu) {
-        executors.push(Box::new(CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(arguments.algorithm)));
+        let cpu = CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(arguments.algorithm);
+        executors.extend(arguments.multicore.lanes(&cpu, index, usize::from(arguments.cpus), 0)?.into_iter().take(1));
     }
     if wanted(ProcessorKind::Gpu) {
         match GpuExecutor::new(index, bm25) {

@@ -80,9 +80,25 @@ pub trait Executor: Send {
     /// If `k` is out of range or the device fails. It can be called again after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
 
-    /// Helps other executors with their queries for a moment, if they are made for that; whether there was anything to
-    /// do. To be called again and again while there is no query to [`search`](Self::search).
-    fn help(&mut self) -> bool {
-        false
+    /// Helps other executors with their queries for a moment, if they are made for that. To be called again and again
+    /// while there is no query to [`search`](Self::search).
+    fn help(&mut self) -> Help {
+        Help::Never
     }
+
+    /// How many cores it keeps busy: the caller's, and those of helpers that it has of its own.
+    fn num_cores(&self) -> usize {
+        1
+    }
+}
+
+/// What came of an offer to help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Help {
+    /// Nothing ever will: this executor works for itself.
+    Never,
+    /// Nobody needs it now.
+    NotNow,
+    /// A piece of another executor's query was done.
+    Given,
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
-use super::pinning::{self, Cores};
+use super::pinning::Cores;
 use super::run::LiveError;
 use super::{QuerySet, RecordedTimes};
-use crate::exec::{Executor, Hit, MAX_K};
+use crate::exec::{Executor, Help, Hit, MAX_K};
 use crate::ids::{JobId, Machine, PerKind, ProcessorId, ProcessorKind};
 use crate::sched::{Batch, Job};
 use crate::time::Nanos;
@@ -18,6 +18,9 @@ use crate::time::Nanos;
 /// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
 /// waking a sleeping thread costs tens of microseconds that are no part of the query.
 const POLL: Duration = Duration::from_micros(200);
+
+/// How long an idle worker that could help others sleeps between two looks.
+const NAP: Duration = Duration::from_micros(100);
 
 /// What stands in the GPU's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,19 +118,22 @@ impl Fleet {
             Gpus::Replay(count, recorded) => (GpuLane::Replay, Vec::new(), count, recorded),
         };
         let machine = Machine::new(cpus.len(), gpu_executors.len() + replayed);
-        let cores = Cores::share(cpus.len());
+        let cores = Cores::share(cpus.iter().map(|cpu| cpu.num_cores()).sum());
         let (done, completions) = bounded(machine.len().max(1));
         let mut lanes = Vec::with_capacity(machine.len());
         let mut threads = Vec::new();
+        let mut core = 0;
         for executor in cpus.into_iter().chain(gpu_executors) {
+            let (own_core, cores) = (core, cores.clone());
+            core += executor.num_cores();
             let processor = ProcessorId(lanes.len() as u32);
             let (orders, inbox) = bounded(1);
             let worker = Worker { processor, executor, queries: Arc::clone(&queries), hits: Vec::with_capacity(MAX_K) };
-            let (done, core) = (done.clone(), cores.worker(processor.index()));
+            let done = done.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("{} worker {processor}", machine.kind(processor)))
                 .spawn(move || {
-                    pinning::pin(core);
+                    cores.pin_worker(own_core);
                     worker.serve(&inbox, &done);
                 })
                 .map_err(|e| LiveError::NoThread(e.to_string()))?;
@@ -238,7 +244,7 @@ struct Worker {
 
 impl Worker {
     fn serve(mut self, inbox: &Receiver<Batch>, done: &Sender<Completion>) {
-        while let Some(batch) = next_batch(inbox) {
+        while let Some(batch) = next_batch(inbox, self.executor.as_mut()) {
             let started = Instant::now();
             // A panic in an executor must end the run with an error, not leave the driver waiting for ever.
             let run = std::panic::AssertUnwindSafe(|| self.run(&batch));
@@ -268,15 +274,26 @@ impl Worker {
     }
 }
 
-/// The next batch: polled for a while, then slept for. `None` when the fleet is dropped.
-fn next_batch(inbox: &Receiver<Batch>) -> Option<Batch> {
-    let idle = Instant::now();
+/// The next batch: polled for a while, then slept for; an executor that can help others does so meanwhile. `None` when the
+/// fleet is dropped.
+fn next_batch(inbox: &Receiver<Batch>, executor: &mut dyn Executor) -> Option<Batch> {
+    let mut idle = Instant::now();
     loop {
         match inbox.try_recv() {
             Ok(batch) => return Some(batch),
             Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) if idle.elapsed() > POLL => return inbox.recv().ok(),
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+            Err(TryRecvError::Empty) => {}
+        }
+        let is_tired = idle.elapsed() > POLL;
+        match executor.help() {
+            Help::Given => idle = Instant::now(),
+            Help::Never if is_tired => return inbox.recv().ok(),
+            Help::NotNow if is_tired => match inbox.recv_timeout(NAP) {
+                Ok(batch) => return Some(batch),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            },
+            Help::Never | Help::NotNow => std::hint::spin_loop(),
         }
     }
 }

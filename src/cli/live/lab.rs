@@ -38,14 +38,21 @@ impl Lab {
         let (index, log) = index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), purpose)?;
         let queries = defaults::read_queries(&log, &index)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
+        // The driver has the first core.
+        let mut cpus = arguments.multicore.lanes(&cpu, &index, arguments.cpus, 1)?;
         let mut gpu = arguments.gpu.executor(&index)?;
         let (workload_name, mut workload) = match &arguments.workload {
             Some(path) => (path.display().to_string(), read_workload(arguments, path.clone(), &index)?),
             None => {
-                let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(cpu.clone_for_worker())];
+                // A lane of several cores is measured with all of them; without a lane, costs are those of a core.
+                let first = if cpus.is_empty() { Box::new(cpu.clone_for_worker()) } else { cpus.remove(0) };
+                let mut executors: Vec<Box<dyn Executor>> = vec![first];
                 executors.extend(gpu.take());
                 let workload = quick_profile(arguments, &mut executors, &queries, &index)?;
-                gpu = executors.into_iter().find(|executor| executor.kind() == ProcessorKind::Gpu);
+                gpu = executors.pop_if(|executor| executor.kind() == ProcessorKind::Gpu);
+                if arguments.cpus > 0 {
+                    cpus.append(&mut executors);
+                }
                 (String::from("measured now"), workload)
             }
         };
@@ -62,7 +69,6 @@ impl Lab {
             return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
         }
         let set = query_set(&workload, &workload_name, queries, &index)?;
-        let cpus = (0..arguments.cpus).map(|_| Box::new(cpu.clone_for_worker()) as Box<dyn Executor>).collect();
         let fleet = Fleet::spawn(Arc::new(set), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
         if !fleet.has_cores_enough() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);

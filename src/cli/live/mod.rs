@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::lab::Lab;
-use super::choices::{self, GpuChoice};
+use super::choices::{self, GpuChoice, Multicore};
 use super::output::say;
 use super::traced::traced;
 use super::{Failure, estimates};
@@ -54,9 +54,12 @@ pub(super) struct Arguments {
     /// Time from a query's arrival to its deadline, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 500.0)]
     deadline_ms: f64,
-    /// CPU workers; the driver needs a core of its own besides
+    /// CPU cores that work; the driver needs one of its own besides
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: usize,
+    /// How these cores share queries
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
+    multicore: Multicore,
     /// What stands in the GPU's place
     #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
     gpu: GpuChoice,

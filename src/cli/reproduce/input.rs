@@ -69,6 +69,11 @@ impl<'a> Context<'a> {
         self.arguments.k
     }
 
+    /// How long one measurement should last.
+    pub(super) fn seconds(&self) -> f64 {
+        self.arguments.seconds
+    }
+
     /// What all randomness starts from.
     pub(super) fn seed(&self) -> u64 {
         self.arguments.seed

@@ -24,6 +24,10 @@ mod ding_table3;
 mod findings;
 mod input;
 mod registry;
+mod tatikonda;
+mod tatikonda_fig4;
+mod tatikonda_fig5;
+mod tatikonda_fig6;
 mod tatikonda_fig7;
 
 use std::path::PathBuf;
@@ -66,6 +70,9 @@ pub(super) struct Arguments {
     /// Documents that a query asks for
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
+    /// How long one measurement lasts, of the many that a figure is made of
+    #[arg(long, value_name = "S", default_value_t = 0.3)]
+    seconds: f64,
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -73,6 +80,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
 }
+
+/// The longest measurement, an hour.
+const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(name) = &arguments.name else {
@@ -86,6 +96,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     if !(1..=crate::exec::MAX_K).contains(&arguments.k) {
         return Err(Failure::input(format!("-k is {}, expected 1 to {}", arguments.k, crate::exec::MAX_K)));
+    }
+    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
+        let fault = format!("--seconds is {}, expected above 0, at most {MAX_SECONDS}", arguments.seconds);
+        return Err(Failure::input(fault));
     }
     let context = Context::new(arguments);
     say(&format!("{name}: {}\n{}\non {}\n\n", experiment.what, experiment.paper, context.machine()))?;

@@ -132,19 +132,19 @@ pub(super) const EXPERIMENTS: [Experiment; 33] = [
         name: "tatikonda-fig4",
         paper: TATIKONDA,
         what: "throughput and latency of four ways to share queries among cores; FGQP's pool threshold",
-        run: None,
+        run: Some(super::tatikonda_fig4::run),
     },
     Experiment {
         name: "tatikonda-fig5",
         paper: TATIKONDA,
         what: "delay against arrival rate; latency and throughput by query length",
-        run: None,
+        run: Some(super::tatikonda_fig5::run),
     },
     Experiment {
         name: "tatikonda-fig6",
         paper: TATIKONDA,
         what: "delay against arrival rate for queries of 4 and 6 terms",
-        run: None,
+        run: Some(super::tatikonda_fig6::run),
     },
     Experiment {
         name: "tatikonda-fig7",

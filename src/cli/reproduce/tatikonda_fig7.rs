@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::findings::{Chart, Findings, Line};
 use super::input::{Context, Input};
+use super::tatikonda::{DOCS, QUERIES};
 use crate::cli::Failure;
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
@@ -19,10 +20,6 @@ use crate::ids::TermId;
 use crate::index::Index;
 use crate::query::{Mode, Query};
 
-/// Documents of the synthetic index.
-const DOCS: u32 = 4_000_000;
-/// Queries that are cut.
-const QUERIES: usize = 1000;
 /// Postings in a skip block.
 const BLOCK_SIZES: [usize; 4] = [512, 256, 128, 64];
 /// Cutting is timed this often, and the fastest counts.

@@ -73,10 +73,7 @@ impl CpuExecutor {
     /// Another executor for the same index and parameters, for another thread; norms are shared, scratch memory is not.
     #[must_use]
     pub fn clone_for_worker(&self) -> Self {
-        let Pruned { algorithm, is_seeded, .. } = self.scratch.pruned;
-        Self::with_norms(Arc::clone(&self.index), Arc::clone(&self.norms), self.bm25)
-            .with_algorithm(algorithm)
-            .with_seeds(is_seeded)
+        self.with_index(Arc::clone(&self.index))
     }
 
     /// The same executor with this algorithm for OR; [`Algorithm::Auto`] if none is given.
@@ -98,7 +95,8 @@ impl CpuExecutor {
     /// # Panics
     /// If the index hasn't as many documents.
     pub(super) fn with_index(&self, index: Arc<Index>) -> Self {
-        Self::with_norms(index, Arc::clone(&self.norms), self.bm25)
+        let Pruned { algorithm, is_seeded, .. } = self.scratch.pruned;
+        Self::with_norms(index, Arc::clone(&self.norms), self.bm25).with_algorithm(algorithm).with_seeds(is_seeded)
     }
 
     /// The index that it searches.

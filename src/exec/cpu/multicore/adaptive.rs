@@ -19,11 +19,10 @@ use std::sync::atomic::Ordering;
 
 use super::board::{Board, Taking};
 use super::hand::Hand;
-use super::partition::{AND_BLOCKS, Partition};
-use super::team::Backoff;
+use super::partition::Partition;
+use super::team::{Backoff, first_pass};
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::cpu::executor::Pass;
-use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K};
+use crate::exec::{ExecError, Execution, Executor, Help, Hit, MAX_K};
 use crate::ids::ProcessorKind;
 use crate::query::{Mode, Query};
 
@@ -33,7 +32,7 @@ const LONG_TASKS: u32 = 3;
 /// An executor for each of `workers` cores. Whoever drives them calls [`Executor::help`] on those that have no query.
 #[must_use]
 pub fn adaptive_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
-    let board = Board::new(workers, workers, Partition::Blocks { and_blocks: AND_BLOCKS }, Taking::Share);
+    let board = Board::new(workers, workers, Partition::Blocks { most_tasks: usize::MAX }, Taking::Share);
     let board = Arc::new(board);
     let lane = |number| {
         let hand = Hand::new(number, workers, executor.clone_for_worker(), None);
@@ -83,10 +82,10 @@ impl Executor for Adaptive {
             return Err(ExecError::BadK(k));
         }
         self.set_idle(false);
-        let pass = if mode == Mode::Or { Pass::Or } else { Pass::And };
+        let pass = first_pass(mode);
         let num_tasks = self.board.partition.num_tasks(self.hand.executor.index(), &query.terms, pass);
         if num_tasks < LONG_TASKS && mode != Mode::AndOr {
-            return self.hand.executor.search(query, mode, k, hits);
+            return self.hand.search_alone(query, mode, k, hits).map(|()| Execution::default());
         }
         let slot = &self.board.slots[self.slot];
         slot.publish(query, mode, pass, k, num_tasks);
@@ -100,9 +99,9 @@ impl Executor for Adaptive {
         if slot.has_failed() { Err(ExecError::Panicked) } else { Ok(Execution::default()) }
     }
 
-    fn help(&mut self) -> bool {
+    fn help(&mut self) -> Help {
         self.set_idle(true);
         // One claim, then the caller looks whether a query of its own has come.
-        self.hand.work(&self.board, 1)
+        if self.hand.work(&self.board, 1) { Help::Given } else { Help::NotNow }
     }
 }

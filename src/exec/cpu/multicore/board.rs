@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 use super::partition::{MAX_TASKS, Partition};
 use crate::exec::cpu::executor::Pass;
 use crate::exec::{Hit, MAX_K, TopK};
-use crate::ids::TermId;
+use crate::ids::{DocId, TermId};
 use crate::query::{Mode, Query, QueryTerm};
 use crate::time::Nanos;
 
 /// Bits of the claims word for each of `next` and `tasks`; the epoch has the rest.
-const COUNT_BITS: u32 = 20;
+const COUNT_BITS: u32 = 16;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 const _: () = assert!(MAX_TASKS as u64 <= COUNT_MASK);
 
@@ -52,13 +52,15 @@ pub(super) struct Board {
     pub(super) idle: AtomicUsize,
 }
 
-/// One query in flight. On cache lines of its own: cores poll its claims.
+/// One query in flight.
 #[derive(Debug)]
-#[repr(align(128))]
 pub(super) struct Slot {
-    claims: AtomicU64,
-    unfinished: AtomicU32,
-    is_answered: AtomicBool,
+    /// Polled by the idle, and changed by every claim.
+    claims: Line<AtomicU64>,
+    /// Changed once by every core.
+    unfinished: Line<AtomicU32>,
+    /// Polled by the owner.
+    is_answered: Line<AtomicBool>,
     /// In nanoseconds from `origin`.
     answered_ns: AtomicU64,
     origin: Instant,
@@ -67,6 +69,8 @@ pub(super) struct Slot {
     pass: AtomicU32,
     k: AtomicU32,
     num_terms: AtomicU32,
+    /// Bits of a score that k documents are known to reach.
+    floor: AtomicU32,
     terms: Box<[(AtomicU64, AtomicU32)]>,
     /// What each core found.
     deposits: Box<[Deposit]>,
@@ -74,11 +78,18 @@ pub(super) struct Slot {
     answer: Deposit,
 }
 
+/// What lies on cache lines of its own, so that changing it disturbs nobody who reads something else.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line<T>(T);
+
 /// Keys of documents, as [`TopK`] makes them.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Deposit {
-    len: AtomicU32,
+    /// The epoch in which they were found, and how many they are: what is left of other epochs counts as nothing, so that
+    /// nobody needs to clear it.
+    tag: AtomicU64,
     keys: Box<[AtomicU64]>,
 }
 
@@ -105,9 +116,9 @@ impl Board {
 impl Slot {
     fn new(hands: usize) -> Self {
         Self {
-            claims: AtomicU64::new(0),
-            unfinished: AtomicU32::new(0),
-            is_answered: AtomicBool::new(false),
+            claims: Line::default(),
+            unfinished: Line::default(),
+            is_answered: Line::default(),
             answered_ns: AtomicU64::new(0),
             origin: Instant::now(),
             has_failed: AtomicBool::new(false),
@@ -115,6 +126,7 @@ impl Slot {
             pass: AtomicU32::new(0),
             k: AtomicU32::new(0),
             num_terms: AtomicU32::new(0),
+            floor: AtomicU32::new(0),
             terms: (0..Query::MAX_TERMS).map(|_| Default::default()).collect(),
             deposits: (0..hands).map(|_| Deposit::new()).collect(),
             answer: Deposit::new(),
@@ -123,7 +135,7 @@ impl Slot {
 
     /// Puts a query up. The caller owns the slot: it is new, or the answer before was taken.
     pub(super) fn publish(&self, query: &Query, mode: Mode, pass: Pass, k: usize, num_tasks: u32) {
-        self.is_answered.store(false, Ordering::Relaxed);
+        self.is_answered.0.store(false, Ordering::Relaxed);
         self.has_failed.store(false, Ordering::Relaxed);
         self.mode.store(mode as u32, Ordering::Relaxed);
         self.k.store(k as u32, Ordering::Relaxed);
@@ -138,19 +150,23 @@ impl Slot {
     /// Puts up another pass of the query that is there. The caller finished it last, or owns the slot.
     pub(super) fn publish_pass(&self, pass: Pass, num_tasks: u32) {
         self.pass.store(pass as u32, Ordering::Relaxed);
-        for deposit in &self.deposits {
-            deposit.len.store(0, Ordering::Relaxed);
-        }
-        self.unfinished.store(num_tasks, Ordering::Relaxed);
-        let epoch = (self.claims.load(Ordering::Relaxed) >> (2 * COUNT_BITS)) + 1;
+        self.floor.store(0, Ordering::Relaxed);
+        self.unfinished.0.store(num_tasks, Ordering::Relaxed);
+        // Epochs are the remaining 32 bits, and begin again some day.
+        let epoch = (self.epoch() + 1) & (u64::MAX >> (2 * COUNT_BITS));
         // Release: who claims a task sees all of the above.
-        self.claims.store(epoch << (2 * COUNT_BITS) | u64::from(num_tasks), Ordering::Release);
+        self.claims.0.store(epoch << (2 * COUNT_BITS) | u64::from(num_tasks), Ordering::Release);
+    }
+
+    /// The present epoch; it stays while the caller holds a claim, or has finished last.
+    fn epoch(&self) -> u64 {
+        self.claims.0.load(Ordering::Relaxed) >> (2 * COUNT_BITS)
     }
 
     /// Tasks that nobody has claimed.
     #[inline]
     pub(super) fn unclaimed(&self) -> u32 {
-        let word = self.claims.load(Ordering::Relaxed);
+        let word = self.claims.0.load(Ordering::Relaxed);
         let (next, tasks) = counts(word);
         tasks - next
     }
@@ -158,7 +174,7 @@ impl Slot {
     /// Claims the next tasks, `share(left)` of them but at least one; `None` if none is left.
     #[inline]
     pub(super) fn claim(&self, share: impl Fn(u32) -> u32) -> Option<Claim> {
-        let mut word = self.claims.load(Ordering::Acquire);
+        let mut word = self.claims.0.load(Ordering::Acquire);
         loop {
             let (next, tasks) = counts(word);
             if next == tasks {
@@ -166,7 +182,7 @@ impl Slot {
             }
             let end = next + share(tasks - next).clamp(1, tasks - next);
             let claimed = word + (u64::from(end - next) << COUNT_BITS);
-            match self.claims.compare_exchange_weak(word, claimed, Ordering::Acquire, Ordering::Acquire) {
+            match self.claims.0.compare_exchange_weak(word, claimed, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Some(Claim { epoch: word >> (2 * COUNT_BITS), tasks: next..end }),
                 Err(now) => word = now,
             }
@@ -176,7 +192,7 @@ impl Slot {
     /// Claims task `task`, which belongs to the caller, unless that was in epoch `seen`. `None` if there is none.
     #[inline]
     pub(super) fn claim_own(&self, task: u32, seen: u64) -> Option<Claim> {
-        let word = self.claims.load(Ordering::Acquire);
+        let word = self.claims.0.load(Ordering::Acquire);
         let (next, tasks) = counts(word);
         let epoch = word >> (2 * COUNT_BITS);
         // All of the tasks stand as unclaimed until the last is finished.
@@ -200,25 +216,45 @@ impl Slot {
         self.mode.load(Ordering::Relaxed) == Mode::AndOr as u32 && self.pass.load(Ordering::Relaxed) == Pass::And as u32
     }
 
+    /// Tells `best` what the other cores know: a score that k documents reach. Places for k documents are taken by
+    /// stand-ins just below it ([`DocId::END`]), which any better document replaces; so that a core prunes with the
+    /// threshold of all. The caller holds a claim.
+    pub(super) fn lift(&self, best: &mut TopK) {
+        // Documents that reach the score, and no more, may be among the best: the smaller ones.
+        let floor = f32::from_bits(self.floor.load(Ordering::Relaxed)).next_down();
+        if floor > best.threshold() {
+            (0..best.k()).for_each(|_| best.offer(DocId::END.0, floor));
+        }
+    }
+
+    /// Tells the other cores what this one knows; the caller holds a claim.
+    pub(super) fn raise_floor(&self, best: &TopK) {
+        // Scores are not negative: their bits are in the same order.
+        let known = best.threshold().to_bits();
+        if known > self.floor.load(Ordering::Relaxed) {
+            self.floor.fetch_max(known, Ordering::Relaxed);
+        }
+    }
+
     /// What core `hand` deposited before, offered to `best`; the caller holds a claim.
     pub(super) fn take_back(&self, hand: usize, best: &mut TopK) {
-        self.deposits[hand].offer_to(best);
+        self.deposits[hand].offer_to(best, self.epoch());
     }
 
     /// Replaces what core `hand` deposited by `hits`.
     pub(super) fn deposit(&self, hand: usize, hits: &[Hit]) {
-        self.deposits[hand].replace(hits);
+        self.deposits[hand].replace(hits, self.epoch());
     }
 
     /// Says that `count` claimed tasks are finished. Whether they were the last: then the caller owns the slot, and must
     /// call [`Slot::answer`] or [`Slot::publish_pass`].
     pub(super) fn finish(&self, count: u32) -> bool {
         // Release the deposit; acquire those of the others.
-        let is_last = self.unfinished.fetch_sub(count, Ordering::AcqRel) == count;
+        let is_last = self.unfinished.0.fetch_sub(count, Ordering::AcqRel) == count;
         if is_last {
-            let word = self.claims.load(Ordering::Relaxed);
+            let word = self.claims.0.load(Ordering::Relaxed);
             // Tasks that belong to cores were never counted as claimed.
-            self.claims.store(word | (word & COUNT_MASK) << COUNT_BITS, Ordering::Relaxed);
+            self.claims.0.store(word | (word & COUNT_MASK) << COUNT_BITS, Ordering::Relaxed);
         }
         is_last
     }
@@ -226,15 +262,15 @@ impl Slot {
     /// All deposits, offered to `best`. The caller finished last.
     pub(super) fn merge(&self, best: &mut TopK) {
         for deposit in &self.deposits {
-            deposit.offer_to(best);
+            deposit.offer_to(best, self.epoch());
         }
     }
 
     /// Leaves the answer for the owner. The caller finished last.
     pub(super) fn answer(&self, hits: &[Hit]) {
-        self.answer.replace(hits);
+        self.answer.replace(hits, self.epoch());
         self.answered_ns.store(self.origin.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        self.is_answered.store(true, Ordering::Release);
+        self.is_answered.0.store(true, Ordering::Release);
     }
 
     /// Marks the query as failed: a core panicked. The answer is worthless.
@@ -245,7 +281,7 @@ impl Slot {
     /// Whether the answer is there.
     #[inline]
     pub(super) fn is_answered(&self) -> bool {
-        self.is_answered.load(Ordering::Acquire)
+        self.is_answered.0.load(Ordering::Acquire)
     }
 
     /// When the answer came, from `clock` on.
@@ -262,7 +298,7 @@ impl Slot {
     /// Replaces `hits` by the answer, best first.
     pub(super) fn take_answer(&self, hits: &mut Vec<Hit>) {
         hits.clear();
-        hits.extend(self.answer.hits());
+        hits.extend(self.answer.hits(self.epoch()));
     }
 }
 
@@ -274,22 +310,23 @@ fn counts(word: u64) -> (u32, u32) {
 
 impl Deposit {
     fn new() -> Self {
-        Self { len: AtomicU32::new(0), keys: (0..MAX_K).map(|_| AtomicU64::new(0)).collect() }
+        Self { tag: AtomicU64::new(0), keys: (0..MAX_K).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    fn replace(&self, hits: &[Hit]) {
+    fn replace(&self, hits: &[Hit], epoch: u64) {
         for (key, hit) in self.keys.iter().zip(hits) {
             key.store(TopK::key(hit.doc.0, hit.score), Ordering::Relaxed);
         }
-        self.len.store(hits.len() as u32, Ordering::Relaxed);
+        self.tag.store(epoch << 32 | hits.len() as u64, Ordering::Relaxed);
     }
 
-    fn hits(&self) -> impl Iterator<Item = Hit> + '_ {
-        let len = self.len.load(Ordering::Relaxed) as usize;
+    fn hits(&self, epoch: u64) -> impl Iterator<Item = Hit> + '_ {
+        let tag = self.tag.load(Ordering::Relaxed);
+        let len = if tag >> 32 == epoch { tag as u32 as usize } else { 0 };
         self.keys[..len].iter().map(|key| TopK::hit(key.load(Ordering::Relaxed)))
     }
 
-    fn offer_to(&self, best: &mut TopK) {
-        self.hits().for_each(|hit| best.offer(hit.doc.0, hit.score));
+    fn offer_to(&self, best: &mut TopK, epoch: u64) {
+        self.hits(epoch).for_each(|hit| best.offer(hit.doc.0, hit.score));
     }
 }

@@ -8,9 +8,9 @@ use super::board::{Board, Claim, Slot, Taking};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::and_or::needs_or;
 use crate::exec::cpu::executor::{ALL_DOCS, Pass};
-use crate::exec::{Hit, MAX_K};
-use crate::ids::TermId;
-use crate::query::{Query, QueryTerm};
+use crate::exec::{ExecError, Executor, Hit, MAX_K};
+use crate::ids::{DocId, TermId};
+use crate::query::{Mode, Query, QueryTerm};
 
 /// What one thread needs to take part: an executor, and room for a query and its results.
 #[derive(Debug)]
@@ -46,6 +46,21 @@ impl Hand {
         }
     }
 
+    /// Answers a query that is not worth sharing; the hand's executor must have the whole index.
+    pub(super) fn search_alone(
+        &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Hit>,
+    ) -> Result<(), ExecError> {
+        let searched = catch_unwind(AssertUnwindSafe(|| self.executor.search(query, mode, k, hits)));
+        if searched.is_err() {
+            self.executor = self.executor.clone_for_worker();
+        }
+        searched.unwrap_or(Err(ExecError::Panicked)).map(|_| ())
+    }
+
     /// Works on the first query that has an unclaimed task: up to `most_claims` claims. Whether there was any.
     pub(super) fn work(&mut self, board: &Board, most_claims: usize) -> bool {
         let num_slots = board.slots.len();
@@ -69,13 +84,15 @@ impl Hand {
         let searched = catch_unwind(AssertUnwindSafe(|| {
             self.executor.best().reset(k);
             place.take_back(self.number, self.executor.best());
-            self.search(board, pass, claim);
+            self.search(board, place, pass, claim);
             for _ in 1..most_claims {
                 let Some(claim) = self.claim(board, slot) else { break };
                 claimed += claim.tasks.len() as u32;
-                self.search(board, pass, claim);
+                self.search(board, place, pass, claim);
             }
             self.executor.best().drain_into(&mut self.hits);
+            // Without those that stand in for other cores' documents.
+            self.hits.retain(|hit| hit.doc < DocId::END);
             place.deposit(self.number, &self.hits);
         }));
         if searched.is_err() {
@@ -102,8 +119,14 @@ impl Hand {
         }
     }
 
-    /// Searches claimed tasks.
-    fn search(&mut self, board: &Board, pass: Pass, claim: Claim) {
+    /// Searches claimed tasks, with the threshold that all cores together have reached.
+    fn search(&mut self, board: &Board, place: &Slot, pass: Pass, claim: Claim) {
+        place.lift(self.executor.best());
+        self.search_claim(board, pass, claim);
+        place.raise_floor(self.executor.best());
+    }
+
+    fn search_claim(&mut self, board: &Board, pass: Pass, claim: Claim) {
         let Some(part_terms) = &self.part_terms else {
             let range = board.partition.range(self.executor.index(), &self.terms, pass, claim.tasks);
             self.executor.search_range(&self.terms, pass, range);

@@ -23,7 +23,7 @@
 //!
 //! No lock is taken and nothing allocated between a query and its answer. Queries in flight lie on a `Board` (`board.rs`) as
 //! plain numbers in atomics; a task is claimed by one compare-and-swap; each core keeps its best documents to itself until
-//! no task is left, and the one that finishes last merges. Helpers are pinned (`cores.rs`), poll for a while, then sleep
+//! no task is left, and the one that finishes last merges; only the score to beat is shared while they search. Helpers are pinned (`cores.rs`), poll for a while, then sleep
 //! (`team.rs`). A panic in a core ends the query with an error, and nothing else.
 //!
 //! Scoring is part of a task here, not a stage with a pool of its own as in the paper: the documents found are in the cache

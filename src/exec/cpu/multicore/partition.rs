@@ -10,12 +10,12 @@ use crate::index::Index;
 use crate::query::QueryTerm;
 
 /// The most tasks of a query: what a claim can count.
-pub(super) const MAX_TASKS: usize = (1 << 20) - 1;
+pub(super) const MAX_TASKS: usize = (1 << 16) - 1;
 
-/// Blocks of the leading list in a task of an AND: 512 postings, the skip blocks of Tatikonda et al.
-pub(super) const AND_BLOCKS: usize = 4;
+/// Blocks of the leading list in a task of an AND, at least: 512 postings, the skip blocks of Tatikonda et al.
+const AND_BLOCKS: usize = 4;
 
-/// Blocks of the leading list in a task of an OR. Its cost is in adding up all lists, many documents at a time, for which
+/// Blocks of the leading list in a task of an OR, at least. Its cost is in adding up all lists, many documents at a time, for which
 /// a task must be long.
 const OR_BLOCKS: usize = 64;
 
@@ -29,8 +29,8 @@ pub(super) enum Partition {
     },
     /// By blocks of one list: AND's rarest, which leads the search; OR's longest, which is most of the work.
     Blocks {
-        /// Blocks in a task of an AND.
-        and_blocks: usize,
+        /// The most tasks worth having: more even out nothing, and each has to find its beginning in every list.
+        most_tasks: usize,
     },
 }
 
@@ -39,34 +39,33 @@ impl Partition {
     pub(super) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
         match self {
             Self::Documents { parts } => parts,
-            Self::Blocks { and_blocks } => {
+            Self::Blocks { most_tasks } => {
                 let num_blocks = leader(index, terms, pass).len();
-                num_blocks.div_ceil(blocks_a_task(num_blocks, and_blocks, pass)).max(1) as u32
+                num_blocks.div_ceil(blocks_a_task(num_blocks, most_tasks, pass)).max(1) as u32
             }
         }
     }
 
     /// The documents of a run of tasks.
     pub(super) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
-        let bound = |task| self.first_doc(index, terms, pass, task);
-        bound(tasks.start)..bound(tasks.end)
-    }
-
-    /// The first document of a task; [`DocId::END`] past the last task.
-    fn first_doc(self, index: &Index, terms: &[QueryTerm], pass: Pass, task: u32) -> DocId {
         match self {
-            Self::Documents { parts } if task >= parts => DocId::END,
             Self::Documents { parts } => {
-                DocId((u64::from(index.num_docs()) * u64::from(task) / u64::from(parts)) as u32)
+                let bound = |task: u32| match u64::from(index.num_docs()) * u64::from(task) / u64::from(parts) {
+                    _ if task >= parts => DocId::END,
+                    doc => DocId(doc as u32),
+                };
+                bound(tasks.start)..bound(tasks.end)
             }
-            Self::Blocks { and_blocks } => {
+            Self::Blocks { most_tasks } => {
                 let last_docs = leader(index, terms, pass);
-                match task as usize * blocks_a_task(last_docs.len(), and_blocks, pass) {
+                let step = blocks_a_task(last_docs.len(), most_tasks, pass);
+                let bound = |task: u32| match task as usize * step {
                     0 => DocId(0),
                     // The last task takes what comes after the list's end, too: other lists may go on there.
                     blocks if blocks >= last_docs.len() => DocId::END,
                     blocks => DocId(last_docs[blocks - 1] + 1),
-                }
+                };
+                bound(tasks.start)..bound(tasks.end)
             }
         }
     }
@@ -81,10 +80,10 @@ fn leader<'a>(index: &'a Index, terms: &[QueryTerm], pass: Pass) -> &'a [u32] {
     leader.map_or(&[], |term| index.list(term.term).last_docs())
 }
 
-fn blocks_a_task(num_blocks: usize, and_blocks: usize, pass: Pass) -> usize {
+fn blocks_a_task(num_blocks: usize, most_tasks: usize, pass: Pass) -> usize {
     let blocks = match pass {
-        Pass::And => and_blocks,
+        Pass::And => AND_BLOCKS,
         Pass::Or => OR_BLOCKS,
     };
-    blocks.max(num_blocks.div_ceil(MAX_TASKS))
+    blocks.max(num_blocks.div_ceil(most_tasks.min(MAX_TASKS)))
 }

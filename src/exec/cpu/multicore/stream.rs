@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::cores::Cores;
 use super::team::Backoff;
-use crate::exec::{ExecError, Executor, Hit, MAX_K, TopK};
+use crate::exec::{ExecError, Executor, Help, Hit, MAX_K, TopK};
 use crate::query::{Mode, Query};
 use crate::random::mix;
 use crate::time::Nanos;
@@ -23,6 +23,8 @@ pub struct Stream<'a> {
     pub order: Vec<u32>,
     /// When each comes, ascending; empty if all are there from the beginning.
     pub arrivals: Vec<Nanos>,
+    /// So many queries are worked on at once at most: with 1, each is begun when the one before is answered.
+    pub most_at_once: usize,
     /// How terms combine.
     pub mode: Mode,
     /// Documents asked for.
@@ -80,25 +82,33 @@ pub(super) fn nanos(time: Duration) -> Nanos {
     Nanos(time.as_nanos() as u64)
 }
 
+/// Where lanes meet.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The next query to be taken.
+    next: AtomicUsize,
+    answered: AtomicUsize,
+    has_failed: AtomicBool,
+}
+
 /// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `lane_cores`. What comes
 /// back is in the stream's order.
 ///
 /// # Errors
 /// The first that a lane reports; the others then stop.
 pub fn serve(lanes: &mut [Box<dyn Executor>], stream: &Stream<'_>, cores: &Cores) -> Result<Vec<Served>, ExecError> {
-    let next = AtomicUsize::new(0);
-    let has_failed = AtomicBool::new(false);
+    let queue = Queue::default();
     let clock = stream.start();
     let outcomes: Vec<Result<Vec<(usize, Served)>, ExecError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = lanes
             .iter_mut()
             .enumerate()
             .map(|(number, lane)| {
-                let (next, has_failed) = (&next, &has_failed);
+                let queue = &queue;
                 scope.spawn(move || {
                     cores.pin(number);
-                    let outcome = serve_lane(lane.as_mut(), stream, clock, next, has_failed);
-                    has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    let outcome = serve_lane(lane.as_mut(), stream, clock, queue);
+                    queue.has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
                     outcome
                 })
             })
@@ -119,31 +129,29 @@ fn serve_lane(
     lane: &mut dyn Executor,
     stream: &Stream<'_>,
     clock: Instant,
-    next: &AtomicUsize,
-    has_failed: &AtomicBool,
+    queue: &Queue,
 ) -> Result<Vec<(usize, Served)>, ExecError> {
     let mut served = Vec::with_capacity(stream.order.len());
     let mut hits = Vec::with_capacity(MAX_K);
     let mut backoff = Backoff::new();
-    while !has_failed.load(Ordering::Relaxed) {
-        let position = next.load(Ordering::Relaxed);
-        if position >= stream.order.len() && !lane.help() {
-            // Helping goes on while there is a query in flight; a lane that finds nothing to help with is done.
-            break;
-        }
-        let Some(started) = stream.due(position, clock) else {
-            if lane.help() {
-                backoff = Backoff::new()
-            } else {
-                backoff.pause()
+    while !queue.has_failed.load(Ordering::Relaxed) {
+        let position = queue.next.load(Ordering::Relaxed);
+        let has_room = position - queue.answered.load(Ordering::Relaxed).min(position) < stream.most_at_once;
+        let Some(started) = stream.due(position, clock).filter(|_| has_room) else {
+            match lane.help() {
+                Help::Given => backoff = Backoff::new(),
+                // Helping goes on after the last query has come; a lane that finds nothing to help with is done.
+                _ if position >= stream.order.len() => break,
+                _ => backoff.pause(),
             }
             continue;
         };
-        if next.compare_exchange(position, position + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if queue.next.compare_exchange(position, position + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             continue;
         }
         lane.search(stream.query(position), stream.mode, stream.k, &mut hits)?;
         let finished = nanos(clock.elapsed());
+        queue.answered.fetch_add(1, Ordering::Relaxed);
         served.push((position, Served { arrival: stream.arrival(position), started, finished, digest: digest(&hits) }));
         backoff = Backoff::new();
     }

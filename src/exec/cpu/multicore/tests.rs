@@ -21,8 +21,12 @@ fn index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
     let mut random = Random::new(seed, 0);
     let mut lists: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
     for (term, &one_in) in densities.iter().enumerate() {
-        let mut list: Vec<(u32, u32)> =
-            (0..num_docs).filter_map(|doc| (random.below(one_in) == 0).then(|| (doc, 1 + random.below(3)))).collect();
+        let mut list = Vec::new();
+        for doc in 0..num_docs {
+            if random.below(one_in) == 0 {
+                list.push((doc, 1 + random.below(3)));
+            }
+        }
         if list.is_empty() {
             list.push((random.below(num_docs), 1));
         }
@@ -51,7 +55,7 @@ fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
 /// A gang of every kind. Threads are not pinned: tests have few cores.
 fn gangs(executor: &CpuExecutor, index: &Index, workers: usize) -> Vec<Box<dyn Executor>> {
     let cores = Cores::default();
-    let parts = PartitionedIndex::build(index, workers).unwrap();
+    let parts = PartitionedIndex::build(index, workers, |_| true).unwrap();
     let mut gangs: Vec<Box<dyn Executor>> = vec![
         Box::new(DocumentPartitioned::unified(executor, workers, &cores, 0).unwrap()),
         Box::new(DocumentPartitioned::physical(executor, &parts, &cores, 0).unwrap()),
@@ -87,11 +91,18 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    // Sixteen threads on a few cores take their time.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
     #[test]
     fn every_method_serves_a_stream_whole_and_rightly(
         workers in 1..=16_usize,
         threshold in prop_oneof![0..8_usize, 100..200_usize],
         gap_us in 0..200_u64,
+        most_at_once in prop_oneof![1..4_usize, Just(usize::MAX)],
         mode in prop::sample::select(Mode::ALL.to_vec()),
         seed in any::<u64>(),
     ) {
@@ -100,7 +111,7 @@ proptest! {
         let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let order: Vec<u32> = (0..100).map(|i| i % queries.len() as u32).collect();
         let arrivals = (0..100).map(|i| Nanos(i * gap_us * 1000)).collect();
-        let stream = Stream { queries: &queries, order, arrivals, mode, k: 10 };
+        let stream = Stream { queries: &queries, order, arrivals, most_at_once, mode, k: 10 };
         let cores = Cores::default();
         let mut methods = vec![
             serve(&mut inter_lanes(&alone, workers), &stream, &cores).unwrap(),
@@ -181,7 +192,8 @@ fn a_panic_in_a_core_ends_the_query_with_an_error_and_no_other() {
     }
     let queries = [good, bad];
     let order: Vec<u32> = (0..50).map(|i| u32::from(i == 20)).collect();
-    let stream = Stream { queries: &queries, order, arrivals: Vec::new(), mode: Mode::And, k: 10 };
+    let (arrivals, most_at_once) = (Vec::new(), usize::MAX);
+    let stream = Stream { queries: &queries, order, arrivals, most_at_once, mode: Mode::And, k: 10 };
     let cores = Cores::default();
     let outcomes = [
         serve(&mut inter_lanes(&executor, 4), &stream, &cores),

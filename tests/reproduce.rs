@@ -1,0 +1,69 @@
+//! `tandem reproduce` as a user runs it, on an index so small that every figure takes seconds.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn tandem(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tandem")).args(arguments).current_dir(dir).output().expect("tandem runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn all_tables_and_figures_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = tandem(dir.path(), &["reproduce", "--list"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let list = text(&output.stdout);
+    assert_eq!(list.lines().count(), 34, "{list}");
+    for name in ["ding-fig3", "wang-fig10", "huang-table2", "wei-table4", "tatikonda-fig7"] {
+        assert!(list.contains(name), "{name} should be in\n{list}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (vec!["reproduce", "tatikonda-fig"], "did you mean tatikonda-fig4"),
+        (vec!["reproduce", "moon"], "--list"),
+        (vec!["reproduce", "wei-fig12"], "cannot be re-run in this version"),
+        (vec!["reproduce", "tatikonda-fig7", "-k", "0"], "expected 1 to 1000"),
+        (vec!["reproduce", "tatikonda-fig4", "--seconds", "-1"], "--seconds"),
+    ] {
+        let output = tandem(dir.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(expected), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn tatikondas_figures_are_measured_written_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, charts) in [
+        ("tatikonda-fig4", &["throughput", "latency", "latency-quiet", "threshold"][..]),
+        ("tatikonda-fig5", &["delay", "length-latency", "length-throughput"]),
+        ("tatikonda-fig6", &["delay"]),
+        ("tatikonda-fig7", &["tasks"]),
+    ] {
+        let small = ["--docs", "20000", "--limit", "50", "--seconds", "0.001", "--cores", "2", "--out", "results"];
+        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let shown = text(&output.stdout);
+        assert!(shown.contains("paper") && shown.contains("written: results"), "{shown}");
+        let file = |stem: &str| std::fs::read_to_string(dir.path().join("results").join(stem)).unwrap();
+        let table = file(&format!("{name}.csv"));
+        for expected in ["# tandem: ", "# command: ", "# machine: ", "# seed: 1", "quantity,unit,paper,ours"] {
+            assert!(table.contains(expected), "{expected} should be in\n{table}");
+        }
+        for chart in charts {
+            assert!(file(&format!("{name}-{chart}.svg")).contains("</svg>"), "{name} {chart}");
+            assert!(
+                file(&format!("{name}-{chart}.csv")).lines().any(|line| line.starts_with("ours,")),
+                "{name} {chart}"
+            );
+        }
+    }
+}
