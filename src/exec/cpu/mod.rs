@@ -10,6 +10,7 @@
 //! | `and.rs` | AND | the rarest list leads, block by block; the others sieve its documents; only what is left is scored |
 //! | `and_dense.rs` | AND | lists that are all dense: their bits, 64 documents at a time |
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
+//! | [`multicore`] | all | many cores: each its own queries, all one query, or what pays at the moment |
 //!
 //! They read lists through a forward cursor (`cursor.rs`), and keep the best documents in a [`TopK`](super::TopK). A score is a sum
 //! of the terms' shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference
