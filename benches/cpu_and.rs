@@ -91,7 +91,7 @@ fn postings(name: &str, len: u32) -> Vec<(u32, u32)> {
         let stretch = doc >> 16;
         let scattered = draw < limit;
         match name {
-            "x" | "y" if stretch % 16 != 0 => draw / 2 < limit && (stretch % 2 == 0) == (name == "x"),
+            "x" | "y" if !stretch.is_multiple_of(16) => draw / 2 < limit && stretch.is_multiple_of(2) == (name == "x"),
             _ => scattered,
         }
     };

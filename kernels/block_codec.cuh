@@ -26,8 +26,8 @@ __device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
 
 // What is known of a block before it is decoded.
 struct BlockHeader {
-    const u32* words;  // a full block's first row, or the word with the first bit of fewer postings
-    u32 bit;           // that first bit
+    const u32* words;  // a full block's first row, or a word before the first bit of fewer postings
+    u32 bit;           // where these begin in `words`
     u32 packing;       // codes, distance to the exceptions, bound: BlockEntry on the host
     u32 len;
     u32 base;          // the document that the block's first gap counts from
@@ -44,9 +44,8 @@ struct BlockHeader {
     __device__ __forceinline__ const u32* freq_words() const { return full() ? words + doc_words() : words; }
     __device__ __forceinline__ u32 freq_bit() const { return full() ? 0 : bit + len * code_width(doc_code()); }
     // Where the exceptions begin: those of the documents, then those of the frequencies.
-    __device__ __forceinline__ const u32* exceptions() const { return full() ? words + (packing >> 12 & 0xfff) : words; }
     __device__ __forceinline__ u32 exceptions_bit() const {
-        return full() ? 0 : freq_bit() + len * code_width(freq_code());
+        return full() ? 16 * (packing >> 12 & 0xfff) : freq_bit() + len * code_width(freq_code());
     }
 };
 
@@ -94,7 +93,7 @@ struct List {
         } else {
             const uint2 entry = __ldg(blocks + block);
             header.words = payload + 4ull * entry.x;
-            header.bit = 0;
+            header.bit = 16 * (entry.y >> 12 & 0xfff);
             header.packing = entry.y;
         }
         return header;
@@ -167,7 +166,7 @@ struct Exceptions {
 __device__ __forceinline__ u32 freq_exceptions_bit(const BlockHeader& header) {
     const u32 bit = header.exceptions_bit();
     if (!has_exceptions(header.doc_code())) return bit;
-    const Exceptions exceptions(header.exceptions(), bit);
+    const Exceptions exceptions(header.words, bit);
     return exceptions.at(bit, exceptions.count);
 }
 
@@ -223,7 +222,7 @@ __device__ __forceinline__ void decode_docs(const BlockHeader& header, u32 lane,
     const u32 code = header.doc_code();
     if (code == CODE_BITSET) return unpack_bitset(header.words, header.doc_words(), header.base + 1, lane, docs);
     unpack(header.words, header.bit, code_width(code), header.len, lane, docs);
-    if (has_exceptions(code)) add_exceptions(header.exceptions(), header.exceptions_bit(), code, lane, docs);
+    if (has_exceptions(code)) add_exceptions(header.words, header.exceptions_bit(), code, lane, docs);
     docs[0] += 1;
 #pragma unroll
     for (u32 i = 1; i < 4; ++i) docs[i] += docs[i - 1] + 1;
@@ -242,7 +241,7 @@ __device__ __forceinline__ void decode_docs(const BlockHeader& header, u32 lane,
 __device__ __forceinline__ void decode_freqs(const BlockHeader& header, u32 lane, u32 (&freqs)[4]) {
     const u32 code = header.freq_code();
     unpack(header.freq_words(), header.freq_bit(), code_width(code), header.len, lane, freqs);
-    if (has_exceptions(code)) add_exceptions(header.exceptions(), freq_exceptions_bit(header), code, lane, freqs);
+    if (has_exceptions(code)) add_exceptions(header.words, freq_exceptions_bit(header), code, lane, freqs);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
 }
@@ -262,11 +261,11 @@ __device__ __forceinline__ u32 freq_at(const BlockHeader& header, u32 position) 
     }
     if (has_exceptions(code)) {
         const u32 bit = freq_exceptions_bit(header);
-        const Exceptions exceptions(header.exceptions(), bit);
+        const Exceptions exceptions(header.words, bit);
         for (u32 e = 0; e < exceptions.count; ++e) {
             const u32 at = exceptions.at(bit, e);
-            const u32 exception = read_bits(header.exceptions(), at, 7);
-            if (exception == position) value += read_bits(header.exceptions(), at + 7, exceptions.high_width) << width;
+            const u32 exception = read_bits(header.words, at, 7);
+            if (exception == position) value += read_bits(header.words, at + 7, exceptions.high_width) << width;
             if (exception >= position) break;
         }
     }

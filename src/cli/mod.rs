@@ -84,7 +84,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make, and describe, an index: from text, or a synthetic one.
+    /// Make, exchange, renumber and describe an index.
     Index(index::Arguments),
     /// Answer queries: print the best documents.
     Search(search::Arguments),

@@ -159,7 +159,7 @@ fn are_blocks_good(blocks: Blocks<'_>, last_docs: &[u32]) -> bool {
         if !enough_docs || last_doc >= blocks.num_docs || entry.freq_code() == Code::BITSET {
             return false;
         }
-        if len == BLOCK_LEN && entry.exceptions_word() > words {
+        if entry.exceptions_offset() > 2 * words {
             return false;
         }
         let base = (next_doc as u32).wrapping_sub(1);
@@ -167,7 +167,7 @@ fn are_blocks_good(blocks: Blocks<'_>, last_docs: &[u32]) -> bool {
             Block::Full(full) => {
                 let (doc_bits, freq_bits) = full.exception_bits();
                 let rows = doc_rows(full.doc_code, base, last_doc) + full.freq_code.width() as usize;
-                rows * ROW_WORDS <= words && doc_bits + freq_bits <= full.exceptions.len() * 32
+                rows * ROW_WORDS <= words && doc_bits + freq_bits <= full.exceptions.len() * 8
             }
             Block::Run(run) => run.doc_code != Code::BITSET && run.end() <= words * 32,
         };

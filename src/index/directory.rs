@@ -74,13 +74,13 @@ pub struct LongList {
 pub struct BlockEntry {
     /// Where the block's packed bits begin, in rows of 16 bytes from the list's payload.
     pub row: u32,
-    /// From the lowest bit: how documents are packed (6), how frequencies are (6), where the exceptions begin, in 32-bit
-    /// words from the block's first row (12), the bound of the impacts (8): at most (byte + 1) / 256 of the list's.
+    /// From the lowest bit: how documents are packed (6), how frequencies are (6), where the exceptions begin, in units of
+    /// 2 bytes from the block's first row (12), the bound of the impacts (8): at most (byte + 1) / 256 of the list's.
     pub packing: u32,
 }
 
-/// Most words from a block's first row to its exceptions.
-pub(super) const MAX_EXCEPTIONS_WORD: usize = (1 << 12) - 1;
+/// Most units of 2 bytes from a block's first row to its exceptions.
+const MAX_EXCEPTIONS_OFFSET: usize = (1 << 12) - 1;
 
 impl BlockEntry {
     /// A block without exceptions as yet.
@@ -89,10 +89,10 @@ impl BlockEntry {
     }
 
     /// Sets the distance to the block's exceptions, which were at none.
-    pub(super) fn set_exceptions_word(&mut self, words: usize) {
-        // A group's blocks take 63 rows at most each, and what has exceptions takes less.
-        assert!(words <= MAX_EXCEPTIONS_WORD, "{words} words to a block's exceptions");
-        self.packing |= (words as u32) << 12;
+    pub(super) fn set_exceptions_offset(&mut self, offset: usize) {
+        // A group's 8 blocks take 63 rows at most each, which is 4,032 units, and what has exceptions takes less.
+        assert!(offset <= MAX_EXCEPTIONS_OFFSET, "{offset} units to a block's exceptions");
+        self.packing |= (offset as u32) << 12;
     }
 
     #[inline]
@@ -105,10 +105,10 @@ impl BlockEntry {
         Code::from_stored(self.packing >> 6)
     }
 
-    /// Words from the block's first row to its exceptions.
+    /// From the block's first row to its exceptions, or to all of a block that isn't full, in units of 2 bytes.
     #[inline]
-    pub(super) fn exceptions_word(&self) -> usize {
-        (self.packing >> 12) as usize & MAX_EXCEPTIONS_WORD
+    pub(super) fn exceptions_offset(&self) -> usize {
+        (self.packing >> 12) as usize & MAX_EXCEPTIONS_OFFSET
     }
 
     #[inline]

@@ -77,11 +77,11 @@ pub struct ListEncoder {
     exceptions: GroupExceptions,
 }
 
-/// The exceptions of a group of blocks, until the group is whole.
+/// The exceptions of a group of blocks, and a last block that isn't full, until the group is whole.
 #[derive(Debug, Default)]
 struct GroupExceptions {
     bytes: Vec<u8>,
-    /// Where each block's exceptions begin in `bytes`, in words.
+    /// Where each block's exceptions begin in `bytes`, in units of 2 bytes.
     starts: Vec<usize>,
     /// Where the list begins in the payload.
     payload_start: usize,
@@ -176,19 +176,18 @@ impl ListEncoder {
             base = docs[BLOCK_LEN - 1];
             lists.last_docs.push(base);
         }
-        self.exceptions.end_group(lists);
         if let Some(&last_doc) = last_docs.last() {
             let row = (lists.payload.len() - payload_start) / ROW_WORDS;
+            self.exceptions.begin_block();
             let run = PackedRun::new(base, last_docs, last_freqs);
             let mut writer = BitWriter::new(&mut self.exceptions.bytes);
             run.write(&mut writer);
             writer.finish();
-            append_bytes(&self.exceptions.bytes, &mut lists.payload);
-            self.exceptions.bytes.clear();
             let impact = impact_byte(self.block_impacts[doc_blocks.len()], max_impact);
             lists.blocks.push(BlockEntry::new(row as u32, run.doc_code, run.freq_code, impact));
             lists.last_docs.push(last_doc);
         }
+        self.exceptions.end_group(lists);
         let rows_of = |payload: &[u32]| ((payload.len() - payload_start) / ROW_WORDS) as u32;
         let mut probe_row = 0;
         if has_probe(self.norms.len(), docs.len()) {
@@ -266,16 +265,16 @@ impl ListEncoder {
 impl GroupExceptions {
     /// Notes where the next block's exceptions begin.
     fn begin_block(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-        self.starts.push(self.bytes.len() / 4);
+        self.bytes.resize(self.bytes.len().next_multiple_of(2), 0);
+        self.starts.push(self.bytes.len() / 2);
     }
 
     /// Appends the group's exceptions to the payload, tells its blocks, and fills the last row.
     fn end_group(&mut self, lists: &mut EncodedLists) {
         let first = lists.blocks.len() - self.starts.len();
-        let exceptions_word = lists.payload.len() - self.payload_start;
+        let words = lists.payload.len() - self.payload_start;
         for (block, start) in lists.blocks[first..].iter_mut().zip(self.starts.drain(..)) {
-            block.set_exceptions_word(exceptions_word + start - block.row as usize * ROW_WORDS);
+            block.set_exceptions_offset(2 * (words - block.row as usize * ROW_WORDS) + start);
         }
         append_bytes(&self.bytes, &mut lists.payload);
         self.bytes.clear();

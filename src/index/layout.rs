@@ -52,9 +52,9 @@
 //! | 27 | | gaps minus one, frequencies minus one, exceptions of the gaps, exceptions of the frequencies |
 //!
 //! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Blocks come in groups of 8: first
-//! their packed documents and frequencies, block by block, then their exceptions, block by block, each at a whole word;
-//! zeros fill the last row. The last block may have fewer than 128 postings; it is packed as a short list's
-//! bits from 27 on, its exceptions included, and begins at a row. Behind the last group lies the probe form, if there is one:
+//! their packed documents and frequencies, block by block, then their exceptions, block by block, each at a multiple of 2
+//! bytes; zeros fill the last row. The list's last block may have fewer than 128 postings; then it is packed as a short list's
+//! bits from 27 on, exceptions included, and lies behind the last group's exceptions as if it were one more. Behind the last group lies the probe form, if there is one:
 //!
 //! | WORDS | MEANING |
 //! | --- | --- |

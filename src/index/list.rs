@@ -344,11 +344,12 @@ impl<'a> Blocks<'a> {
         let entry = self.entries[block];
         let (doc_code, freq_code) = (entry.doc_code(), entry.freq_code());
         let words = &self.payload[entry.row as usize * ROW_WORDS..];
+        let bytes: &[u8] = bytemuck::cast_slice(words);
         let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
         if len < BLOCK_LEN {
-            return Block::Run(Run { base, len, doc_code, freq_code, bytes: bytemuck::cast_slice(words), bit: 0 });
+            return Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 16 * entry.exceptions_offset() });
         }
-        let exceptions = &words[entry.exceptions_word()..];
+        let exceptions = &bytes[2 * entry.exceptions_offset()..];
         Block::Full(FullBlock { base, last_doc, doc_code, freq_code, words, exceptions })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | file | mode | how |
 //! | --- | --- | --- |
-//! | `exhaustive.rs` | OR | term at a time inside document windows that fit the L1 cache; every posting is scored |
+//! | `exhaustive.rs`, `sum.rs` | OR | term at a time inside windows of documents; every posting is scored; in floats, or in 16-bit integers where postings are impacts |
 //! | `wand.rs`, `block_max_wand.rs` | OR | document at a time, skipping what the bounds of terms, or of blocks, rule out |
 //! | `max_score.rs` | OR | windows in bulk; terms that cannot lift a document into the result by themselves are only looked up |
 //! | `block_max_max_score.rs`, `ranges.rs` | OR | the same with bounds of each window; the most promising windows first |
@@ -12,7 +12,8 @@
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
 //! | [`multicore`] | all | many cores: each its own queries, all one query, or what pays at the moment |
 //!
-//! They read lists through a forward cursor (`cursor.rs`), and keep the best documents in a [`TopK`](super::TopK). A score is a sum
+//! AND keeps its candidates in `matches.rs`, searches blocks by `block_search.rs`; shares are computed in bulk by `scoring.rs`.
+//! WAND reads lists through a forward cursor (`cursor.rs`). All keep the best documents in a [`TopK`](super::TopK). A score is a sum
 //! of the terms' shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference
 //! for every other executor, on the GPU too.
 

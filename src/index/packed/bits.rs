@@ -37,9 +37,15 @@ impl<'a> BitWriter<'a> {
 /// The value of `width` bits, at most 32, that begins at bit `bit`; bits past the end of `bytes` are zero.
 #[inline]
 pub(in crate::index) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u32 {
+    read_window(bytes, bit) as u32 & low_mask(width)
+}
+
+/// 57 bits or more from bit `bit` on; bits past the end of `bytes` are zero.
+#[inline]
+pub(in crate::index) fn read_window(bytes: &[u8], bit: usize) -> u64 {
     let rest = bytes.get(bit / 8..).unwrap_or_default();
     let window = rest.first_chunk().map_or_else(|| last_window(rest), |chunk| u64::from_le_bytes(*chunk));
-    (window >> (bit % 8)) as u32 & low_mask(width)
+    window >> (bit % 8)
 }
 
 /// Fewer than eight bytes, filled up with zeros.

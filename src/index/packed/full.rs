@@ -11,16 +11,16 @@ use bitpacking::{BitPacker, BitPacker4x};
 use super::bits::{BitWriter, low_mask};
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
-use crate::index::codec::{unpack_docs, unpack_freqs};
+use crate::index::codec::{sum_gaps, unpack, unpack_docs, unpack_freqs};
 
 /// 32-bit words of a row.
 pub(in crate::index) const ROW_WORDS: usize = 4;
 /// Documents of a row of a bitset.
 const ROW_DOCS: u32 = 128;
-/// Bits that exceptions must save to pay for the time to add them: among documents, each moves all those after it.
-const LEAST_SAVING_DOCS: usize = 96;
-const LEAST_SAVING_FREQS: usize = 48;
-/// Rows that a bitset must save: it is slower to decode than packed gaps.
+/// Bits that exceptions must save to pay for the time to add them, which among documents takes a second pass.
+const LEAST_SAVING_DOCS: usize = 40;
+const LEAST_SAVING_FREQS: usize = 24;
+/// Bits that a bitset must save: it is slower to decode than packed gaps.
 const LEAST_SAVING_BITSET: usize = 64;
 
 /// Where a full block's parts are.
@@ -34,7 +34,7 @@ pub(in crate::index) struct FullBlock<'a> {
     /// From the block's first row on.
     pub(in crate::index) words: &'a [u32],
     /// From the block's exceptions on: those of the documents, then those of the frequencies.
-    pub(in crate::index) exceptions: &'a [u32],
+    pub(in crate::index) exceptions: &'a [u8],
 }
 
 /// Rows of the documents of a block of the given range.
@@ -106,21 +106,15 @@ impl FullBlock<'_> {
             return self.decode_bitset(docs);
         }
         let width = self.doc_code.width();
-        unpack_docs(&self.words[..ROW_WORDS * width as usize], width as u8, self.base, docs);
-        if self.doc_code.has_exceptions() {
-            self.add_doc_exceptions(docs);
+        let words = &self.words[..ROW_WORDS * width as usize];
+        if !self.doc_code.has_exceptions() {
+            return unpack_docs(words, width as u8, self.base, docs);
         }
-    }
-
-    /// A gap that was too short shifts all documents from its own on.
-    fn add_doc_exceptions(&self, docs: &mut [u32; BLOCK_LEN]) {
-        let (mut start, mut shift) = (0, 0_u32);
-        for (position, more) in self.doc_code.exceptions(bytemuck::cast_slice(self.exceptions), 0) {
-            let position = position.max(start);
-            add(&mut docs[start..position], shift);
-            (start, shift) = (position, shift.wrapping_add(more));
+        unpack(words, width as u8, docs);
+        for (position, more) in self.doc_code.exceptions(self.exceptions, 0) {
+            docs[position] = docs[position].wrapping_add(more);
         }
-        add(&mut docs[start..], shift);
+        sum_gaps(self.base, docs);
     }
 
     fn decode_bitset(&self, docs: &mut [u32; BLOCK_LEN]) {
@@ -179,22 +173,15 @@ impl FullBlock<'_> {
 
     #[inline]
     fn freq_exceptions(&self) -> super::patch::Exceptions<'_> {
-        let bytes = bytemuck::cast_slice(self.exceptions);
-        let start = if self.freq_code.has_exceptions() { self.doc_code.exceptions(bytes, 0).end() } else { 0 };
-        self.freq_code.exceptions(bytes, start)
+        let start =
+            if self.freq_code.has_exceptions() { self.doc_code.exceptions(self.exceptions, 0).end() } else { 0 };
+        self.freq_code.exceptions(self.exceptions, start)
     }
 
     /// Bits that the exceptions of documents and of frequencies take.
     pub(in crate::index) fn exception_bits(&self) -> (usize, usize) {
-        let bytes = bytemuck::cast_slice(self.exceptions);
-        let docs = self.doc_code.exceptions(bytes, 0).end();
-        (docs, self.freq_code.exceptions(bytes, docs).end() - docs)
-    }
-}
-
-fn add(docs: &mut [u32], shift: u32) {
-    for doc in docs {
-        *doc = doc.wrapping_add(shift);
+        let docs = self.doc_code.exceptions(self.exceptions, 0).end();
+        (docs, self.freq_code.exceptions(self.exceptions, docs).end() - docs)
     }
 }
 

@@ -14,7 +14,7 @@
 //! Source: Yan, Ding and Suel, "Inverted Index Compression and Query Processing with Optimized Document Ordering",
 //! WWW 2009 (OptPFD, whose exceptions are coded otherwise).
 
-use super::bits::{BitWriter, bit_width, low_mask, read_bits};
+use super::bits::{BitWriter, bit_width, low_mask, read_bits, read_window};
 
 /// No block has more exceptions.
 const MAX_EXCEPTIONS: usize = 32;
@@ -150,8 +150,9 @@ impl Iterator for Exceptions<'_> {
     #[inline]
     fn next(&mut self) -> Option<(usize, u32)> {
         self.left = self.left.checked_sub(1)?;
-        let position = read_bits(self.bytes, self.bit, POSITION_BITS);
-        let high = read_bits(self.bytes, self.bit + POSITION_BITS as usize, self.high_width);
+        let entry = read_window(self.bytes, self.bit);
+        let position = entry as u32 & low_mask(POSITION_BITS);
+        let high = (entry >> POSITION_BITS) as u32 & low_mask(self.high_width);
         self.bit += (POSITION_BITS + self.high_width) as usize;
         Some((position as usize, high << self.shift))
     }

@@ -6,6 +6,7 @@
 use super::bits::{BitWriter, read_bits};
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
+use crate::index::codec::sum_gaps;
 
 /// Bits that exceptions must save: a short list is decoded once, when it is opened.
 const LEAST_SAVING: usize = 4;
@@ -79,11 +80,7 @@ impl<'a> Run<'a> {
         for (position, more) in self.doc_code.exceptions(self.bytes, self.exceptions_bit()) {
             docs[position] = docs[position].wrapping_add(more);
         }
-        let mut before = self.base;
-        for doc in &mut docs[..self.len] {
-            before = before.wrapping_add(*doc).wrapping_add(1);
-            *doc = before;
-        }
+        sum_gaps(self.base, &mut docs[..self.len]);
     }
 
     /// Decodes the frequencies into the first `len` places.

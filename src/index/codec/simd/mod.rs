@@ -26,7 +26,7 @@ macro_rules! best {
 /// # Panics
 /// If `words` is short of `4 * width`, or `width` above 32.
 #[inline]
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(in crate::index) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack(words, width, out))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
 
 /// Replaces each gap minus one by its document: the sum up to it, counted from `base`.
 #[inline]
-pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
+pub(in crate::index) fn sum_gaps(base: u32, values: &mut [u32]) {
     best!(sum_gaps(base, values))
 }
 

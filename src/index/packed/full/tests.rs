@@ -3,19 +3,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::index::packed::read_bits;
 
 fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (Code, Code) {
     let (mut rows, mut exceptions) = (Vec::new(), Vec::new());
     let (doc_code, freq_code) = encode(base, docs, freqs, &mut rows, &mut exceptions);
-    let exception_bytes = exceptions.len();
-    exceptions.resize(exceptions.len().next_multiple_of(4), 0);
-    let exceptions: Vec<u32> = exceptions.chunks_exact(4).map(|word| read_bits(word, 0, 32)).collect();
     let last_doc = docs[BLOCK_LEN - 1];
     let block = FullBlock { base, last_doc, doc_code, freq_code, words: &rows, exceptions: &exceptions };
     assert_eq!(rows.len(), ROW_WORDS * (doc_rows(doc_code, base, last_doc) + freq_code.width() as usize));
     let (doc_bits, freq_bits) = block.exception_bits();
-    assert_eq!((doc_bits + freq_bits).div_ceil(8), exception_bytes);
+    assert_eq!((doc_bits + freq_bits).div_ceil(8), exceptions.len());
     let mut out = [0; BLOCK_LEN];
     block.decode_docs(&mut out);
     assert_eq!(&out, docs, "{doc_code:?}");
@@ -66,11 +62,8 @@ fn exceptions_need_not_ascend_to_be_harmless() {
         writer.write(value, width);
     }
     writer.finish();
-    bytes.resize(8, 0);
-    let exceptions = [read_bits(&bytes, 0, 32), read_bits(&bytes, 32, 32)];
     let code = Code::from_stored(33);
-    let block =
-        FullBlock { base: 5, last_doc: 200, doc_code: code, freq_code: code, words: &[], exceptions: &exceptions };
+    let block = FullBlock { base: 5, last_doc: 200, doc_code: code, freq_code: code, words: &[], exceptions: &bytes };
     let mut out = [0; BLOCK_LEN];
     block.decode_docs(&mut out);
     block.decode_freqs(&mut out);
