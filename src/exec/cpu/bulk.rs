@@ -31,11 +31,17 @@ use super::floor::Floor;
 use super::scoring::score_block;
 use super::term::Term;
 
-/// Documents in a window: 16 KiB of accumulators, half of a common L1 cache.
-pub(super) const WINDOW_DOCS: usize = CHUNK_DOCS * u64::BITS as usize;
+/// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
+const MAX_WINDOW_DOCS: usize = 1 << 16;
+
+/// The documents of small windows: 16 KiB of accumulators, half of a common L1 cache.
+const MIN_WINDOW_DOCS: usize = 1 << 12;
+
+/// A window should be large enough for so many postings, or a visit of every list costs more than they do.
+const POSTINGS_PER_WINDOW: usize = 512;
 
 /// Documents that one bit of the touched mask stands for.
-const CHUNK_DOCS: usize = 64;
+const CHUNK_DOCS: usize = 16;
 
 /// So many postings in bulk cost as much as one look-up through blocks.
 const POSTINGS_PER_LOOK_UP: usize = 3;
@@ -48,12 +54,18 @@ const FEW_CANDIDATES: usize = 3;
 pub(super) struct Window<'a> {
     /// Its first document.
     pub(super) start: u32,
-    /// One past its last document, at most [`WINDOW_DOCS`] further.
+    /// One past its last document, at most as many further as [`window_docs`] says.
     pub(super) end: u32,
     /// Upper bound of each term's share of a score; 0 where the list has no posting inside.
     pub(super) bounds: &'a [f32],
     /// Each list's first block with a last document of at least `start`.
     pub(super) first_blocks: &'a [u32],
+}
+
+/// How many documents windows should have, a power of two, if so many postings of a collection are to be scored.
+pub(super) fn window_docs(postings: usize, num_docs: usize) -> usize {
+    let docs = POSTINGS_PER_WINDOW * num_docs / postings.max(1);
+    docs.clamp(MIN_WINDOW_DOCS, MAX_WINDOW_DOCS).next_power_of_two()
 }
 
 /// The block of a list that was decoded last.
@@ -76,9 +88,8 @@ const NO_BLOCK: usize = usize::MAX;
 pub(super) struct BulkScorer {
     decoded: Box<[DecodedBlock; Query::MAX_TERMS]>,
     /// All zero between windows.
-    accumulators: Box<[f32; WINDOW_DOCS]>,
-    /// Bit i: some accumulator of chunk i is not zero.
-    touched: u64,
+    accumulators: Box<[f32; MAX_WINDOW_DOCS]>,
+    touched: Touched,
     candidates: Candidates,
     /// `before[i]`: the bounds of terms before i; `from[i]`: of term i and those after it.
     before: [f32; Query::MAX_TERMS + 1],
@@ -88,8 +99,8 @@ pub(super) struct BulkScorer {
 /// Documents that may still enter, ascending, with their shares so far.
 #[derive(Debug)]
 struct Candidates {
-    docs: Box<[u32; WINDOW_DOCS]>,
-    scores: Box<[f32; WINDOW_DOCS]>,
+    docs: Box<[u32; MAX_WINDOW_DOCS]>,
+    scores: Box<[f32; MAX_WINDOW_DOCS]>,
     len: usize,
 }
 
@@ -105,9 +116,13 @@ impl Default for BulkScorer {
         };
         Self {
             decoded: Box::new(std::array::from_fn(|_| decoded())),
-            accumulators: Box::new([0.0; WINDOW_DOCS]),
-            touched: 0,
-            candidates: Candidates { docs: Box::new([0; WINDOW_DOCS]), scores: Box::new([0.0; WINDOW_DOCS]), len: 0 },
+            accumulators: Box::new([0.0; MAX_WINDOW_DOCS]),
+            touched: Touched { words: [0; MAX_WINDOW_DOCS / CHUNK_DOCS / 64] },
+            candidates: Candidates {
+                docs: Box::new([0; MAX_WINDOW_DOCS]),
+                scores: Box::new([0.0; MAX_WINDOW_DOCS]),
+                len: 0,
+            },
             before: [0.0; Query::MAX_TERMS + 1],
             from: [0.0; Query::MAX_TERMS + 1],
         }
@@ -194,7 +209,7 @@ impl BulkScorer {
                 let needed = floor.pruning() - (self.before[i] + self.from[i + 1]);
                 self.accumulate(i, &terms[i], norms, window, needed);
             }
-            self.collect(window.start, floor.pruning() - self.from[essential]);
+            self.collect(window, floor.pruning() - self.from[essential]);
         }
         for i in (essential..num_terms).filter(|&i| bounds[i] > 0.0) {
             if self.candidates.len == 0 {
@@ -227,8 +242,8 @@ impl BulkScorer {
         while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
             for (&doc, &share) in decoded.buffer.docs[run.clone()].iter().zip(&decoded.shares[run]) {
                 // Written in any case, counted if kept: no branch that could be mispredicted.
-                kept_docs[*len % WINDOW_DOCS] = doc;
-                kept_scores[*len % WINDOW_DOCS] = share;
+                kept_docs[*len % MAX_WINDOW_DOCS] = doc;
+                kept_scores[*len % MAX_WINDOW_DOCS] = share;
                 *len += usize::from(share > needed);
             }
         }
@@ -241,7 +256,7 @@ impl BulkScorer {
         let Self { decoded, accumulators, touched, .. } = self;
         let decoded = &mut decoded[i];
         // The remainder never changes the value; it shows the compiler that the index is in range.
-        let offset = |doc: u32| (doc - window.start) as usize % WINDOW_DOCS;
+        let offset = |doc: u32| (doc - window.start) as usize % MAX_WINDOW_DOCS;
         let mut block = window.first_blocks[i] as usize;
         while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
             let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
@@ -251,32 +266,31 @@ impl BulkScorer {
             let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
             if 2 * (last - first) < docs.len() {
                 // Dense: hardly a chunk between the first and the last is left out.
-                *touched |= (u64::MAX >> (u64::BITS as usize - 1 - (last - first))) << first;
+                touched.add_range(first, last);
             } else {
-                *touched |= docs.iter().fold(0, |touched, &doc| touched | 1 << (offset(doc) / CHUNK_DOCS));
+                docs.iter().for_each(|&doc| touched.add(offset(doc) / CHUNK_DOCS));
             }
         }
     }
 
     /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
     #[inline(always)]
-    fn collect(&mut self, start: u32, needed: f32) {
-        let Candidates { docs, scores, len } = &mut self.candidates;
+    fn collect(&mut self, window: &Window<'_>, needed: f32) {
+        let Self { accumulators, touched, candidates, .. } = self;
+        let Candidates { docs, scores, len } = candidates;
         let mut count = 0;
-        while self.touched != 0 {
-            let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
-            self.touched &= self.touched - 1;
-            let Some(chunk) = self.accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { break };
+        touched.drain(window, |first| {
+            let Some(chunk) = accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { return };
             let mut hits = above(chunk, needed);
             while hits != 0 {
                 let offset = hits.trailing_zeros() as usize;
                 hits &= hits - 1;
-                docs[count % WINDOW_DOCS] = start + (first + offset) as u32;
-                scores[count % WINDOW_DOCS] = chunk[offset];
+                docs[count % MAX_WINDOW_DOCS] = window.start + (first + offset) as u32;
+                scores[count % MAX_WINDOW_DOCS] = chunk[offset % CHUNK_DOCS];
                 count += 1;
             }
-            chunk.fill(0.0);
-        }
+            *chunk = [0.0; CHUNK_DOCS];
+        });
         *len = count;
     }
 
@@ -292,18 +306,48 @@ impl BulkScorer {
         if self.candidates.len * POSTINGS_PER_LOOK_UP > num_blocks * BLOCK_LEN {
             self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
             self.candidates.look_up_accumulated(&self.accumulators, window.start, needed);
-            self.clear();
+            let Self { accumulators, touched, .. } = self;
+            touched.drain(window, |first| accumulators[first..first + CHUNK_DOCS].fill(0.0));
         } else {
             self.decoded[i].look_up(term, first_block, norms, &mut self.candidates, needed);
         }
     }
+}
 
+/// Which chunks of accumulators are not zero.
+#[derive(Debug)]
+struct Touched {
+    /// Bit i % 64 of word i / 64 stands for chunk i.
+    words: [u64; MAX_WINDOW_DOCS / CHUNK_DOCS / 64],
+}
+
+impl Touched {
+    /// Adds chunk `chunk`.
     #[inline(always)]
-    fn clear(&mut self) {
-        while self.touched != 0 {
-            let first = self.touched.trailing_zeros() as usize * CHUNK_DOCS;
-            self.touched &= self.touched - 1;
-            self.accumulators[first..first + CHUNK_DOCS].fill(0.0);
+    fn add(&mut self, chunk: usize) {
+        self.words[chunk / 64] |= 1 << (chunk % 64);
+    }
+
+    /// Adds the chunks from `first` to `last`.
+    #[inline(always)]
+    fn add_range(&mut self, first: usize, last: usize) {
+        for word in first / 64..=last / 64 {
+            let low = if word == first / 64 { first % 64 } else { 0 };
+            let high = if word == last / 64 { last % 64 } else { 63 };
+            self.words[word] |= (u64::MAX >> (63 - (high - low))) << low;
+        }
+    }
+
+    /// Visits the first document of each chunk, counted from the window's start, in ascending order, and forgets them.
+    #[inline(always)]
+    fn drain(&mut self, window: &Window<'_>, mut visit: impl FnMut(usize)) {
+        let words = ((window.end - window.start) as usize).div_ceil(64 * CHUNK_DOCS);
+        for (number, word) in self.words[..words].iter_mut().enumerate() {
+            let mut bits = std::mem::take(word);
+            while bits != 0 {
+                visit((number * 64 + bits.trailing_zeros() as usize) * CHUNK_DOCS);
+                bits &= bits - 1;
+            }
         }
     }
 }
@@ -326,11 +370,11 @@ impl Candidates {
 
     /// From accumulators that hold the list's shares.
     #[inline(always)]
-    fn look_up_accumulated(&mut self, accumulators: &[f32; WINDOW_DOCS], start: u32, needed: f32) {
+    fn look_up_accumulated(&mut self, accumulators: &[f32; MAX_WINDOW_DOCS], start: u32, needed: f32) {
         let mut kept = 0;
         for candidate in 0..self.len {
             let doc = self.docs[candidate];
-            let score = self.scores[candidate] + accumulators[(doc - start) as usize % WINDOW_DOCS];
+            let score = self.scores[candidate] + accumulators[(doc - start) as usize % MAX_WINDOW_DOCS];
             self.docs[kept] = doc;
             self.scores[kept] = score;
             kept += usize::from(score > needed);
@@ -462,14 +506,14 @@ impl DecodedBlock {
 /// Bit i: score i is above `needed`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
+fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u32 {
     use std::arch::x86_64::{_mm_cmpgt_ps, _mm_movemask_ps, _mm_set1_ps};
     let (fours, _) = scores.as_chunks::<4>();
     let mut hits = 0;
     for (i, &four) in fours.iter().enumerate() {
         // SAFETY: these instructions are part of every x86-64.
         let mask = unsafe { _mm_movemask_ps(_mm_cmpgt_ps(bytemuck::cast(four), _mm_set1_ps(needed))) };
-        hits |= (mask as u64) << (4 * i);
+        hits |= (mask as u32) << (4 * i);
     }
     hits
 }
@@ -477,8 +521,8 @@ fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
 /// Bit i: score i is above `needed`.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u64 {
-    (0..).zip(scores).fold(0, |hits, (i, &score)| hits | u64::from(score > needed) << i)
+fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u32 {
+    (0..).zip(scores).fold(0, |hits, (i, &score)| hits | u32::from(score > needed) << i)
 }
 
 /// A posting's share; 0 for a frequency of 0, which stands for no posting.

@@ -21,16 +21,18 @@
 use std::ops::Range;
 
 use super::block_search::find_block;
-use super::bulk::{BulkScorer, WINDOW_DOCS, Window};
+use super::bulk::{BulkScorer, Window};
 use super::floor::Floor;
 use super::term::Term;
 use crate::exec::TopK;
 use crate::query::Query;
 
-/// Offers every document of `docs` that can enter to `best`, in ascending order; terms are in the query's order.
+/// Offers every document of `docs` that can enter to `best`, in ascending order, in windows of `window_docs`; terms are in
+/// the query's order.
 pub(super) fn search(
     terms: &[Term<'_>],
     docs: Range<u32>,
+    window_docs: usize,
     norms: &[f32],
     bulk: &mut BulkScorer,
     floor: &mut Floor,
@@ -40,7 +42,7 @@ pub(super) fn search(
     let mut first_blocks = [0; Query::MAX_TERMS];
     let mut start = docs.start;
     while start < docs.end {
-        let end = start.saturating_add(WINDOW_DOCS as u32).min(docs.end);
+        let end = start.saturating_add(window_docs as u32).min(docs.end);
         for (i, term) in terms.iter().enumerate() {
             let last_docs = term.list.last_docs();
             let block = find_block(last_docs, first_blocks[i] as usize, start);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::algorithm::Algorithm;
 use super::auto;
 use super::bounds::ImpactBounds;
-use super::bulk::BulkScorer;
+use super::bulk::{self, BulkScorer};
 use super::cursor::Cursor;
 use super::floor::Floor;
 use super::term::Term;
@@ -52,7 +52,7 @@ impl Pruned {
     /// The algorithm for this disjunction: the one asked for, or a choice among them.
     pub(super) fn choose(&self, query: &Disjunction<'_>) -> Algorithm {
         match self.algorithm {
-            Algorithm::Auto => auto::choose(query.terms),
+            Algorithm::Auto => auto::choose(query.terms, query.index.num_docs()),
             chosen => chosen,
         }
     }
@@ -96,6 +96,7 @@ impl Pruned {
         let seed = if *is_seeded { seed::threshold(terms, best.k(), norms, &mut buffers[0]) } else { 0.0 };
         let mut floor = Floor::new(seed.max(best.threshold()), algorithm != Algorithm::Ranges);
         let docs = docs.start.0..last_doc.0;
+        let window_docs = bulk::window_docs(essential_postings(terms, &floor), index.num_docs() as usize);
         match algorithm {
             Algorithm::Wand | Algorithm::Bmw => {
                 let buffers = buffers.first_chunk_mut::<TERMS>().expect("a buffer for each cursor");
@@ -109,15 +110,26 @@ impl Pruned {
             }
             Algorithm::Maxscore => {
                 bulk.reset(num_terms);
-                max_score::search(terms, docs, norms, bulk, &mut floor, best);
+                max_score::search(terms, docs, window_docs, norms, bulk, &mut floor, best);
             }
             Algorithm::Bmm | Algorithm::Ranges => {
                 bulk.reset(num_terms);
-                table.fill(terms, docs);
+                table.fill(terms, docs, window_docs);
                 let run = if algorithm == Algorithm::Bmm { block_max_max_score::search } else { ranges::search };
                 run(terms, table, norms, bulk, &mut floor, best);
             }
             Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
         }
     }
+}
+
+/// Postings in the lists that are essential at this floor, by the bounds of whole lists.
+fn essential_postings(terms: &[Term<'_>], floor: &Floor) -> usize {
+    let mut sum = 0.0;
+    // From the most frequent term on: those whose bounds together don't exceed the floor are not essential.
+    let essential = terms.iter().rev().skip_while(|term| {
+        sum += term.bound;
+        sum <= floor.pruning()
+    });
+    essential.map(|term| term.list.doc_freq() as usize).sum()
 }

@@ -15,13 +15,15 @@
 
 use std::ops::Range;
 
-use super::bulk::{WINDOW_DOCS, Window};
+use super::bulk::Window;
 use super::term::Term;
 
 /// A bound and a first block for every window and term, kept from query to query.
 #[derive(Debug, Default)]
 pub(super) struct WindowTable {
     docs: Range<u32>,
+    /// A window's documents are two to this power.
+    window_bits: u32,
     num_terms: usize,
     /// One a window and term, window by window.
     bounds: Vec<f32>,
@@ -31,9 +33,10 @@ pub(super) struct WindowTable {
 }
 
 impl WindowTable {
-    /// Fills the table for the documents of `docs`, not empty.
-    pub(super) fn fill(&mut self, terms: &[Term<'_>], docs: Range<u32>) {
-        let num_windows = docs.len().div_ceil(WINDOW_DOCS);
+    /// Fills the table for the documents of `docs`, not empty, in windows of `window_docs`, a power of two.
+    pub(super) fn fill(&mut self, terms: &[Term<'_>], docs: Range<u32>, window_docs: usize) {
+        let num_windows = docs.len().div_ceil(window_docs);
+        self.window_bits = window_docs.trailing_zeros();
         self.num_terms = terms.len();
         self.docs = docs;
         self.bounds.clear();
@@ -49,7 +52,7 @@ impl WindowTable {
 
     fn fill_column(&mut self, column: usize, term: &Term<'_>) {
         let num_windows = self.bounds.len() / self.num_terms;
-        let window_of = |doc: u32| (doc - self.docs.start) as usize / WINDOW_DOCS;
+        let window_of = |doc: u32| ((doc - self.docs.start) >> self.window_bits) as usize;
         let last_docs = term.list.last_docs();
         let first = last_docs.partition_point(|&last_doc| last_doc < self.docs.start);
         let mut bounds = self.bounds[column..].iter_mut().step_by(self.num_terms);
@@ -76,7 +79,8 @@ impl WindowTable {
                 }
             }
             // A block that ends where its window ends leaves nothing to the next one.
-            if (last_doc - self.docs.start) as usize % WINDOW_DOCS == WINDOW_DOCS - 1 || last_doc >= self.docs.end {
+            let is_last = last_doc < self.docs.end && window_of(last_doc + 1) > last_window;
+            if is_last || last_doc >= self.docs.end {
                 window += 1;
                 if window >= num_windows {
                     return;
@@ -105,10 +109,10 @@ impl WindowTable {
     #[inline]
     pub(super) fn window(&self, window: usize) -> Window<'_> {
         let row = window * self.num_terms..(window + 1) * self.num_terms;
-        let start = self.docs.start + (window * WINDOW_DOCS) as u32;
+        let start = self.docs.start + ((window as u32) << self.window_bits);
         Window {
             start,
-            end: start.saturating_add(WINDOW_DOCS as u32).min(self.docs.end),
+            end: start.saturating_add(1 << self.window_bits).min(self.docs.end),
             bounds: &self.bounds[row.clone()],
             first_blocks: &self.first_blocks[row],
         }
@@ -130,10 +134,11 @@ mod tests {
             let bounds = ImpactBounds::new(&index, index.built_with());
             let list = index.list(index.term("a").unwrap());
             let term = Term::new(list, 2.0, bounds);
-            for docs in [0..33_001, 100..9000, 4096..8192, 8191..8193] {
+            let ranges = [0..33_001, 100..9000, 4096..8192, 8191..8193];
+            for (docs, window_docs) in ranges.into_iter().flat_map(|docs| [(docs.clone(), 4096), (docs, 16_384)]) {
                 let mut table = WindowTable::default();
-                table.fill(&[term, term], docs.clone());
-                assert_eq!(table.len(), docs.len().div_ceil(WINDOW_DOCS));
+                table.fill(&[term, term], docs.clone(), window_docs);
+                assert_eq!(table.len(), docs.len().div_ceil(window_docs));
                 for number in 0..table.len() {
                     let window = table.window(number);
                     let first = list.last_docs().partition_point(|&last| last < window.start);
