@@ -20,8 +20,8 @@ use super::{and, and_or};
 
 /// Searches an index on the calling thread.
 ///
-/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query. The norms of the documents are
-/// shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
+/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query. The norms of
+/// the documents are shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
 #[derive(Debug)]
 pub struct CpuExecutor {
     index: Arc<Index>,
