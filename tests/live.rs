@@ -301,6 +301,18 @@ fn a_run_on_the_cpu_writes_its_log_and_summary() {
 }
 
 #[test]
+fn cores_share_queries_by_every_method() {
+    let lab = tiny_lab();
+    for method in ["inter", "adaptive", "docp-ui", "docp-pi", "fgqp"] {
+        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --rate 300 --queries-count 30";
+        tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
+        // Answers were checked against the profile's as they came.
+        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+        assert_eq!(log.rows.len(), 30, "{method}");
+    }
+}
+
+#[test]
 fn rows_of_a_replayed_gpu_say_so() {
     let lab = tiny_lab();
     let path = lab.path().join("cpu.workload.csv");

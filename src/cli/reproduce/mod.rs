@@ -68,10 +68,10 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     mode: Option<Mode>,
     /// Documents that a query asks for
-    #[arg(short, value_name = "K", default_value_t = 10)]
+    #[arg(short, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
     k: usize,
     /// How long one measurement lasts, of the many that a figure is made of
-    #[arg(long, value_name = "S", default_value_t = 0.3)]
+    #[arg(long, value_name = "S", default_value_t = 0.3, allow_negative_numbers = true)]
     seconds: f64,
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]

@@ -10,6 +10,7 @@
 //! | `and.rs` | AND | the rarest list leads, block by block; the others sieve its documents; only what is left is scored |
 //! | `and_dense.rs` | AND | lists that are all dense: their bits, 64 documents at a time |
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
+//! | [`multicore`] | all | many cores: each its own queries, all one query, or what pays at the moment |
 //!
 //! AND keeps its candidates in `matches.rs`, searches blocks by `block_search.rs`; shares are computed in bulk by `scoring.rs`.
 //! WAND reads lists through a forward cursor (`cursor.rs`). All keep the best documents in a [`TopK`](super::TopK). A score is a sum
