@@ -181,7 +181,7 @@ impl CpuExecutor {
             let Scratch { buffers, weights, pruned, best, .. } = &mut self.scratch;
             let weights = &weights[..terms.len()];
             let query = Disjunction { index: &self.index, terms, weights, norms: &self.norms, docs: range.clone() };
-            let algorithm = pruned.choose(&query);
+            let algorithm = pruned.choose(&query, best.k());
             if algorithm != Algorithm::Exhaustive {
                 return pruned.search(algorithm, &query, buffers, best);
             }
