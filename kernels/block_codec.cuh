@@ -24,6 +24,9 @@ __device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
     return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
 }
 
+// Where the exceptions of a full block begin, from its first row.
+__device__ __forceinline__ u32 full_block_exceptions_bit(u32 packing) { return 16 * (packing >> 12 & 0xfff); }
+
 // What is known of a block before it is decoded.
 struct BlockHeader {
     const u32* words;  // a full block's first row, or a word before the first bit of fewer postings
@@ -45,7 +48,7 @@ struct BlockHeader {
     __device__ __forceinline__ u32 freq_bit() const { return full() ? 0 : bit + len * code_width(doc_code()); }
     // Where the exceptions begin: those of the documents, then those of the frequencies.
     __device__ __forceinline__ u32 exceptions_bit() const {
-        return full() ? 16 * (packing >> 12 & 0xfff) : freq_bit() + len * code_width(freq_code());
+        return full() ? full_block_exceptions_bit(packing) : freq_bit() + len * code_width(freq_code());
     }
 };
 

@@ -96,8 +96,8 @@ struct RowBlocks {
             docs[i][2] = __funnelshift_r(low[i].z, high[i].z, bit) & mask;
             docs[i][3] = __funnelshift_r(low[i].w, high[i].w, bit) & mask;
             if (has_exceptions(code(i))) {
-                const u32* words = list.payload + 4ull * first_rows[i] + (packings[i] >> 12 & 0xfff);
-                add_exceptions(words, 0, code(i), lane, docs[i]);
+                const u32* words = list.payload + 4ull * first_rows[i];
+                add_exceptions(words, full_block_exceptions_bit(packings[i]), code(i), lane, docs[i]);
             }
             docs[i][0] += 1;
 #pragma unroll
