@@ -202,18 +202,32 @@ __device__ __forceinline__ u32 nth_set_bit(u32 bits, u32 rank) {
     return position;
 }
 
-// The lane's four documents of a bitset that begins with document `first`.
+// The lane's four documents of a bitset that begins with document `first`. The lane's first bit is looked for once, by the
+// counts of the words before it; the next three follow it, perhaps in later words.
 __device__ __forceinline__ void unpack_bitset(const u32* words, u32 num_words, u32 first, u32 lane, u32 (&docs)[4]) {
-    u32 before = 0;
+    u32 before = 0, own_word = 0, own_bits = 0, own_rank = 0;
+#pragma unroll 4
     for (u32 word = 0; word < num_words; ++word) {
         const u32 bits = __ldg(words + word);
         const u32 count = __popc(bits);
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-            const u32 rank = 4 * lane + i - before;  // wraps, and so exceeds any count, if it was in a word before
-            if (rank < count) docs[i] = first + 32 * word + nth_set_bit(bits, rank);
+        const u32 rank = 4 * lane - before;  // wraps, and so exceeds any count, if it was in a word before
+        if (rank < count) {
+            own_word = word;
+            own_bits = bits;
+            own_rank = rank;
         }
         before += count;
+    }
+    u32 position = nth_set_bit(own_bits, own_rank);
+    docs[0] = first + 32 * own_word + position;
+    u32 rest = own_bits & 0xfffffffeu << position;
+#pragma unroll
+    for (u32 i = 1; i < 4; ++i) {
+        // The block has 128 bits set: lane 31 finds its last one in the last word at the latest.
+#pragma unroll 1
+        while (rest == 0 && own_word + 1 < num_words) rest = __ldg(words + ++own_word);
+        docs[i] = first + 32 * own_word + __ffs(rest) - 1;
+        rest &= rest - 1;
     }
 }
 

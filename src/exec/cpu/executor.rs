@@ -20,8 +20,8 @@ use super::{and, and_or};
 
 /// Searches an index on the calling thread.
 ///
-/// It owns all memory that searching takes, less than a mebibyte, and allocates nothing for a query. The norms of the documents are
-/// shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
+/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query. The norms of
+/// the documents are shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
 #[derive(Debug)]
 pub struct CpuExecutor {
     index: Arc<Index>,
@@ -181,7 +181,7 @@ impl CpuExecutor {
             let Scratch { buffers, weights, pruned, best, .. } = &mut self.scratch;
             let weights = &weights[..terms.len()];
             let query = Disjunction { index: &self.index, terms, weights, norms: &self.norms, docs: range.clone() };
-            let algorithm = pruned.choose(&query);
+            let algorithm = pruned.choose(&query, best.k());
             if algorithm != Algorithm::Exhaustive {
                 return pruned.search(algorithm, &query, buffers, best);
             }

@@ -50,9 +50,9 @@ impl Pruned {
     }
 
     /// The algorithm for this disjunction: the one asked for, or a choice among them.
-    pub(super) fn choose(&self, query: &Disjunction<'_>) -> Algorithm {
+    pub(super) fn choose(&self, query: &Disjunction<'_>, k: usize) -> Algorithm {
         match self.algorithm {
-            Algorithm::Auto => auto::choose(query.terms, query.index.num_docs()),
+            Algorithm::Auto => auto::choose(query.terms, k, query.index.num_docs()),
             chosen => chosen,
         }
     }
