@@ -93,6 +93,8 @@ impl Index {
         let map = Arc::new(map);
         let dictionary_bytes = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };
         let dictionary = fst::Map::new(dictionary_bytes).map_err(|e| format!("damaged: the dictionary: {e}"))?;
+        // It has a checksum of its own: what it holds was built as a dictionary, and walking it can't go astray.
+        dictionary.as_fst().verify().map_err(|e| format!("damaged: the dictionary: {e}"))?;
         if dictionary.len() != header.num_terms as usize {
             return Err("damaged: the dictionary's size differs from the number of terms".into());
         }
@@ -192,7 +194,7 @@ impl Index {
     /// The term's number, if it is in the vocabulary.
     #[must_use]
     pub fn term(&self, term: &str) -> Option<TermId> {
-        self.dictionary.get(term).map(|rank| TermId(rank as u32))
+        self.dictionary.get(term).filter(|&rank| rank < u64::from(self.num_terms())).map(|rank| TermId(rank as u32))
     }
 
     /// The term's text.
