@@ -11,7 +11,7 @@ use crate::index::{BLOCK_LEN, Bm25, Index};
 use crate::query::QueryTerm;
 
 /// Words of one staging buffer: 32 MiB, enough for the bus to run at full rate while the next one is filled.
-const STAGING_WORDS: usize = 8 << 20;
+pub(super) const STAGING_WORDS: usize = 8 << 20;
 
 /// An index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl DeviceIndex {
 
 /// Two page-locked buffers that a large copy goes through in turn: one is filled while the other one travels. Copies from
 /// the mapped file itself would run at a quarter of the rate.
-struct Staging<'a> {
+pub(super) struct Staging<'a> {
     stream: &'a Arc<CudaStream>,
     /// Each with the event that marks its last copy as done.
     buffers: [(PinnedHostSlice<u32>, CudaEvent); 2],
@@ -108,7 +108,7 @@ struct Staging<'a> {
 }
 
 impl<'a> Staging<'a> {
-    fn new(stream: &'a Arc<CudaStream>, words: usize) -> Result<Self, cudarc::driver::DriverError> {
+    pub(super) fn new(stream: &'a Arc<CudaStream>, words: usize) -> Result<Self, cudarc::driver::DriverError> {
         let buffer = || {
             // SAFETY: words are written by `upload` before a copy reads them, and every pattern of bits is a `u32`.
             let pinned = unsafe { stream.context().alloc_pinned(words) }?;
@@ -118,7 +118,7 @@ impl<'a> Staging<'a> {
     }
 
     /// Starts the copy of `source`; it is done when the stream is.
-    fn upload(&mut self, source: &[u32]) -> Result<CudaSlice<u32>, cudarc::driver::DriverError> {
+    pub(super) fn upload(&mut self, source: &[u32]) -> Result<CudaSlice<u32>, cudarc::driver::DriverError> {
         // SAFETY: all of it is overwritten below, in the order of the stream; one word more for an empty source is never read.
         let mut d_target = unsafe { self.stream.alloc::<u32>(source.len().max(1)) }?;
         let mut position = 0;

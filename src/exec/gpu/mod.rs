@@ -13,11 +13,15 @@
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
+mod arguments;
+mod batch;
 mod decoder;
 mod device;
 mod executor;
 mod index;
 mod kernels;
+mod lists;
+mod plan;
 pub(crate) mod published;
 
 pub(crate) use decoder::{Consumer, ListDecoder};
