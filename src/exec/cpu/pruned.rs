@@ -71,9 +71,9 @@ impl Pruned {
     ) {
         // Most queries have few terms, and arrays of their number are handled the quicker.
         match query.terms.len() {
-            ..=8 => self.search_with::<8>(algorithm, query, buffers, best),
-            ..=16 => self.search_with::<16>(algorithm, query, buffers, best),
-            ..=32 => self.search_with::<32>(algorithm, query, buffers, best),
+            0..=8 => self.search_with::<8>(algorithm, query, buffers, best),
+            9..=16 => self.search_with::<16>(algorithm, query, buffers, best),
+            17..=32 => self.search_with::<32>(algorithm, query, buffers, best),
             _ => self.search_with::<{ Query::MAX_TERMS }>(algorithm, query, buffers, best),
         }
     }
