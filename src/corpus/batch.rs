@@ -1,27 +1,11 @@
 //! Collections as streams of batches.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use super::document::Document;
 use super::folder::{FileBatch, Folder};
 use super::jsonl::{JsonLines, LineBatch};
 use crate::files::InputError;
-
-/// Text in a batch, roughly: large enough that a batch's vocabulary repeats, small enough that every thread holds one.
-pub(super) const BATCH_BYTES: usize = 8 << 20;
-
-/// One document, borrowed from its batch.
-#[derive(Clone, Debug)]
-pub struct Document<'a> {
-    /// Its name in the collection.
-    pub id: Cow<'a, str>,
-    /// Its title; empty where it has none.
-    pub title: Cow<'a, str>,
-    /// Its text.
-    pub text: Cow<'a, str>,
-    /// The line that it stands on, where it stands on one.
-    pub line: Option<u64>,
-}
 
 /// Consecutive documents of a collection, not parsed yet.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::batch::{BATCH_BYTES, Document};
+use super::document::{BATCH_BYTES, Document};
 use crate::files::InputError;
 
 /// The files of a folder, in order of their names.

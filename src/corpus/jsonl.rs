@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 
-use super::batch::{BATCH_BYTES, Document};
+use super::document::{BATCH_BYTES, Document};
 use crate::files::{InputError, open_text};
 
 /// Longer lines are refused: they are no documents, and would have to fit into memory.

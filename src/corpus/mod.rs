@@ -14,6 +14,7 @@
 
 mod batch;
 pub mod ciff;
+mod document;
 mod folder;
 mod inverted;
 mod jsonl;
@@ -22,6 +23,7 @@ mod stop_words;
 pub mod synth;
 mod tokenizer;
 
-pub use batch::{Batch, Collection, Document};
+pub use batch::{Batch, Collection};
+pub use document::Document;
 pub use inverted::{DocumentTable, ListSource, TermList};
 pub use tokenizer::{Tokenizer, Words};

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::clock::Clock;
-use super::run::{Ending, LiveError};
+use super::ending::{Ending, LiveError};
 use super::worker::{Completion, Fleet, Lane};
 use crate::ids::ProcessorId;
 use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, RunLog};

@@ -28,6 +28,7 @@
 
 mod clock;
 mod driver;
+mod ending;
 mod interrupt;
 mod pinning;
 mod plan;
@@ -36,9 +37,10 @@ mod replay;
 mod run;
 mod worker;
 
+pub use ending::{Ending, LiveError};
 pub use interrupt::{catch_interrupts, interrupted};
 pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};
 pub use replay::RecordedTimes;
-pub use run::{Ending, LiveError, LiveOutcome, LiveRun, Spread, run, run_under_manual_clock};
+pub use run::{LiveOutcome, LiveRun, Spread, run, run_under_manual_clock};
 pub use worker::{Fleet, GpuLane, Gpus};

@@ -4,53 +4,11 @@ use std::sync::atomic::AtomicBool;
 
 use super::clock::{ManualClock, RealClock};
 use super::driver::{Driven, Limits, drive};
+use super::ending::{Ending, LiveError};
 use super::interrupt;
 use super::worker::{Fleet, Lane};
-use crate::exec::ExecError;
-use crate::ids::{ProcessorId, ProcessorKind, QueryId};
-use crate::sched::{Dispatcher, Job, LawBroken, Policy, RunLog};
+use crate::sched::{Dispatcher, Job, Policy, RunLog};
 use crate::time::Nanos;
-
-/// Why a live run could not be started or did not go to its end.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LiveError {
-    /// An executor failed.
-    #[error("query {query} on processor {processor}: {error}")]
-    Executor {
-        /// Which query, by its id in the workload.
-        query: QueryId,
-        /// Where.
-        processor: ProcessorId,
-        /// How.
-        error: ExecError,
-    },
-    /// An executor gave another answer than before.
-    #[error("query {query} on {kind}: {difference}")]
-    WrongAnswer {
-        /// Which query, by its id in the workload.
-        query: QueryId,
-        /// Where.
-        kind: ProcessorKind,
-        /// What differs.
-        difference: String,
-    },
-    /// A worker thread is lost.
-    #[error("the worker of processor {0} has panicked")]
-    WorkerPanicked(ProcessorId),
-    /// A job asks for a query that the fleet does not have.
-    #[error("query {0} is in the plan, not in the query file")]
-    UnknownQuery(QueryId),
-    /// A replayed lane has no time for a query.
-    #[error("query {0} has no recorded {1} time to replay")]
-    NoRecordedTime(QueryId, ProcessorKind),
-    /// The policy or the driver broke a law of scheduling.
-    #[error(transparent)]
-    Law(#[from] LawBroken),
-    /// The system gave no thread.
-    #[error("cannot start a worker thread: {0}")]
-    NoThread(String),
-}
 
 /// What to run.
 pub struct LiveRun<'a> {
@@ -71,19 +29,6 @@ impl std::fmt::Debug for LiveRun<'_> {
             .field("abandon_after", &self.abandon_after)
             .finish()
     }
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// All jobs were released and finished.
-    Complete,
-    /// Ctrl-C.
-    Interrupted,
-    /// The backlog was hopeless: see [`LiveRun::abandon_after`].
-    Overloaded,
-    /// With an error; what was measured until then is kept.
-    Failed(LiveError),
 }
 
 /// Median, 99th percentile and maximum of some times.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
+use super::ending::LiveError;
 use super::pinning::Cores;
-use super::run::LiveError;
 use super::{QuerySet, RecordedTimes};
 use crate::exec::{Executor, Help, Hit, MAX_K};
 use crate::ids::{JobId, Machine, PerKind, ProcessorId, ProcessorKind};

@@ -80,6 +80,27 @@ impl GpuExecutor {
         Ok(Self { device, kernels, index, stream, buffers, results, started, finished, broken: None })
     }
 
+    /// Searches many queries at once: `hits[i]` becomes what [`search`](Executor::search) finds for `queries[i]`.
+    ///
+    /// The device's time is that of all of them together.
+    ///
+    /// # Errors
+    /// As [`search`](Executor::search); then `hits` holds nothing that is worth reading.
+    pub fn search_batch(
+        &mut self,
+        queries: &[Query],
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Vec<Hit>>,
+    ) -> Result<Execution, ExecError> {
+        hits.resize_with(queries.len(), Vec::new);
+        let mut device_us = 0.0;
+        for (query, hits) in queries.iter().zip(hits) {
+            device_us += self.search(query, mode, k, hits)?.device_us.unwrap_or(0.0);
+        }
+        Ok(Execution { device_us: Some(device_us) })
+    }
+
     /// Runs the chain of kernels and waits for it. Returns the device's time in microseconds.
     fn execute(&mut self, query: &mut QueryArgument) -> Result<f64, DriverError> {
         self.results.as_mut_slice()?[0] = UNWRITTEN;

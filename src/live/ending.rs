@@ -1,0 +1,59 @@
+//! How a live run ends, and why before its time.
+
+use crate::exec::ExecError;
+use crate::ids::{ProcessorId, ProcessorKind, QueryId};
+use crate::sched::LawBroken;
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// All jobs were released and finished.
+    Complete,
+    /// Ctrl-C.
+    Interrupted,
+    /// The backlog was hopeless: see [`super::LiveRun::abandon_after`].
+    Overloaded,
+    /// With an error; what was measured until then is kept.
+    Failed(LiveError),
+}
+
+/// Why a live run could not be started or did not go to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// An executor failed.
+    #[error("query {query} on processor {processor}: {error}")]
+    Executor {
+        /// Which query, by its id in the workload.
+        query: QueryId,
+        /// Where.
+        processor: ProcessorId,
+        /// How.
+        error: ExecError,
+    },
+    /// An executor gave another answer than before.
+    #[error("query {query} on {kind}: {difference}")]
+    WrongAnswer {
+        /// Which query, by its id in the workload.
+        query: QueryId,
+        /// Where.
+        kind: ProcessorKind,
+        /// What differs.
+        difference: String,
+    },
+    /// A worker thread is lost.
+    #[error("the worker of processor {0} has panicked")]
+    WorkerPanicked(ProcessorId),
+    /// A job asks for a query that the fleet does not have.
+    #[error("query {0} is in the plan, not in the query file")]
+    UnknownQuery(QueryId),
+    /// A replayed lane has no time for a query.
+    #[error("query {0} has no recorded {1} time to replay")]
+    NoRecordedTime(QueryId, ProcessorKind),
+    /// The policy or the driver broke a law of scheduling.
+    #[error(transparent)]
+    Law(#[from] LawBroken),
+    /// The system gave no thread.
+    #[error("cannot start a worker thread: {0}")]
+    NoThread(String),
+}
