@@ -18,6 +18,7 @@ mod device;
 mod executor;
 mod index;
 mod kernels;
+mod octets;
 pub(crate) mod published;
 
 pub(crate) use decoder::{Consumer, ListDecoder};
