@@ -1,5 +1,6 @@
 //! `tandem bench`: executors and simulator against this machine's own limits, one table last.
 
+mod gpu;
 mod operators;
 mod simulator;
 
@@ -47,6 +48,8 @@ enum Part {
     Operators,
     /// What a simulated query costs, by policy
     Simulator,
+    /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
+    Gpu,
 }
 
 /// Copied for the copy rate: several times any cache.
@@ -70,6 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let (table, rows) = match part {
             Part::Memory => memory(arguments.rounds as usize),
             Part::Operators => operators::measure(arguments)?,
+            Part::Gpu => gpu::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };
         tables += &table;
