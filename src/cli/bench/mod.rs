@@ -59,6 +59,8 @@ enum Part {
     Simulator,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
+    /// Whether the GPU's memory is given back, over a million queries
+    GpuMemory,
 }
 
 const DEFAULT_PARTS: [Part; 5] = [Part::Memory, Part::Index, Part::Codecs, Part::Operators, Part::Simulator];
@@ -87,6 +89,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
+            Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };
         notes += &note;

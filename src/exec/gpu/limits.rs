@@ -14,6 +14,8 @@ use crate::exec::ExecError;
 const COPY_WORDS: usize = 1 << 28;
 /// Bytes of copies from the host: the latency of small ones, the rate of large ones.
 const HOST_COPY_BYTES: [usize; 4] = [10_000, 1 << 20, 16 << 20, 256 << 20];
+/// Device memory is given out in such pieces.
+const RESERVED_STEP: u64 = 32 << 20;
 /// Launches that are timed, one by one and in a row.
 const LAUNCHES: usize = 1000;
 
@@ -122,4 +124,46 @@ fn host_copy(stream: &Arc<CudaStream>, bytes: usize, repeats: usize) -> Result<(
         }
     }
     Ok((bytes, median(times_us)))
+}
+
+/// Bytes of the first GPU's memory that are free now.
+///
+/// # Errors
+/// [`ExecError::NoGpu`] if there is none.
+pub(crate) fn free_device_bytes() -> Result<u64, ExecError> {
+    Device::open()?.free_bytes()
+}
+
+/// Device memory that is held so that little is left for others: how a full device is tried.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    stream: Arc<CudaStream>,
+    d_memory: Option<CudaSlice<u8>>,
+}
+
+impl Reservation {
+    /// Takes all free memory but about `left_bytes`.
+    ///
+    /// # Errors
+    /// If the device refuses.
+    pub(crate) fn leaving(left_bytes: u64) -> Result<Self, ExecError> {
+        let device = Device::open()?;
+        let reserve = |bytes: u64| {
+            let stream = device.context.new_stream()?;
+            // SAFETY: nobody reads it.
+            let d_memory = unsafe { stream.alloc(bytes as usize) }?;
+            stream.synchronize()?;
+            Ok(Self { stream, d_memory: Some(d_memory) })
+        };
+        let bytes = device.free_bytes()?.saturating_sub(left_bytes) / RESERVED_STEP * RESERVED_STEP;
+        reserve(bytes.max(1)).map_err(|e: DriverError| cuda("reserving device memory", &e))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // Memory is given back in the order of the stream: others should find it free.
+        drop(self.d_memory.take());
+        self.stream.context().record_err(self.stream.synchronize());
+    }
 }

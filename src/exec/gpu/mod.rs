@@ -25,4 +25,4 @@ pub(crate) mod published;
 pub(crate) use decoder::{Consumer, ListDecoder};
 pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;
-pub(crate) use limits::DeviceLimits;
+pub(crate) use limits::{DeviceLimits, Reservation, free_device_bytes};

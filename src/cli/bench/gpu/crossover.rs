@@ -99,7 +99,7 @@ fn time_us(executor: &mut dyn Executor, query: &Query, mode: Mode, rounds: usize
 }
 
 /// Pairs of terms of about equal frequency, of all frequencies.
-fn pairs(index: &Index) -> Vec<Query> {
+pub(super) fn pairs(index: &Index) -> Vec<Query> {
     let mut random = Random::new(1, 0);
     let mut by_length: BTreeMap<u32, Vec<(u32, TermId)>> = BTreeMap::new();
     for _ in 0..DRAWN_TERMS {

@@ -6,6 +6,7 @@
 
 mod crossover;
 mod decode;
+pub(super) mod memory;
 mod published;
 mod queries;
 
