@@ -31,9 +31,6 @@ const MERGE_THREADS: u32 = 256;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
-/// Threads of a block that decodes whole lists, and blocks of postings that each of its warps takes.
-const DECODE_THREADS: u32 = 64;
-pub(super) const DECODE_BLOCKS: u32 = 4;
 
 /// Warps of `score_drivers` that a multiprocessor holds at once.
 const DRIVE_WARPS_RESIDENT: u32 = 32;
@@ -73,20 +70,8 @@ pub(super) struct TermArgument {
     pub(super) reserved: u32,
 }
 
-/// A list to be decoded, and where to: `DecodeList` in decode.cu.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct DecodeArgument {
-    pub(super) term: TermArgument,
-    pub(super) output: u64,
-    pub(super) first_unit: u32,
-    pub(super) reserved: u32,
-}
-
 // SAFETY: plain words in C layout, of the size that the kernels have (checked when they are loaded).
 unsafe impl DeviceRepr for IndexArgument {}
-// SAFETY: as above.
-unsafe impl DeviceRepr for DecodeArgument {}
 
 /// The kernels, loaded on one device.
 #[derive(Debug)]
@@ -97,8 +82,6 @@ pub(super) struct Kernels {
     measure_blocks: CudaFunction,
     scan_rows: CudaFunction,
     write_blocks: CudaFunction,
-    pub(super) decode_documents: CudaFunction,
-    pub(super) sum_documents: CudaFunction,
     multiprocessors: u32,
 }
 
@@ -113,10 +96,8 @@ impl Kernels {
         let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
         let load = |context: &Arc<CudaContext>| {
             let module = context.load_module(image)?;
-            let mut layout = Vec::new();
-            for name in ["tandem_layout", "transcode_layout", "decode_layout"] {
-                layout.extend(stream.clone_dtoh(&module.get_global(name, stream)?)?);
-            }
+            let mut layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
+            layout.extend(stream.clone_dtoh(&module.get_global("transcode_layout", stream)?)?);
             let kernels = Self {
                 score_drivers: module.load_function("score_drivers")?,
                 score_union: module.load_function("score_union")?,
@@ -124,8 +105,6 @@ impl Kernels {
                 measure_blocks: module.load_function("measure_blocks")?,
                 scan_rows: module.load_function("scan_rows")?,
                 write_blocks: module.load_function("write_blocks")?,
-                decode_documents: module.load_function("decode_documents")?,
-                sum_documents: module.load_function("sum_documents")?,
                 multiprocessors: device.multiprocessors,
             };
             stream.synchronize()?;
@@ -154,9 +133,6 @@ impl Kernels {
             TRANSCODE_THREADS as usize,
             SCAN_THREADS as usize,
             size_of::<SourceArgument>(),
-            DECODE_THREADS as usize,
-            DECODE_BLOCKS as usize,
-            size_of::<DecodeArgument>(),
         ]
         .map(|value| value as u32);
         let found: Vec<u32> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
@@ -324,11 +300,6 @@ pub(super) fn num_candidates(num_docs: u32) -> usize {
     num_docs.max(1) as usize
 }
 
-/// One warp for each unit that is decoded; one block at least.
-pub(super) fn decode_shape(units: u32) -> LaunchConfig {
-    shape(units.div_ceil(DECODE_THREADS / WARP).max(1), DECODE_THREADS)
-}
-
 fn shape(blocks: u32, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
@@ -339,17 +310,7 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        let kernels = [
-            "score_drivers",
-            "score_union",
-            "merge_topk",
-            "measure_blocks",
-            "scan_rows",
-            "write_blocks",
-            "decode_documents",
-            "sum_documents",
-        ];
-        for kernel in kernels {
+        for kernel in ["score_drivers", "score_union", "merge_topk", "measure_blocks", "scan_rows", "write_blocks"] {
             assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(PTX.contains(".target sm_75"));

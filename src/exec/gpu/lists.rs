@@ -14,9 +14,9 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, ListsArgument, NO_DIRECTORY, SourceArgument, TermEntry};
 use super::device::{Device, cuda};
-use super::index::{STAGING_WORDS, Staging};
 use super::kernels::{IndexArgument, Kernels, TermArgument};
 use super::plan::kth_score_of_block;
+use super::staging::{STAGING_WORDS, Staging};
 use crate::exec::ExecError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Bm25, Index, LongList};
