@@ -136,8 +136,9 @@ impl Lists<'_> {
         let mut block_words = payload.len();
         if list.probe_row != 0 {
             block_words = list.probe_row as usize * ROW_WORDS;
-            let shape = ProbeShape::new(num_docs as usize, doc_freq);
-            if block_words.checked_add(shape.words()) != Some(payload.len()) {
+            let probe = payload.get(block_words..).unwrap_or_default();
+            let shape = ProbeShape::read(num_docs as usize, doc_freq, probe);
+            if shape.is_none_or(|shape| shape.words() != probe.len()) {
                 return false;
             }
         }

@@ -192,8 +192,9 @@ impl<'a> PostingList<'a> {
     pub fn probe(&self) -> Option<Probe<'a>> {
         match &self.form {
             Form::Long(blocks) if blocks.list.probe_row != 0 => {
-                let shape = ProbeShape::new(blocks.num_docs as usize, self.doc_freq as usize);
-                Some(Probe::new(shape, &blocks.payload[blocks.list.probe_row as usize * ROW_WORDS..], *self))
+                let words = &blocks.payload[blocks.list.probe_row as usize * ROW_WORDS..];
+                let shape = ProbeShape::read(blocks.num_docs as usize, self.doc_freq as usize, words)?;
+                Some(Probe::new(shape, words))
             }
             _ => None,
         }
