@@ -1,179 +1,120 @@
 // decode.cu: whole lists decoded with no search around it: how fast the decoder is, with its result stored and with its result
 // consumed where it is.
-// In:   the index; lists. Out: documents (NO_DOC past a list's end), or the sum of those of each unit of four blocks.
-// A warp takes four blocks. It asks for the entries of all of them, then for the rows of all of them, and only then unpacks the
-// first: with one block a warp too few bytes are under way to fill the memory's pipe. Two blocks' prefix sums share one scan,
-// in the halves of a word, where both blocks span fewer than 2^16 documents.
-// Twin on the host: index/packed. Launch bounds: 64 threads, 12 blocks a multiprocessor: 80 registers and no spills (14 blocks
-// would spill a few). Of 1, 2, 4 and 8 blocks a warp and 64 to 256 threads this was the fastest on an H200.
+// In:   lists in octet.cuh's form, cut into chunks of 16 blocks. Out: documents, in room for whole blocks (what lies past a list's
+//       end is not the kernel's to define), or one sum of documents a thread, modulo 2^32.
+// A warp takes a chunk at a time, four groups of four blocks: all sixteen blocks' places are asked for at once, then, where
+// their widths agree, all their words.
+// Stored documents go through 2 KiB of shared memory a warp: a lane has sixteen that follow each other, and a warp's stores
+// should fill whole lines. Twin on the host: src/exec/gpu/octets.rs.
+// Launch bounds: 128 threads and 7 blocks a multiprocessor, 72 registers: with gaps of 8 bits 56 KiB are then under way on each
+// of them, about twice what the memory's latency asks for. Older GPUs' compiler needs more registers to spill none.
 
-#include "batch.cuh"
-#include "block_codec.cuh"
+#include "octet.cuh"
 
-constexpr u32 DECODE_THREADS = 64;
-constexpr u32 DECODE_BLOCKS = 4;  // that a warp decodes
+constexpr u32 DECODE_THREADS = 128;
+#if __CUDA_ARCH__ >= 900
+constexpr u32 DECODE_RESIDENT = 7;  // blocks of threads a multiprocessor
+#else
+constexpr u32 DECODE_RESIDENT = 5;
+#endif
+constexpr u32 CHUNK_GROUPS = 4;
+constexpr u32 CHUNK_BLOCKS = CHUNK_GROUPS * GROUP;
 
-// A list and where its documents go: room for whole blocks.
-struct DecodeList {
-    Term term;
-    u32* output;
-    u32 first_unit;               // units of four blocks of the lists before it
+// Blocks of one list that follow each other.
+struct DecodeChunk {
+    u32 first_block;    // among all blocks
+    u32 len;            // postings: fewer than 16 full blocks only at a list's end
+    u32 base;           // the document that the first gap counts from
+    u32 output;         // where the documents go, in blocks
+};
+
+struct DecodeLists {
+    const OctetBlock* blocks;
+    const u32* last_docs;      // of each block
+    const u32* payload;
+    const DecodeChunk* chunks;
+    u32 num_chunks;
     u32 reserved;
 };
 
-// Turns the lanes' values into the sums of those of the lanes before. With PACKED, no sum over the warp exceeds 16 bits.
-template <u32 N, bool PACKED>
-__device__ __forceinline__ void sum_lanes_before(u32 (&sums)[N], u32 lane) {
-    constexpr u32 TOGETHER = PACKED ? 2 : 1;
-    static_assert(N % TOGETHER == 0, "sums are packed in pairs");
-#pragma unroll
-    for (u32 i = 0; i < N; i += TOGETHER) {
-        const u32 own = PACKED ? sums[i] | sums[i + TOGETHER - 1] << 16 : sums[i];
-        u32 upto = own;
-#pragma unroll
-        for (u32 distance = 1; distance < WARP; distance *= 2) {
-            const u32 lower = __shfl_up_sync(FULL_WARP, upto, distance);
-            if (lane >= distance) upto += lower;
-        }
-        const u32 before = upto - own;
-        sums[i] = PACKED ? before & 0xffff : before;
-        if (PACKED) sums[i + TOGETHER - 1] = before >> 16;
-    }
+extern "C" __constant__ const u32 decode_layout[5] = {
+    DECODE_THREADS, CHUNK_BLOCKS, sizeof(OctetBlock), sizeof(DecodeChunk), sizeof(DecodeLists),
+};
+
+// The head of a chunk's block. Past the chunk's end, the last one's.
+__device__ __forceinline__ OctetHead chunk_head(const DecodeLists& lists, const DecodeChunk& chunk, u32 block) {
+    const u32 last = (chunk.len - 1) / BLOCK_LEN;
+    const u32 at = min(block, last);
+    const uint2 place = __ldg(reinterpret_cast<const uint2*>(lists.blocks + chunk.first_block) + at);
+    const u32 base = at == 0 ? chunk.base : __ldg(lists.last_docs + chunk.first_block + at - 1);
+    return {place.x, place.y, base};
 }
 
-// N full blocks of a long list, side by side, none a bitset or without rows: their entries, and their rows once loaded.
-template <u32 N>
-struct RowBlocks {
-    u32 first_rows[N], packings[N], bases[N + 1];
-    uint4 low[N], high[N];
-
-    // Loads the entries; false if a block is of another kind.
-    __device__ __forceinline__ bool load_entries(const List& list, u32 first) {
-        bool has_rows = true;
+// Decodes the chunks that are this warp's and calls consume(chunk, first, count, docs) for sixteen documents of each lane at a
+// time: they are postings `first` to `first + 15` of the chunk, of which `count` exist. G groups are under way at once.
+template <u32 G, class Consume>
+__device__ __forceinline__ void decode_chunks(const DecodeLists& lists, Consume consume) {
+    const u32 lane = threadIdx.x % OCTET, octet = threadIdx.x % WARP / OCTET;
+    const u32 warps = gridDim.x * (DECODE_THREADS / WARP);
+    for (u32 at = uniform((blockIdx.x * DECODE_THREADS + threadIdx.x) / WARP); at < lists.num_chunks; at += warps) {
+        const uint4 words = __ldg(reinterpret_cast<const uint4*>(lists.chunks) + at);
+        const DecodeChunk chunk = {words.x, uniform(words.y), words.z, words.w};
+        const auto first_of = [&](u32 group) { return (group * GROUP + octet) * BLOCK_LEN + lane * LANE_ITEMS; };
+#pragma unroll 1
+        for (u32 start = 0; start * GROUP * BLOCK_LEN < chunk.len; start += G) {
+            OctetHead heads[G];
 #pragma unroll
-        for (u32 i = 0; i < N; ++i) {
-            const uint2 entry = __ldg(list.blocks + first + i);
-            first_rows[i] = entry.x;
-            packings[i] = entry.y;
-            has_rows &= code(i) != CODE_BITSET && width(i) != 0;
-        }
-        bases[0] = first == 0 ? list.first_base : __ldg(list.last_docs + first - 1);
-#pragma unroll
-        for (u32 i = 0; i < N; ++i) bases[i + 1] = __ldg(list.last_docs + first + i);
-        return has_rows;
-    }
-
-    __device__ __forceinline__ u32 code(u32 i) const { return packings[i] & 63; }
-    __device__ __forceinline__ u32 width(u32 i) const { return code_width(code(i)); }
-
-    __device__ __forceinline__ bool spans_fit_16_bits() const {
-        bool fit = true;
-#pragma unroll
-        for (u32 i = 0; i < N; ++i) fit &= bases[i + 1] - bases[i] < 1 << 16;
-        return fit;
-    }
-
-    __device__ __forceinline__ void load_rows(const List& list, u32 lane) {
-        const uint4* payload = reinterpret_cast<const uint4*>(list.payload);
-#pragma unroll
-        for (u32 i = 0; i < N; ++i) {
-            const u32 bit = lane * width(i);
-            low[i] = __ldg(payload + (first_rows[i] + bit / 32));
-            high[i] = __ldg(payload + (first_rows[i] + (bit + width(i) - 1) / 32));
-        }
-    }
-
-    // Calls consume(i, docs) for each block.
-    template <bool PACKED, class Consume>
-    __device__ __forceinline__ void unpack(const List& list, u32 lane, Consume consume) const {
-        u32 docs[N][4], sums[N];
-#pragma unroll
-        for (u32 i = 0; i < N; ++i) {
-            const u32 bit = lane * width(i);
-            const u32 mask = 0xffffffffu >> (32 - width(i));
-            docs[i][0] = __funnelshift_r(low[i].x, high[i].x, bit) & mask;
-            docs[i][1] = __funnelshift_r(low[i].y, high[i].y, bit) & mask;
-            docs[i][2] = __funnelshift_r(low[i].z, high[i].z, bit) & mask;
-            docs[i][3] = __funnelshift_r(low[i].w, high[i].w, bit) & mask;
-            if (has_exceptions(code(i))) {
-                const u32* words = list.payload + 4ull * first_rows[i];
-                add_exceptions(words, full_block_exceptions_bit(packings[i]), code(i), lane, docs[i]);
+            for (u32 i = 0; i < G; ++i) heads[i] = chunk_head(lists, chunk, (start + i) * GROUP + octet);
+            if ((start + G) * GROUP * BLOCK_LEN <= chunk.len && widths_agree(heads)) {
+                decode_groups(lists.payload, heads, lane, [&](u32 i, const u32 (&docs)[LANE_ITEMS]) {
+                    consume(chunk, first_of(start + i), LANE_ITEMS, docs);
+                });
+                continue;
             }
-            docs[i][0] += 1;
-#pragma unroll
-            for (u32 j = 1; j < 4; ++j) docs[i][j] += docs[i][j - 1] + 1;
-            sums[i] = docs[i][3];
+#pragma unroll 1
+            for (u32 group = start; group < start + G && group * GROUP * BLOCK_LEN < chunk.len; ++group) {
+                const OctetHead head[1] = {chunk_head(lists, chunk, group * GROUP + octet)};
+                const u32 first = first_of(group);
+                const u32 count = chunk.len > first ? min(chunk.len - first, LANE_ITEMS) : 0;
+                decode_groups(lists.payload, head, lane, [&](u32, const u32 (&docs)[LANE_ITEMS]) { consume(chunk, first, count, docs); });
+            }
         }
-        sum_lanes_before<N, PACKED>(sums, lane);
-#pragma unroll
-        for (u32 i = 0; i < N; ++i) {
-            const u32 before = bases[i] + sums[i];
-#pragma unroll
-            for (u32 j = 0; j < 4; ++j) docs[i][j] += before;
-            consume(i, docs[i]);
-        }
-    }
-};
-
-// Decodes blocks `first` to `first + N - 1` of a list, as far as it has them, and calls consume(block, docs) for each: the
-// lane's four documents of it, NO_DOC past its end.
-template <u32 N, class Consume>
-__device__ __forceinline__ void decode_blocks(const List& list, u32 first, u32 lane, Consume consume) {
-    // A list's last block may not be full.
-    if (!list.is_short() && first + N < list.num_blocks) {
-        RowBlocks<N> blocks;
-        if (blocks.load_entries(list, first)) {
-            blocks.load_rows(list, lane);
-            const auto consume_next = [&](u32 i, const u32 (&docs)[4]) { consume(first + i, docs); };
-            if (blocks.spans_fit_16_bits()) blocks.template unpack<true>(list, lane, consume_next);
-            else blocks.template unpack<false>(list, lane, consume_next);
-            return;
-        }
-    }
-    for (u32 block = first; block < min(first + N, list.num_blocks); ++block) {
-        u32 docs[4];
-        decode_docs(list.header(block), lane, docs);
-        consume(block, docs);
     }
 }
 
-// The unit of this warp: four blocks of a list.
-struct DecodeUnit {
-    const DecodeList& item;
-    List list;
-    u32 first_block;
-
-    __device__ __forceinline__ DecodeUnit(const Index& index, const DecodeList* lists, u32 num_lists, u32 unit)
-        : item(lists[find_item(lists, num_lists, &DecodeList::first_unit, unit)]),
-          list(index, item.term),
-          first_block((unit - item.first_unit) * DECODE_BLOCKS) {}
-};
-
-extern "C" __global__ void __launch_bounds__(DECODE_THREADS, 12) decode_documents(
-    const __grid_constant__ Index index, const DecodeList* lists, u32 num_lists, u32 num_units
+extern "C" __global__ void __launch_bounds__(DECODE_THREADS, DECODE_RESIDENT) decode_documents(
+    const __grid_constant__ DecodeLists lists, u32* output
 ) {
+    __shared__ uint4 tiles[DECODE_THREADS / WARP][WARP * LANE_ITEMS / 4];
     const u32 lane = threadIdx.x % WARP;
-    const u32 unit_index = (blockIdx.x * DECODE_THREADS + threadIdx.x) / WARP;
-    if (unit_index >= num_units) return;
-    const DecodeUnit unit(index, lists, num_lists, unit_index);
-    u32* output = unit.item.output + 4 * lane;
-    decode_blocks<DECODE_BLOCKS>(unit.list, unit.first_block, lane, [&](u32 block, const u32 (&docs)[4]) {
-        *reinterpret_cast<uint4*>(output + block * BLOCK_LEN) = make_uint4(docs[0], docs[1], docs[2], docs[3]);
+    uint4* tile = tiles[threadIdx.x / WARP];
+    decode_chunks<2>(lists, [&](const DecodeChunk& chunk, u32 first, u32, const u32 (&docs)[LANE_ITEMS]) {
+        // Quarter q of lane t's documents lies where (t, q) would, but for an exchange that keeps the eight lanes that
+        // are served together on different banks, both here and below.
+        __syncwarp();
+#pragma unroll
+        for (u32 quarter = 0; quarter < 4; ++quarter) {
+            tile[4 * lane + (quarter ^ lane / 2 % 4)] =
+                make_uint4(docs[4 * quarter], docs[4 * quarter + 1], docs[4 * quarter + 2], docs[4 * quarter + 3]);
+        }
+        __syncwarp();
+        const u32 first_of_warp = first - lane * LANE_ITEMS;
+        uint4* target = reinterpret_cast<uint4*>(output + static_cast<u64>(BLOCK_LEN) * chunk.output + first_of_warp);
+#pragma unroll
+        for (u32 step = 0; step < 4; ++step) {
+            const u32 place = step * WARP + lane, from = place / 4;
+            if (first_of_warp + 4 * place < chunk.len) target[place] = tile[4 * from + (place % 4 ^ from / 2 % 4)];
+        }
     });
 }
 
-extern "C" __global__ void __launch_bounds__(DECODE_THREADS, 12) sum_documents(
-    const __grid_constant__ Index index, const DecodeList* lists, u32 num_lists, u32 num_units, u32* sums
+extern "C" __global__ void __launch_bounds__(DECODE_THREADS, DECODE_RESIDENT) sum_documents(
+    const __grid_constant__ DecodeLists lists, u32* sums
 ) {
-    const u32 lane = threadIdx.x % WARP;
-    const u32 unit_index = (blockIdx.x * DECODE_THREADS + threadIdx.x) / WARP;
-    if (unit_index >= num_units) return;
-    const DecodeUnit unit(index, lists, num_lists, unit_index);
     u32 sum = 0;
-    decode_blocks<DECODE_BLOCKS>(unit.list, unit.first_block, lane, [&](u32, const u32 (&docs)[4]) {
+    decode_chunks<CHUNK_GROUPS>(lists, [&](const DecodeChunk&, u32, u32 count, const u32 (&docs)[LANE_ITEMS]) {
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) sum += docs[i] == NO_DOC ? 0 : docs[i];
+        for (u32 i = 0; i < LANE_ITEMS; ++i) sum += i < count ? docs[i] : 0;
     });
-    sum = warp_sum(sum);
-    if (lane == 0) sums[unit_index] = sum;
+    sums[blockIdx.x * DECODE_THREADS + threadIdx.x] = sum;
 }

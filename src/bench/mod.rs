@@ -10,16 +10,19 @@
 //! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
 //! | `operators.rs` | what each way to answer a query costs, query by query |
 //! | `simulator.rs` | what a simulated query costs under each policy |
+//! | `sizes.rs` | what the parts of an index take |
 
 mod codecs;
 mod memory;
 mod operators;
 mod simulator;
+mod sizes;
 
 pub use codecs::{CodecTimes, ListColumns, sample_lists, time_codecs};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use simulator::{SimulatorTime, time_simulator};
+pub use sizes::{PartSize, index_sizes};
 
 /// Times of many pieces of work, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,17 +1,19 @@
 //! What must hold in an index file before anything in it is trusted.
 //!
 //! Each check says what it expected; the caller adds the path and the way out. After them, decoding any list stays inside
-//! its section, and every list's documents end below the number of documents.
+//! its section, documents ascend and are below the number of documents, and frequencies are at least 1: all documents are
+//! decoded once for that, so that no search has to ask again.
 
 use rayon::prelude::*;
 
 use super::BLOCK_LEN;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
+use super::encode::ROW_WORDS;
 use super::layout::{
     BYTE_ORDER_MARK, FileHeader, HEADER_BYTES, MAGIC, SECTION_ALIGNMENT, Section, VERSION, section_checksum,
 };
 use super::list::{Block, Blocks, short_run};
-use super::packed::{Code, ROW_WORDS, doc_rows};
+use super::packed::{Code, ColumnCode, FullBlock, Run, SLACK_BYTES};
 use super::probe::ProbeShape;
 
 /// The header of the file, if it is one of ours, whole, and its sections are in place with the right checksums.
@@ -76,6 +78,9 @@ pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), S
     if lists.slots.len() != header.num_terms as usize || lists.slots.is_empty() {
         return Err("damaged: the number of terms differs from the header's".into());
     }
+    if lists.payload.len() * 4 < SLACK_BYTES {
+        return Err("damaged: the payload ends too early".into());
+    }
     if lists.blocks.len() != lists.last_docs.len() {
         return Err("damaged: the number of blocks differs from that of last documents".into());
     }
@@ -106,8 +111,8 @@ impl Lists<'_> {
             ListPlace::Single(doc) => (doc < num_docs).then_some(1),
             ListPlace::Short(byte) => {
                 let run = short_run(self.short_lists, byte)?;
-                let fits = run.end() <= self.short_lists.len() * 8 && (1..=num_docs as usize).contains(&run.len);
-                (fits && run.doc_code != Code::BITSET && run.freq_code != Code::BITSET).then_some(run.len as u64)
+                let rest = &self.short_lists[byte as usize..];
+                (run.len > 0 && is_run_good(&run, rest.len() * 8, 0, num_docs, None)).then_some(run.len as u64)
             }
             ListPlace::Long(number) => self.long_lists.get(number as usize).map(|list| u64::from(list.doc_freq)),
         }
@@ -116,66 +121,97 @@ impl Lists<'_> {
     /// Whether a long list begins where the one before ends, and so do its parts.
     fn is_long_good(&self, number: usize, num_docs: u32) -> bool {
         let list = &self.long_lists[number];
-        let (next_block, next_word) =
-            self.long_lists.get(number + 1).map_or((self.blocks.len(), self.payload.len() as u64), |next| {
-                (next.first_block as usize, next.payload_word)
-            });
+        let payload_end = self.payload.len() as u64 - SLACK_BYTES as u64 / 4;
+        let (next_block, next_word) = self
+            .long_lists
+            .get(number + 1)
+            .map_or((self.blocks.len(), payload_end), |next| (next.first_block as usize, next.payload_word));
         let (first_block, doc_freq) = (list.first_block as usize, list.doc_freq as usize);
         let words = u64::from(list.rows) * ROW_WORDS as u64;
         let contiguous = (number > 0 || (first_block == 0 && list.payload_word == 0))
             && first_block.checked_add(doc_freq.div_ceil(BLOCK_LEN)) == Some(next_block)
             && next_block <= self.blocks.len()
             && list.payload_word.checked_add(words) == Some(next_word)
-            && next_word <= self.payload.len() as u64;
+            && next_word <= payload_end;
         let bounds_hold =
             list.max_impact.is_finite() && list.kth_impacts.iter().all(|kth| (0.0..=list.max_impact).contains(kth));
         if !contiguous || !bounds_hold || !(BLOCK_LEN..=num_docs as usize).contains(&doc_freq) {
             return false;
         }
-        let payload = &self.payload[list.payload_word as usize..next_word as usize];
-        let mut block_words = payload.len();
+        let mut blocks_end = words as usize * 4;
         if list.probe_row != 0 {
-            block_words = list.probe_row as usize * ROW_WORDS;
-            let probe = payload.get(block_words..).unwrap_or_default();
+            let probe = &self.payload[list.payload_word as usize..][..words as usize];
+            let probe = probe.get(list.probe_row as usize * ROW_WORDS..).unwrap_or_default();
             let shape = ProbeShape::read(num_docs as usize, doc_freq, probe);
             if shape.is_none_or(|shape| shape.words() != probe.len()) {
                 return false;
             }
+            blocks_end = list.probe_row as usize * ROW_WORDS * 4;
         }
-        let payload = &payload[..block_words];
+        let payload = bytemuck::cast_slice(&self.payload[list.payload_word as usize..]);
         let range = first_block..next_block;
         let blocks = Blocks { list, entries: &self.blocks[range.clone()], payload, num_docs };
-        are_blocks_good(blocks, &self.last_docs[range])
+        are_blocks_good(blocks, blocks_end, &self.last_docs[range])
     }
 }
 
-/// Whether all blocks of a list are inside its payload, and their documents ascend and are below the number of documents.
-fn are_blocks_good(blocks: Blocks<'_>, last_docs: &[u32]) -> bool {
+/// Whether all blocks of a list are inside its payload's first `end` bytes, and their postings are what they must be.
+fn are_blocks_good(blocks: Blocks<'_>, end: usize, last_docs: &[u32]) -> bool {
     // One past the last document before the block.
-    let mut next_doc = 0_u64;
+    let mut next_doc = 0_u32;
     for (number, (entry, &last_doc)) in blocks.entries.iter().zip(last_docs).enumerate() {
-        let len = (blocks.list.doc_freq as usize - number * BLOCK_LEN).min(BLOCK_LEN);
-        let enough_docs = u64::from(last_doc) + 1 >= next_doc + len as u64;
-        let Some(words) = blocks.payload.len().checked_sub(entry.row as usize * ROW_WORDS) else { return false };
-        if !enough_docs || last_doc >= blocks.num_docs || entry.freq_code() == Code::BITSET {
+        let Some(bytes) = end.checked_sub(entry.byte as usize) else { return false };
+        let good = last_doc < blocks.num_docs
+            && match blocks.block(number, next_doc.wrapping_sub(1), last_doc) {
+                Block::Full(full) => is_full_block_good(&full, bytes, next_doc),
+                Block::Run(run) => is_run_good(&run, bytes * 8, next_doc, blocks.num_docs, Some(last_doc)),
+            };
+        if !good {
             return false;
         }
-        if entry.exceptions_offset() > 2 * words {
-            return false;
-        }
-        let base = (next_doc as u32).wrapping_sub(1);
-        let fits = match blocks.block(number, base, last_doc) {
-            Block::Full(full) => {
-                let (doc_bits, freq_bits) = full.exception_bits();
-                let rows = doc_rows(full.doc_code, base, last_doc) + full.freq_code.width() as usize;
-                rows * ROW_WORDS <= words && doc_bits + freq_bits <= full.exceptions.len() * 8
-            }
-            Block::Run(run) => run.doc_code != Code::BITSET && run.end() <= words * 32,
-        };
-        if !fits {
-            return false;
-        }
-        next_doc = u64::from(last_doc) + 1;
+        next_doc = last_doc + 1;
     }
     true
+}
+
+/// Whether a full block takes at most `len` bytes, and its postings are what they must be.
+fn is_full_block_good(full: &FullBlock<'_>, len: usize, next_doc: u32) -> bool {
+    let codes_hold = full.doc_code.is_valid() && full.freq_code.is_valid() && full.freq_code != ColumnCode::BITSET;
+    let (doc_bytes, freq_bytes) = full.part_bytes();
+    if !codes_hold || full.freqs_at != doc_bytes || doc_bytes + freq_bytes > len {
+        return false;
+    }
+    let mut values = [0; BLOCK_LEN];
+    full.decode_docs(&mut values);
+    let docs_hold = do_ascend(&values, next_doc) && values[BLOCK_LEN - 1] == full.last_doc;
+    // Only 32 bits hold a frequency minus one that one more makes zero.
+    docs_hold
+        && (full.freq_code.widest() < 32 || {
+            full.decode_freqs(&mut values);
+            !values.contains(&0)
+        })
+}
+
+/// Whether a run takes at most `len` bits, and its postings are what they must be: the last is document `last_doc` if given.
+fn is_run_good(run: &Run<'_>, len: usize, next_doc: u32, num_docs: u32, last_doc: Option<u32>) -> bool {
+    if run.end() - run.bit > len.saturating_sub(run.bit)
+        || run.doc_code == Code::BITSET
+        || run.freq_code == Code::BITSET
+    {
+        return false;
+    }
+    let mut values = [0; BLOCK_LEN];
+    run.decode_docs(&mut values);
+    let Some(&last) = values[..run.len].last() else { return true };
+    let docs_hold =
+        do_ascend(&values[..run.len], next_doc) && last < num_docs && last_doc.is_none_or(|doc| doc == last);
+    docs_hold && {
+        run.decode_freqs(&mut values);
+        !values[..run.len].contains(&0)
+    }
+}
+
+/// Whether documents ascend from `next_doc` or a later one on.
+fn do_ascend(docs: &[u32], next_doc: u32) -> bool {
+    docs.windows(2).fold(docs.first().is_none_or(|&doc| doc >= next_doc), |all, pair| all & (pair[0] < pair[1]))
 }

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::packed::Code;
+use super::packed::{Code, ColumnCode};
 
 /// Where a term's list is: four bytes, as stored. The two highest bits tell which kind it is.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -72,47 +72,52 @@ pub struct LongList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct BlockEntry {
-    /// Where the block's packed bits begin, in rows of 16 bytes from the list's payload.
-    pub row: u32,
-    /// From the lowest bit: how documents are packed (6), how frequencies are (6), where the exceptions begin, in units of
-    /// 2 bytes from the block's first row (12), the bound of the impacts (8): at most (byte + 1) / 256 of the list's.
+    /// Where the block begins, in bytes from the list's payload.
+    pub byte: u32,
+    /// From the lowest bit: how documents are packed (7), how frequencies are (7), how many bytes before these (10), the
+    /// bound of the impacts (8): at most (byte + 1) / 256 of the list's.
     pub packing: u32,
 }
 
-/// Most units of 2 bytes from a block's first row to its exceptions.
-const MAX_EXCEPTIONS_OFFSET: usize = (1 << 12) - 1;
+/// Where in a block's packing the bytes before its frequencies are.
+const FREQS_AT_SHIFT: u32 = 2 * ColumnCode::BITS;
+/// Most bytes before a block's frequencies: 16 groups of 32 take fewer.
+const MAX_FREQS_AT: usize = (1 << 10) - 1;
 
 impl BlockEntry {
-    /// A block without exceptions as yet.
-    pub(super) fn new(row: u32, doc_code: Code, freq_code: Code, impact: u8) -> Self {
-        Self { row, packing: doc_code.stored() | freq_code.stored() << 6 | u32::from(impact) << 24 }
+    /// A full block.
+    pub(super) fn full(byte: u32, codes: (ColumnCode, ColumnCode), freqs_at: usize, impact: u8) -> Self {
+        assert!(freqs_at <= MAX_FREQS_AT, "{freqs_at} bytes of documents");
+        let codes = codes.0.stored() | codes.1.stored() << ColumnCode::BITS;
+        Self { byte, packing: codes | (freqs_at as u32) << FREQS_AT_SHIFT | u32::from(impact) << 24 }
     }
 
-    /// Sets the distance to the block's exceptions, which were at none.
-    pub(super) fn set_exceptions_offset(&mut self, offset: usize) {
-        // A group's 8 blocks take 63 rows at most each, which is 4,032 units, and what has exceptions takes less.
-        assert!(offset <= MAX_EXCEPTIONS_OFFSET, "{offset} units to a block's exceptions");
-        self.packing |= (offset as u32) << 12;
+    /// A list's last block that isn't full.
+    pub(super) fn run(byte: u32, codes: (Code, Code), impact: u8) -> Self {
+        let codes = codes.0.stored() | codes.1.stored() << ColumnCode::BITS;
+        Self { byte, packing: codes | u32::from(impact) << 24 }
+    }
+
+    /// How a full block's documents and frequencies are packed.
+    #[inline]
+    pub(super) fn column_codes(self) -> (ColumnCode, ColumnCode) {
+        (ColumnCode::from_stored(self.packing), ColumnCode::from_stored(self.packing >> ColumnCode::BITS))
+    }
+
+    /// How those of a block that isn't full are.
+    #[inline]
+    pub(super) fn run_codes(self) -> (Code, Code) {
+        (Code::from_stored(self.packing), Code::from_stored(self.packing >> ColumnCode::BITS))
+    }
+
+    /// Bytes of a full block's documents.
+    #[inline]
+    pub(super) fn freqs_at(self) -> usize {
+        (self.packing >> FREQS_AT_SHIFT) as usize & MAX_FREQS_AT
     }
 
     #[inline]
-    pub(super) fn doc_code(&self) -> Code {
-        Code::from_stored(self.packing)
-    }
-
-    #[inline]
-    pub(super) fn freq_code(&self) -> Code {
-        Code::from_stored(self.packing >> 6)
-    }
-
-    /// From the block's first row to its exceptions, or to all of a block that isn't full, in units of 2 bytes.
-    #[inline]
-    pub(super) fn exceptions_offset(&self) -> usize {
-        (self.packing >> 12) as usize & MAX_EXCEPTIONS_OFFSET
-    }
-
-    #[inline]
-    pub(super) fn impact(&self) -> u8 {
+    pub(super) fn impact(self) -> u8 {
         (self.packing >> 24) as u8
     }
 }

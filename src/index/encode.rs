@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::best::BestImpacts;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot, impact_byte};
-use super::packed::{BitWriter, Code, PackedRun, ROW_WORDS, encode_full};
+use super::packed::{BitWriter, Code, PackedRun, encode_full};
 use super::probe::{append_probe, has_probe};
 use super::{BLOCK_LEN, Bm25, IndexError};
 
-/// Blocks whose exceptions are kept together.
-const GROUP_BLOCKS: usize = 8;
+/// Words of a row, of which lists and their probe forms take whole ones.
+pub(super) const ROW_WORDS: usize = 4;
 /// Bits of a short list's number of postings.
 pub(super) const SHORT_LEN_BITS: u32 = 7;
 /// Bits of a short list before its gaps.
@@ -74,17 +74,8 @@ pub struct ListEncoder {
     /// Of the list at hand: each block's largest impact.
     block_impacts: Vec<f32>,
     best_impacts: BestImpacts,
-    exceptions: GroupExceptions,
-}
-
-/// The exceptions of a group of blocks, and a last block that isn't full, until the group is whole.
-#[derive(Debug, Default)]
-struct GroupExceptions {
-    bytes: Vec<u8>,
-    /// Where each block's exceptions begin in `bytes`, in units of 2 bytes.
-    starts: Vec<usize>,
-    /// Where the list begins in the payload.
-    payload_start: usize,
+    /// Of the list at hand: its packed blocks.
+    block_bytes: Vec<u8>,
 }
 
 impl ListEncoder {
@@ -98,7 +89,7 @@ impl ListEncoder {
             freqs: Vec::new(),
             block_impacts: Vec::new(),
             best_impacts: BestImpacts::default(),
-            exceptions: GroupExceptions::default(),
+            block_bytes: Vec::new(),
         }
     }
 
@@ -156,38 +147,35 @@ impl ListEncoder {
         let place = ListPlace::Long(below_limit(self.lists.long_lists.len(), "long lists")?);
         let payload_start = self.lists.payload.len();
         let first_block = below_limit(self.lists.blocks.len(), "blocks")?;
-        self.exceptions.payload_start = payload_start;
         self.score_blocks(docs, freqs);
         let max_impact = self.block_impacts.iter().copied().fold(0.0, f32::max);
         let lists = &mut self.lists;
+        let bytes = &mut self.block_bytes;
+        bytes.clear();
 
         let mut base = u32::MAX;
-        let (doc_blocks, last_docs) = docs.as_chunks::<BLOCK_LEN>();
-        let (freq_blocks, last_freqs) = freqs.as_chunks::<BLOCK_LEN>();
-        for (number, (docs, freqs)) in doc_blocks.iter().zip(freq_blocks).enumerate() {
-            if number % GROUP_BLOCKS == 0 {
-                self.exceptions.end_group(lists);
-            }
-            let row = (lists.payload.len() - payload_start) / ROW_WORDS;
-            self.exceptions.begin_block();
-            let codes = encode_full(base, docs, freqs, &mut lists.payload, &mut self.exceptions.bytes);
-            let impact = impact_byte(self.block_impacts[number], max_impact);
-            lists.blocks.push(BlockEntry::new(row as u32, codes.0, codes.1, impact));
-            base = docs[BLOCK_LEN - 1];
+        let blocks = docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN));
+        for ((docs, freqs), &impact) in blocks.zip(&self.block_impacts) {
+            let byte = u32::try_from(bytes.len())
+                .map_err(|_| IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()))?;
+            let impact = impact_byte(impact, max_impact);
+            lists.blocks.push(match (docs.try_into(), freqs.try_into()) {
+                (Ok(docs), Ok(freqs)) => {
+                    let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
+                    BlockEntry::full(byte, (doc_code, freq_code), freqs_at, impact)
+                }
+                _ => {
+                    let run = PackedRun::new(base, docs, freqs);
+                    let mut writer = BitWriter::new(bytes);
+                    run.write(&mut writer);
+                    writer.finish();
+                    BlockEntry::run(byte, (run.doc_code, run.freq_code), impact)
+                }
+            });
+            base = docs[docs.len() - 1];
             lists.last_docs.push(base);
         }
-        if let Some(&last_doc) = last_docs.last() {
-            let row = (lists.payload.len() - payload_start) / ROW_WORDS;
-            self.exceptions.begin_block();
-            let run = PackedRun::new(base, last_docs, last_freqs);
-            let mut writer = BitWriter::new(&mut self.exceptions.bytes);
-            run.write(&mut writer);
-            writer.finish();
-            let impact = impact_byte(self.block_impacts[doc_blocks.len()], max_impact);
-            lists.blocks.push(BlockEntry::new(row as u32, run.doc_code, run.freq_code, impact));
-            lists.last_docs.push(last_doc);
-        }
-        self.exceptions.end_group(lists);
+        append_bytes(bytes, &mut lists.payload);
         let rows_of = |payload: &[u32]| ((payload.len() - payload_start) / ROW_WORDS) as u32;
         let mut probe_row = 0;
         if has_probe(self.norms.len(), docs.len()) {
@@ -259,25 +247,6 @@ impl ListEncoder {
             return refuse(format!("document {} has frequency 0, expected at least 1", docs[at]));
         }
         Ok(())
-    }
-}
-
-impl GroupExceptions {
-    /// Notes where the next block's exceptions begin.
-    fn begin_block(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(2), 0);
-        self.starts.push(self.bytes.len() / 2);
-    }
-
-    /// Appends the group's exceptions to the payload, tells its blocks, and fills the last row.
-    fn end_group(&mut self, lists: &mut EncodedLists) {
-        let first = lists.blocks.len() - self.starts.len();
-        let words = lists.payload.len() - self.payload_start;
-        for (block, start) in lists.blocks[first..].iter_mut().zip(self.starts.drain(..)) {
-            block.set_exceptions_offset(2 * (words - block.row as usize * ROW_WORDS) + start);
-        }
-        append_bytes(&self.bytes, &mut lists.payload);
-        self.bytes.clear();
     }
 }
 

@@ -16,7 +16,7 @@ use super::check::{Lists, check_file, check_lists};
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{FILE_NAME, FileHeader, Section};
 use super::list::{Blocks, short_bound, short_run};
-use super::packed::{ROW_WORDS, Run};
+use super::packed::Run;
 use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, ListPosition, PostingList};
 use crate::ids::{DocId, TermId};
 
@@ -239,18 +239,22 @@ impl Index {
                 .map_or(PostingList::EMPTY, |run| {
                     PostingList::short(run, short_bound(&run).min(self.bm25.largest_impact()))
                 }),
-            ListPlace::Long(number) => {
-                let list = &self.long_lists()[number as usize];
-                let start = list.first_block as usize;
-                let range = start..start + (list.doc_freq as usize).div_ceil(BLOCK_LEN);
-                let payload = &self.payload()[list.payload_word as usize..][..list.rows as usize * ROW_WORDS];
-                let entries = &self.blocks()[range.clone()];
-                PostingList::long(
-                    Blocks { list, entries, payload, num_docs: self.num_docs() },
-                    &self.last_docs()[range],
-                )
-            }
+            ListPlace::Long(number) => self.long_posting_list(&self.long_lists()[number as usize]),
         }
+    }
+
+    /// The postings of all long lists, in order of their terms.
+    pub(super) fn long_posting_lists(&self) -> Vec<PostingList<'_>> {
+        self.long_lists().iter().map(|list| self.long_posting_list(list)).collect()
+    }
+
+    #[inline]
+    fn long_posting_list<'a>(&'a self, list: &'a LongList) -> PostingList<'a> {
+        let start = list.first_block as usize;
+        let range = start..start + (list.doc_freq as usize).div_ceil(BLOCK_LEN);
+        let payload = bytemuck::cast_slice(&self.payload()[list.payload_word as usize..]);
+        let blocks = Blocks { list, entries: &self.blocks()[range.clone()], payload, num_docs: self.num_docs() };
+        PostingList::long(blocks, &self.last_docs()[range])
     }
 
     /// All terms with their lists, in byte order of the terms.
@@ -279,7 +283,7 @@ impl Index {
         self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
     }
 
-    /// Where a device that has the sections finds the term's list.
+    /// Where a device that has the short lists and the [`DeviceLists`](super::DeviceLists) finds the term's list.
     ///
     /// # Panics
     /// If there is no such term.
@@ -288,10 +292,7 @@ impl Index {
         let (start, first_block) = match self.place(term) {
             ListPlace::Single(_) => (0, 0),
             ListPlace::Short(byte) => (u64::from(byte) * 8, 0),
-            ListPlace::Long(number) => {
-                let list = &self.long_lists()[number as usize];
-                (list.payload_word, list.first_block)
-            }
+            ListPlace::Long(number) => (u64::from(number), self.long_lists()[number as usize].first_block),
         };
         self.list(term).position(start, first_block)
     }

@@ -51,10 +51,10 @@
 //! | 19 | 8 | bound of the impacts: at most (byte + 1) x (1 + 2^-20) / 256 |
 //! | 27 | | gaps minus one, frequencies minus one, exceptions of the gaps, exceptions of the frequencies |
 //!
-//! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Blocks come in groups of 8: first
-//! their packed documents and frequencies, block by block, then their exceptions, block by block, each at a multiple of 2
-//! bytes; zeros fill the last row. The list's last block may have fewer than 128 postings; then it is packed as a short list's
-//! bits from 27 on, exceptions included, and lies behind the last group's exceptions as if it were one more. Behind the last group lies the probe form, if there is one:
+//! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Its blocks lie one after another,
+//! each at a whole byte: a full one's documents, then its frequencies. The list's last block may have fewer than 128
+//! postings; then it is packed as a short list's bits from 27 on. Zeros fill the last row. Behind the blocks lies the probe
+//! form, if there is one:
 //!
 //! | WORDS | MEANING |
 //! | --- | --- |
@@ -68,12 +68,27 @@
 //!
 //! All counts round up, and zeros fill the last row. There are 8 bits where more than one frequency in 128 is above 15.
 //!
-//! # Codes
+//! Behind the last list, 448 zero bytes end the payload, so that wide loads stay inside it.
 //!
-//! 0 to 32: a width. 33 to 62: a width of 0 to 29, with exceptions. 63: a bitset, for documents of full blocks only.
-//! Full blocks hold value *i* in word *i* mod 4 of its rows, from bit `i / 4 * width` of these words' stream on; a bitset of
-//! `last - base` bits begins with the document after the last one of the block before. Exceptions are: their
-//! number minus one (5 bits), the width of their high bits minus one (5), then each's position (7) and high bits.
+//! # Codes of full blocks
+//!
+//! A code has seven bits. 63 is a bitset, for documents only: bit *j* of its `last - base` bits, rounded up to bytes, stands
+//! for document `base + 1 + j`, where `base` is the last document of the block before, or -1. Any other code is the width of
+//! the widest group (6 bits, 0 to 32), and whether widths take four bits (1). Then gaps minus one, or frequencies minus one,
+//! are packed in sixteen groups of eight values, each group at its own width:
+//!
+//! | BYTES | MEANING |
+//! | --- | --- |
+//! | 4, or 8 if widths take four bits | how much narrower than the widest each group is |
+//! | the group's width, for each | its eight values, one after another from the lowest bit on |
+//!
+//! With two bits a group, byte *j* has groups *j*, *j* + 4, *j* + 8 and *j* + 12, from its lowest bits on; with four,
+//! groups *j* and *j* + 8. If the widest width is 0, there is nothing at all.
+//!
+//! # Codes of fewer postings
+//!
+//! A code has six bits. 0 to 32: a width. 33 to 62: a width of 0 to 29, with exceptions. Exceptions are: their number minus
+//! one (5 bits), the width of their high bits minus one (5), then each's position (7) and high bits.
 
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;

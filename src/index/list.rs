@@ -1,8 +1,9 @@
 //! Posting lists and their blocks.
 
+use super::device::DeviceBlock;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
-use super::encode::{SHORT_HEAD_BITS, SHORT_LEN_BITS};
-use super::packed::{Code, FullBlock, ROW_WORDS, Run, doc_rows, read_bits};
+use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
+use super::packed::{Code, FullBlock, Run, read_bits};
 use super::probe::{Probe, ProbeShape};
 use super::{BLOCK_LEN, Bm25};
 use crate::ids::DocId;
@@ -31,8 +32,8 @@ enum Form<'a> {
 pub(super) struct Blocks<'a> {
     pub(super) list: &'a LongList,
     pub(super) entries: &'a [BlockEntry],
-    /// The list's part of the payload.
-    pub(super) payload: &'a [u32],
+    /// The payload from the list's first byte on.
+    pub(super) payload: &'a [u8],
     pub(super) num_docs: u32,
 }
 
@@ -69,7 +70,7 @@ impl std::iter::Sum for ListBits {
 /// Where a list is, for kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct ListPosition {
-    /// A short list's first packed bit, in bits from the start of the short lists; a long list's first word in the payload.
+    /// A short list's first packed bit, in bits from the start of the short lists; a long list's number.
     pub start: u64,
     /// A long list's first block.
     pub first_block: u32,
@@ -77,7 +78,7 @@ pub struct ListPosition {
     pub doc_freq: u32,
     /// The document that the list's first gap counts from; `u32::MAX` where that is the document before the first.
     pub base: u32,
-    /// How a short list is packed, as in a [`BlockEntry`] whose bound is the whole of `max_impact`.
+    /// How a short list is packed, as in a [`DeviceBlock`] whose bound is the whole of `max_impact`.
     pub packing: u32,
     /// The list's bound.
     pub max_impact: f32,
@@ -171,6 +172,14 @@ impl<'a> PostingList<'a> {
         }
     }
 
+    /// The bound of block `block` of a long list, as stored; 255, the whole of the list's, in a short one.
+    pub(super) fn block_impact_byte(&self, block: usize) -> u8 {
+        match &self.form {
+            Form::Short(_) => u8::MAX,
+            Form::Long(blocks) => blocks.entries[block].impact(),
+        }
+    }
+
     /// A lower bound of the `k`-th best impact in the list, 0 where none is known: what seeds a threshold.
     ///
     /// At least `k` documents score the term's weight times this or more, each step rounded as
@@ -192,7 +201,8 @@ impl<'a> PostingList<'a> {
     pub fn probe(&self) -> Option<Probe<'a>> {
         match &self.form {
             Form::Long(blocks) if blocks.list.probe_row != 0 => {
-                let words = &blocks.payload[blocks.list.probe_row as usize * ROW_WORDS..];
+                let rows = blocks.list.probe_row as usize..blocks.list.rows as usize;
+                let words = bytemuck::cast_slice(&blocks.payload[rows.start * ROW_WORDS * 4..rows.end * ROW_WORDS * 4]);
                 let shape = ProbeShape::read(blocks.num_docs as usize, self.doc_freq as usize, words)?;
                 Some(Probe::new(shape, words))
             }
@@ -278,9 +288,8 @@ impl<'a> PostingList<'a> {
         for block in 0..self.num_blocks() {
             let (docs, freqs) = match self.block(block) {
                 Block::Full(full) => {
-                    let (docs, freqs) = full.exception_bits();
-                    let rows = doc_rows(full.doc_code, full.base, full.last_doc);
-                    (docs + rows * BLOCK_LEN, freqs + full.freq_code.width() as usize * BLOCK_LEN)
+                    let (docs, freqs) = full.part_bytes();
+                    (8 * docs, 8 * freqs)
                 }
                 Block::Run(run) => run.part_bits(),
             };
@@ -300,12 +309,12 @@ impl<'a> PostingList<'a> {
         bits
     }
 
-    /// The list's position, its first byte's or word's being `start`.
+    /// The list's position, its first byte or its number being `start`.
     pub(super) fn position(&self, start: u64, first_block: u32) -> ListPosition {
         let Self { doc_freq, max_impact, .. } = *self;
         match &self.form {
             Form::Short(run) => {
-                let BlockEntry { packing, .. } = BlockEntry::new(0, run.doc_code, run.freq_code, u8::MAX);
+                let DeviceBlock { packing, .. } = DeviceBlock::run(0, run, u8::MAX);
                 ListPosition {
                     start: start + run.bit as u64,
                     first_block,
@@ -320,7 +329,7 @@ impl<'a> PostingList<'a> {
     }
 
     #[inline]
-    fn block(&self, block: usize) -> Block<'a> {
+    pub(super) fn block(&self, block: usize) -> Block<'a> {
         match &self.form {
             Form::Short(run) => Block::Run(*run),
             Form::Long(blocks) => {
@@ -343,15 +352,14 @@ impl<'a> Blocks<'a> {
     #[inline]
     pub(super) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
         let entry = self.entries[block];
-        let (doc_code, freq_code) = (entry.doc_code(), entry.freq_code());
-        let words = &self.payload[entry.row as usize * ROW_WORDS..];
-        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let bytes = &self.payload[entry.byte as usize..];
         let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
         if len < BLOCK_LEN {
-            return Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 16 * entry.exceptions_offset() });
+            let (doc_code, freq_code) = entry.run_codes();
+            return Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 0 });
         }
-        let exceptions = &bytes[2 * entry.exceptions_offset()..];
-        Block::Full(FullBlock { base, last_doc, doc_code, freq_code, words, exceptions })
+        let (doc_code, freq_code) = entry.column_codes();
+        Block::Full(FullBlock { base, last_doc, doc_code, freq_code, bytes, freqs_at: entry.freqs_at() })
     }
 }
 

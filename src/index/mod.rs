@@ -1,4 +1,4 @@
-//! The inverted index: block-compressed posting lists that CPU and GPU read as the same bytes.
+//! The inverted index: block-compressed posting lists, used as they lie on disk.
 //!
 //! A **posting** is a document and how often the term occurs in it. A term's postings form a list,
 //! sorted by [`DocId`](crate::ids::DocId), cut into **blocks** of [`BLOCK_LEN`]. What a search must know of a block before
@@ -15,19 +15,20 @@
 //! last docs   |  407  |  911  |  998  |          4 bytes a block: what is searched
 //! blocks      |   *   |   *   |   *   |          8 bytes a block: where its bits are, how they are packed, its bound
 //!                 |
-//! payload     |gaps|tfs|gaps|tfs|gaps|tfs|exceptions|probe form|
+//! payload     |gaps|tfs|gaps|tfs|gaps|tfs|probe form|
 //! ```
 //!
-//! A full block is packed in the four-lane vertical layout of SIMD-BP128 (value *i* in lane *i* mod 4), which
-//! AVX2 and a GPU warp both unpack with 16-byte loads; a few large values don't widen it, and a dense one is a bitset
-//! where that is shorter. Fewer postings than a block are packed one after another, so that a list of two costs some forty
-//! bits. The densest lists also have a [probe form](Probe). The file is described byte by byte in `layout.rs`.
+//! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector units
+//! without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a block are
+//! packed one after another, so that a list of two costs some forty bits. The densest lists also have a
+//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets [full blocks repacked](DeviceLists).
 
 mod best;
 mod bm25;
 mod builder;
 mod check;
 pub mod codec;
+mod device;
 mod directory;
 mod encode;
 mod error;
@@ -44,6 +45,7 @@ mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
+pub use device::{DeviceBlock, DeviceLists};
 pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;

@@ -16,6 +16,7 @@ use super::layout::{
     BYTE_ORDER_MARK, FILE_NAME, FileHeader, HEADER_BYTES, MAGIC, PIECE_BYTES, SECTION_ALIGNMENT, Section, SectionEntry,
     VERSION,
 };
+use super::packed::SLACK_BYTES;
 use super::{Bm25, EncodedLists, Idf, IndexError};
 use crate::files::PendingFile;
 
@@ -199,6 +200,7 @@ impl IndexWriter {
         };
         let mut sections = self.sections;
         let mut write = || -> io::Result<()> {
+            sections.write(&[0; SLACK_BYTES])?;
             sections.end()?;
             for section in &Section::ALL[1..] {
                 match section {

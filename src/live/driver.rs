@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::clock::Clock;
 use super::ending::{Ending, LiveError};
 use super::worker::{Completion, Fleet, Lane};
-use crate::ids::ProcessorId;
+use crate::ids::{PerKind, ProcessorId};
 use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, RunLog};
 use crate::time::Nanos;
 
@@ -20,6 +20,8 @@ pub(super) struct Driven {
     pub(super) lags: Vec<Nanos>,
     /// For each batch of a worker: time between its start and its completion in which the worker did not work.
     pub(super) handoffs: Vec<Nanos>,
+    /// Time in which workers of a kind worked.
+    pub(super) worked: PerKind<Nanos>,
     pub(super) ending: Ending,
 }
 
@@ -52,11 +54,12 @@ pub(super) fn drive(
         working: 0,
         lags: Vec::with_capacity(jobs.len()),
         handoffs: Vec::with_capacity(jobs.len()),
+        worked: PerKind::default(),
         ending: Ending::Complete,
     };
     driver.run(limits);
-    let Driver { dispatcher, lags, handoffs, ending, .. } = driver;
-    Driven { log: dispatcher.into_log(), lags, handoffs, ending }
+    let Driver { dispatcher, lags, handoffs, worked, ending, .. } = driver;
+    Driven { log: dispatcher.into_log(), lags, handoffs, worked, ending }
 }
 
 struct Driver<'a, C> {
@@ -74,6 +77,7 @@ struct Driver<'a, C> {
     working: usize,
     lags: Vec<Nanos>,
     handoffs: Vec<Nanos>,
+    worked: PerKind<Nanos>,
     ending: Ending,
 }
 
@@ -146,6 +150,7 @@ impl<C: Clock> Driver<'_, C> {
             Ok(()) => {
                 let took = self.clock.now().since(self.started[processor.index()]);
                 self.handoffs.push(took.since(worked));
+                self.worked[self.fleet.machine().kind(processor)] += worked;
                 self.handle(Event::Finish(processor));
             }
             Err(error) => self.fail(error),

@@ -7,6 +7,7 @@ use super::driver::{Driven, Limits, drive};
 use super::ending::{Ending, LiveError};
 use super::interrupt;
 use super::worker::{Fleet, Lane};
+use crate::ids::PerKind;
 use crate::sched::{Dispatcher, Job, Policy, RunLog};
 use crate::time::Nanos;
 
@@ -67,6 +68,8 @@ pub struct LiveOutcome {
     /// What handing a batch to a worker and its completion back took beyond the work: part of the measured service time
     /// that a profile does not see.
     pub handoff: Spread,
+    /// Time in which workers of a kind were at their batches, all together; without the hand-offs. 0 for replayed lanes.
+    pub worked: PerKind<Nanos>,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
     /// Jobs that were released and never finished.
@@ -157,13 +160,14 @@ fn prepare(fleet: &Fleet, policy: Box<dyn Policy>, jobs: &[Job]) -> Result<Dispa
 }
 
 fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
-    let Driven { log, lags, handoffs, ending } = driven;
+    let Driven { log, lags, handoffs, worked, ending } = driven;
     let released = lags.len();
     LiveOutcome {
         unreleased: planned - released,
         unfinished: released - log.rows.len(),
         lag: Spread::of(lags),
         handoff: Spread::of(handoffs),
+        worked,
         log,
         ending,
     }

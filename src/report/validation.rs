@@ -7,6 +7,7 @@ use super::number::text;
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
 use crate::files::{Provenance, write_atomically};
+use crate::ids::PerKind;
 use crate::time::Nanos;
 
 /// One policy at one rate, simulated and driven live with the same arrivals and queries.
@@ -53,6 +54,10 @@ pub struct ValidationCapacityRow {
     pub queries: usize,
     /// What stood in the GPU's place.
     pub gpu: &'static str,
+    /// Time at work while serving, over the time that the same queries took alone: what predictions reckon with.
+    pub slowdown: PerKind<f64>,
+    /// What handing a query over and its results back takes beyond.
+    pub handoff: PerKind<Nanos>,
 }
 
 impl ValidationCapacityRow {
@@ -112,11 +117,15 @@ pub fn write_validation_capacity(
 ) -> io::Result<()> {
     write_atomically(path, |out| {
         provenance.write_to(out)?;
-        writeln!(out, "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu")?;
+        writeln!(
+            out,
+            "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu,\
+             cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us"
+        )?;
         for row in rows {
             writeln!(
                 out,
-                "{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{}",
                 row.policy,
                 text(row.deadline.as_ms(), 6),
                 text(row.predicted_qps, 6),
@@ -125,6 +134,10 @@ pub fn write_validation_capacity(
                 row.measured_high_qps.map_or_else(String::new, |rate| text(rate, 6)),
                 row.queries,
                 row.gpu,
+                text(row.slowdown.cpu, 4),
+                text(row.slowdown.gpu, 4),
+                text(row.handoff.cpu.as_us(), 4),
+                text(row.handoff.gpu.as_us(), 4),
             )?;
         }
         Ok(())

@@ -1,17 +1,23 @@
-//! `tandem bench`: executors and simulator against this machine's own limits, one table last.
+//! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
 
+mod codecs;
+mod gpu;
 mod operators;
 mod simulator;
+mod sizes;
+mod summary;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::output::say;
 use super::{Failure, choices};
 use crate::bench::{CopyRate, Times, copy_rate};
 use crate::exec::MAX_K;
 use crate::files::{Provenance, write_atomically};
+use crate::index::Index;
+use crate::query::Query;
 use crate::report::number;
-use crate::report::table::Table;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(short, value_name = "K", value_delimiter = ',', default_values_t = [10, 1000])]
     k: Vec<usize>,
     /// What to measure
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Memory, Part::Operators, Part::Simulator])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
     /// Where bench.csv goes
     #[arg(long, value_name = "DIR", default_value = "out/bench")]
@@ -43,11 +49,21 @@ pub(super) struct Arguments {
 enum Part {
     /// The rate at which memory is copied
     Memory,
+    /// What a posting takes, by part of the index
+    Index,
+    /// How small codecs make lists, and how fast they give them back
+    Codecs,
     /// What queries cost, by operator and processor
     Operators,
     /// What a simulated query costs, by policy
     Simulator,
+    /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
+    Gpu,
+    /// Whether the GPU's memory is given back, over a million queries
+    GpuMemory,
 }
+
+const DEFAULT_PARTS: [Part; 5] = [Part::Memory, Part::Index, Part::Codecs, Part::Operators, Part::Simulator];
 
 /// Copied for the copy rate: several times any cache.
 const COPY_BYTES: usize = 256 << 20;
@@ -65,30 +81,35 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(crate::exec::ExecError::BadK(k).into());
     }
     let mut measurements = Vec::new();
-    let mut tables = String::new();
+    let mut notes = String::new();
     for part in &arguments.what {
-        let (table, rows) = match part {
+        let (note, rows) = match part {
             Part::Memory => memory(arguments.rounds as usize),
+            Part::Index => sizes::measure(arguments)?,
+            Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
+            Part::Gpu => gpu::measure(arguments)?,
+            Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };
-        tables += &table;
+        notes += &note;
         measurements.extend(rows);
     }
     let path = arguments.out.join("bench.csv");
     write(&path, &measurements)?;
-    say(&format!("{tables}written: {}\n", path.display()))
+    say(&format!("{notes}\n{}\nwritten: {}\n", summary::table(&measurements), path.display()))
 }
 
 fn memory(rounds: usize) -> (String, Vec<Measurement>) {
     let CopyRate { one_thread, all_threads } = copy_rate(COPY_BYTES, rounds);
-    let mut table = Table::new(["memory copy", "GB/s"]);
-    let mut rows = Vec::new();
-    for (name, rate) in [("one thread", one_thread), ("all threads", all_threads)] {
-        table.row([name.to_owned(), format!("{:.1}", rate / 1e9)]);
-        rows.push(Measurement { part: "memory", name: name.to_owned(), metric: "bytes_per_s", value: rate });
-    }
-    (format!("{table}\n"), rows)
+    let row = |(name, value): (&str, f64)| Measurement {
+        part: "memory",
+        name: name.to_owned(),
+        metric: "bytes_per_s",
+        value,
+    };
+    let note = format!("memory: {} MiB copied, each byte counted once\n", COPY_BYTES >> 20);
+    (note, [("one thread", one_thread), ("all threads", all_threads)].map(row).into())
 }
 
 /// The metrics of a distribution of times.
@@ -115,10 +136,14 @@ fn write(path: &std::path::Path, measurements: &[Measurement]) -> Result<(), Fai
     Ok(())
 }
 
+/// The index, and where the log lies.
+fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
+    choices::index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), "what to ask of this index")
+}
+
 /// The index and the first queries of the log.
-fn input(arguments: &Arguments) -> Result<(std::sync::Arc<crate::index::Index>, Vec<crate::query::Query>), Failure> {
-    let (index, log) =
-        choices::index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), "what to ask of this index")?;
+fn input(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>), Failure> {
+    let (index, log) = index(arguments)?;
     let mut queries = super::defaults::read_queries(&log, &index)?;
     queries.truncate(arguments.limit as usize);
     if queries.is_empty() {

@@ -10,7 +10,6 @@ use crate::exec::Executor;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::index::Index;
 use crate::query::Mode;
-use crate::report::table::Table;
 
 /// A way to answer queries on one of the machine's processors.
 struct Operator {
@@ -50,8 +49,6 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
 
     let mut rows = Vec::new();
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
-    let mut table =
-        Table::new(["operator", "on", "k", "mean us", "p50 us", "p95 us", "p99 us", "M postings/s of the lists"]);
     let rounds = arguments.rounds as usize;
     let bar = defaults::progress("operators", (rounds * queries.len() * arguments.k.len()) as u64);
     for &k in &arguments.k {
@@ -66,22 +63,23 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         for (OperatorTimes { times, .. }, (operator, on)) in timed.into_iter().zip(&names) {
             let name = format!("{operator} k={k} {on}");
             let rate = postings as f64 / times.sum_us();
-            let mut cells = vec![operator.clone(), (*on).to_owned(), k.to_string()];
-            for (metric, value) in metrics(&times) {
-                cells.push(format!("{value:.1}"));
-                rows.push(Measurement { part: "operators", name: name.clone(), metric, value });
-            }
-            cells.push(format!("{rate:.0}"));
-            table.row(cells);
+            let times = metrics(&times);
+            rows.extend(times.map(|(metric, value)| Measurement {
+                part: "operators",
+                name: name.clone(),
+                metric,
+                value,
+            }));
             rows.push(Measurement { part: "operators", name, metric: "postings_per_us", value: rate });
         }
     }
     bar.finish_and_clear();
-    let title = format!(
-        "{} queries of {} postings on average, on {}; {rounds} rounds, each query's least time",
+    let note = format!(
+        "operators: {} queries of {} postings on average, on {}; {rounds} rounds, each query's least time; M/s are \
+         postings of the lists\n",
         queries.len(),
         postings / queries.len() as u64,
         devices.join(" and "),
     );
-    Ok((format!("{title}\n{table}\n"), rows))
+    Ok((note, rows))
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
+use crate::bench::{PartSize, index_sizes};
 use crate::cli::Failure;
 use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Index, ListBits, Section};
+use crate::index::{BLOCK_LEN, Index};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -41,26 +42,10 @@ fn print_counts(index: &Index) {
 }
 
 fn print_sizes(index: &Index) {
-    let lists = (0..index.num_terms()).into_par_iter().map(|term| index.list(TermId(term)).bits()).sum::<ListBits>();
-    let section = |section| 8 * index.section_bytes(section);
-    let directory = section(Section::Terms) + lists.directory;
-    let packed: u64 =
-        [Section::Payload, Section::ShortLists, Section::LastDocs, Section::Blocks].map(section).iter().sum();
-    let padding = packed - lists.docs - lists.freqs - lists.skips - lists.probe;
     println!("\n{:<24} {:>15} {:>18}", "part", "bytes", "bits a posting");
-    let row = |name: &str, bits: u64| {
+    for PartSize { name, bits } in index_sizes(index) {
         println!("{name:<24} {:>15} {:>18.3}", bits.div_ceil(8), bits as f64 / index.num_postings() as f64);
-    };
-    row("document ids", lists.docs);
-    row("frequencies", lists.freqs);
-    row("skips and bounds", lists.skips);
-    row("directory", directory);
-    row("padding", padding);
-    row("all of these", lists.docs + lists.freqs + lists.skips + directory + padding);
-    row("probe forms", lists.probe);
-    row("dictionary", section(Section::Dictionary));
-    row("document lengths", section(Section::DocLengths));
-    row("external ids", section(Section::ExternalIdEnds) + section(Section::ExternalIds));
+    }
 }
 
 fn print_lengths(index: &Index) {

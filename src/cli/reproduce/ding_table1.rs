@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ding_lists::{GOV2_DOCS, decode_on_cpu, docs, encode, fastest_us, median, open_gpu, terms};
 use super::findings::Findings;
-use super::input::{Context, Input};
+use super::input::Context;
 use crate::cli::Failure;
 use crate::exec::ExecError;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         Ok(())
     })?;
     findings.compare("Tandem's index, CPU", UNIT, None, rate(cpu_us));
-    let own = gpu.as_ref().map(|_| OwnTimes::measure(&input, &terms, &lists)).transpose()?;
+    let own = gpu.as_ref().map(|_| OwnTimes::measure(&lists)).transpose()?;
     findings.compare("Tandem's index, GPU, all at once", UNIT, None, own.as_ref().map(|own| rate(own.store_us)));
     findings.compare(
         "Tandem's index, GPU, all at once, added up",
@@ -131,18 +131,13 @@ struct OwnTimes {
 
 impl OwnTimes {
     /// Decodes all lists at once, with documents stored and with documents added up, and checks both.
-    fn measure(input: &Input, terms: &[TermId], lists: &[Vec<u32>]) -> Result<Self, Failure> {
-        let mut decoder = ListDecoder::upload(&input.index, terms)?;
+    fn measure(lists: &[Vec<u32>]) -> Result<Self, Failure> {
+        let mut decoder = ListDecoder::upload(lists, 1)?;
         let store_us = median(decoder.time_us(Consumer::Store, GPU_REPEATS)?);
         check(lists, |list| decoder.docs(list))?;
         let sum_us = median(decoder.time_us(Consumer::Sum, GPU_REPEATS)?);
-        for (number, docs) in lists.iter().enumerate() {
-            if decoder.sum(number)? != docs.iter().fold(0, |sum: u32, &doc| sum.wrapping_add(doc)) {
-                return Err(Failure::failed(format!(
-                    "the GPU added up list {number} of {} docIDs wrongly",
-                    docs.len()
-                )));
-            }
+        if decoder.sum()? != lists.iter().flatten().fold(0, |sum: u32, &doc| sum.wrapping_add(doc)) {
+            return Err(Failure::failed("the GPU added up the docIDs wrongly".to_owned()));
         }
         Ok(Self { store_us, sum_us })
     }

@@ -42,12 +42,12 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     bench.describe(&mut findings);
 
     let workers = bench.workers(&WORKERS);
-    let by_workers = measure(&bench, &load, &workers)?;
-    let one = by_workers[0][0].map_or(load.alone, |(busy, _)| busy);
+    let (by_workers, alone) = measure(&bench, &load, &workers)?;
+    let one = alone.iter().copied().reduce(Measured::better).unwrap_or(load.alone);
     findings.compare("INTER, 1 worker: throughput", "q/s", 850.0 / 7.9, one.throughput_qps);
     findings.compare("INTER, 1 worker: latency", "ms", 9.27, one.latency_ms);
     for (&method, measured) in METHODS.iter().zip(&by_workers) {
-        for (&workers, measured) in workers.iter().zip(measured).skip(1) {
+        for ((&workers, measured), one) in workers.iter().zip(measured).zip(&alone).skip(1) {
             let papers = papers(method).filter(|_| workers == PAPERS_CORES);
             let Some((busy, quiet)) = measured else { continue };
             let name = format!("{method}, {workers} workers");
@@ -76,10 +76,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
 /// Busy and quiet, by method and number of workers.
 type ByWorkers = Vec<Vec<Option<(Measured, Measured)>>>;
 
-fn measure(bench: &Bench, load: &Load, workers: &[usize]) -> Result<ByWorkers, Failure> {
+/// Measures all methods with each number of workers; and beside each number, in the same rounds, one worker alone: the
+/// machine is not as fast all the time.
+fn measure(bench: &Bench, load: &Load, workers: &[usize]) -> Result<(ByWorkers, Vec<Measured>), Failure> {
     let mut measured: ByWorkers = vec![vec![None; workers.len()]; METHODS.len()];
+    let mut alone: Vec<Option<Measured>> = vec![None; workers.len()];
     for (w, &workers) in workers.iter().enumerate() {
         for _ in 0..ROUNDS {
+            let one = bench.saturate(Method::Inter, 1, load)?;
+            alone[w] = Some(alone[w].map_or(one, |best| best.better(one)));
             for (m, &method) in METHODS.iter().enumerate() {
                 // On one core there is nothing to share: INTER is the baseline.
                 if workers == 1 && method != Method::Inter {
@@ -92,7 +97,7 @@ fn measure(bench: &Bench, load: &Load, workers: &[usize]) -> Result<ByWorkers, F
             }
         }
     }
-    Ok(measured)
+    Ok((measured, alone.into_iter().flatten().collect()))
 }
 
 fn chart(

@@ -1,9 +1,12 @@
 //! Everything that the policies share: index, queries, measured costs, estimates, and a fleet of workers.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Arguments;
+use super::calibration::Calibration;
 use crate::cli::choices::GpuChoice;
 use crate::cli::{Failure, defaults};
 use crate::cost::{
@@ -19,12 +22,21 @@ use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, 
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
 use crate::report::table::Table;
 use crate::sched::{Job, Policy, PolicyKind, PolicyOptions};
-use crate::sim::SimQuery;
+use crate::sim::{SimQuery, bounds};
 use crate::time::Nanos;
 
-/// Queries of a calibration run, and its rate as a share of what one processor could do: no queue builds up.
-const CALIBRATION_QUERIES: usize = 300;
-const CALIBRATION_LOAD: f64 = 0.3;
+/// A calibration serves so many backlogs, for what disturbs one of them. Each is what arrives in this time at the rate above
+/// which no scheduler is stable, or so many queries.
+const CALIBRATION_BACKLOGS: u64 = 5;
+const CALIBRATION_SECONDS: f64 = 0.1;
+const CALIBRATION_QUERIES: usize = 1000;
+/// The rate at which they arrive, as a multiple of that: nobody waits for work.
+const CALIBRATION_OVERLOAD: f64 = 2.0;
+/// How long workers are kept busy before: clocks rise from idle within it.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// When queries arrive, at one a second, and which each is.
+type Draw = (Vec<f64>, Vec<u32>);
 
 /// What a real GPU costs, or where replayed times come from.
 enum Gpu {
@@ -45,8 +57,6 @@ pub(super) struct Lab {
     workload: Workload,
     /// Estimates of models that did not see the query.
     estimates: Vec<(QueryId, PerKind<Nanos>)>,
-    /// What a live batch takes beyond the executor's own time; added to the simulator's service times.
-    handoff: PerKind<Nanos>,
 }
 
 impl Lab {
@@ -140,7 +150,6 @@ impl Lab {
             out,
             estimates: Vec::new(),
             workload,
-            handoff: PerKind::default(),
         })
     }
 
@@ -183,25 +192,23 @@ impl Lab {
         Ok(())
     }
 
-    /// Measures what handing over a query costs on each real lane, alone and without a queue.
-    pub(super) fn calibrate(&mut self) -> Result<(), Failure> {
-        for (kind, policy) in [(ProcessorKind::Cpu, PolicyKind::CpuOnly), (ProcessorKind::Gpu, PolicyKind::GpuOnly)] {
-            let is_replayed = kind == ProcessorKind::Gpu && !matches!(self.gpu, Gpu::Real(_));
-            if is_replayed || self.machine().count(kind) == 0 {
-                continue;
-            }
-            let times = self.workload.rows.iter().filter_map(|row| row.measured[kind].map(|m| m.median_us));
-            let mean_us = times.sum::<f64>() / self.workload.rows.len() as f64;
-            let policy = self.policy(policy, &PolicyOptions::default())?;
-            let rate_qps = CALIBRATION_LOAD * 1e6 / mean_us.max(1.0);
-            let outcome = self.drive(policy, rate_qps, CALIBRATION_QUERIES, Nanos::MAX, None)?;
-            self.handoff[kind] = outcome.handoff.p50;
-            println!(
-                "Handing a query to the {kind} worker and its results back takes {:.1} us (median); the simulator adds it.",
-                outcome.handoff.p50.as_us()
-            );
+    /// Measures how this machine serves under a policy: backlogs of queries, drawn as no other run draws them.
+    pub(super) fn calibrate(&mut self, kind: PolicyKind, options: &PolicyOptions) -> Result<Calibration, Failure> {
+        let queries = self.sim_queries(None);
+        let region = bounds::region(queries.iter().map(|query| query.service), self.machine())
+            .ok_or_else(|| Failure::failed("queries take no time at all: nothing to schedule"))?;
+        self.fleet.warm_up(WARM_UP).map_err(|e| Failure::failed(e.to_string()))?;
+        let count = ((region.rate_qps * CALIBRATION_SECONDS) as usize).max(CALIBRATION_QUERIES);
+        let rate_qps = region.rate_qps * CALIBRATION_OVERLOAD;
+        let service: HashMap<QueryId, PerKind<Nanos>> = queries.iter().map(|query| (query.id, query.service)).collect();
+        let mut backlogs = Vec::new();
+        for backlog in 1..=CALIBRATION_BACKLOGS {
+            let draw = self.draw_with(self.seed.wrapping_add(backlog), count);
+            let policy = self.policy(kind, options)?;
+            let outcome = self.drive_drawn(policy, rate_qps, draw, Nanos::MAX, None)?;
+            backlogs.push(Calibration::of(&outcome, |query, kind| service[&query][kind]));
         }
-        Ok(())
+        Ok(Calibration::median(&backlogs))
     }
 
     pub(super) fn machine(&self) -> &Machine {
@@ -212,12 +219,14 @@ impl Lab {
         kind.build(options, self.machine()).map_err(|e| Failure::input(e.to_string()))
     }
 
-    /// The queries as the simulator plays them.
-    pub(super) fn sim_queries(&self) -> Vec<SimQuery> {
+    /// The queries as the simulator plays them, as slow as a calibration found; without one, as profiled.
+    pub(super) fn sim_queries(&self, calibration: Option<&Calibration>) -> Vec<SimQuery> {
         let rows = self.workload.rows.iter().zip(&self.estimates);
         rows.map(|(row, &(id, estimate))| {
             let service = |kind: ProcessorKind| {
-                row.measured[kind].map_or(Nanos::MAX, |m| Nanos::from_us(m.median_us) + self.handoff[kind])
+                let Some(measured) = row.measured[kind] else { return Nanos::MAX };
+                let profiled = Nanos::from_us(measured.median_us);
+                calibration.map_or(profiled, |calibration| calibration.service(kind, profiled))
             };
             SimQuery { id, service: PerKind::from_fn(service), estimate }
         })
@@ -226,9 +235,13 @@ impl Lab {
 
     /// Arrivals at one query a second, and which query each is: the same for the simulator and the live driver, and for
     /// every policy and rate.
-    pub(super) fn draw(&self, queries: usize) -> (Vec<f64>, Vec<u32>) {
-        let arrivals = unit_arrivals(&ArrivalProcess::Poisson, self.seed, queries);
-        (arrivals, draw_queries(self.seed, queries, self.workload.rows.len()))
+    pub(super) fn draw(&self, queries: usize) -> Draw {
+        self.draw_with(self.seed, queries)
+    }
+
+    fn draw_with(&self, seed: u64, queries: usize) -> Draw {
+        let arrivals = unit_arrivals(&ArrivalProcess::Poisson, seed, queries);
+        (arrivals, draw_queries(seed, queries, self.workload.rows.len()))
     }
 
     /// One live run.
@@ -240,7 +253,17 @@ impl Lab {
         deadline: Nanos,
         abandon_after: Option<Nanos>,
     ) -> Result<LiveOutcome, Failure> {
-        let (unit, drawn) = self.draw(queries);
+        self.drive_drawn(policy, rate_qps, self.draw(queries), deadline, abandon_after)
+    }
+
+    fn drive_drawn(
+        &mut self,
+        policy: Box<dyn Policy>,
+        rate_qps: f64,
+        (unit, drawn): Draw,
+        deadline: Nanos,
+        abandon_after: Option<Nanos>,
+    ) -> Result<LiveOutcome, Failure> {
         let jobs: Vec<Job> = live::plan(at_rate(&unit, rate_qps).zip(drawn), &self.estimates, deadline);
         let run = LiveRun { policy, jobs: &jobs, abandon_after };
         let outcome = live::run(&mut self.fleet, run).map_err(|e| Failure::failed(e.to_string()))?;

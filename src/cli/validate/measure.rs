@@ -37,7 +37,8 @@ pub(super) fn validate_policy(
     arguments: &Arguments,
     deadline: Nanos,
 ) -> Result<Found, Failure> {
-    let queries = lab.sim_queries();
+    let calibration = lab.calibrate(policy, &arguments.options)?;
+    let queries = lab.sim_queries(Some(&calibration));
     let (predicted, count) = predict(lab, policy, arguments, deadline, &queries)?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
@@ -92,6 +93,8 @@ pub(super) fn validate_policy(
         measured_high_qps: high,
         queries: count,
         gpu: lab.gpu_name(),
+        slowdown: calibration.slowdown,
+        handoff: calibration.handoff,
     };
     Ok(Found { rows, capacity: Some(capacity) })
 }

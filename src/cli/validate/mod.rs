@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! index ─▶ profile here ─▶ train ─▶ simulate ─▶ predicted capacity ─┐
+//!             ├─▶ how much slower while serving ─────┘              │
 //!             └──────▶ drive live, at rates around it ─▶ measured ──┴─▶ validation.csv, plots
 //! ```
 
+mod calibration;
 mod lab;
 mod measure;
 
@@ -16,6 +18,7 @@ use super::choices::{self, GpuChoice};
 use crate::cost::TrainOptions;
 use crate::exec::cpu::Algorithm;
 use crate::files::Provenance;
+use crate::ids::ProcessorKind;
 use crate::live;
 use crate::query::Mode;
 use crate::report::number::text;
@@ -100,7 +103,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Until here nothing was measured that an interrupt should keep.
     live::catch_interrupts();
     lab.print_models(&TrainOptions::default())?;
-    lab.calibrate()?;
 
     let mut rows = Vec::new();
     let mut capacities = Vec::new();
@@ -157,7 +159,17 @@ fn print_rows(rows: &[ValidationRow]) {
 }
 
 fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
-    let mut table = Table::new(["policy", "predicted q/s", "measured q/s", "first miss at", "error", "queries", "gpu"]);
+    let mut table = Table::new([
+        "policy",
+        "predicted q/s",
+        "measured q/s",
+        "first miss at",
+        "error",
+        "queries",
+        "gpu",
+        "live cost: cpu",
+        "live cost: gpu",
+    ]);
     for row in rows {
         table.row([
             row.policy.to_owned(),
@@ -167,9 +179,23 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
             if row.measured_qps > 0.0 { format!("{:+.1} %", 100.0 * row.error()) } else { "-".to_owned() },
             row.queries.to_string(),
             row.gpu.to_owned(),
+            live_cost(row, ProcessorKind::Cpu),
+            live_cost(row, ProcessorKind::Gpu),
         ]);
     }
-    println!("Capacity: the highest rate up to which no query took more than {deadline_ms} ms:\n{table}");
+    println!(
+        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon \n\
+         with them, were found right before by serving a backlog of other draws: so many times the time that the same \n\
+         queries took alone, and so much for the way to the worker and back.\n{table}"
+    );
+}
+
+/// What a policy's queries take live, from what they take alone; `-` where it uses no such processor.
+fn live_cost(row: &ValidationCapacityRow, kind: ProcessorKind) -> String {
+    if row.handoff[kind] == Nanos::ZERO {
+        return "-".to_owned();
+    }
+    format!("{:.2} x + {:.1} us", row.slowdown[kind], row.handoff[kind].as_us())
 }
 
 fn write_results(

@@ -1,101 +1,80 @@
 //! Block-max WAND: top-k disjunction, document at a time, that skips blocks unable to bring a document into the result.
 //!
-//! The pivot is found by the terms' bounds, as in [`wand`](super::wand). Before a posting is decoded, the bounds of the blocks in
-//! which the pivot would lie are added: if they stay at or below the floor, no document up to the nearest of these blocks' ends
-//! can enter, nor can one before the next cursor's document:
+//! Pivots are found and settled as in [`wand`](super::wand), by the bounds of whole lists. The bounds of blocks come in before
+//! anything is decoded:
+//!
+//! - a block of the leading list is passed over where its own bound and the others' don't exceed the floor;
+//! - a document that the lead's share leaves a chance is looked up in the others only if the bounds of their blocks, too, leave
+//!   it one;
+//! - where no member leads, and the bounds of the blocks around the pivot don't exceed the floor, no document up to the
+//!   nearest of these blocks' ends can enter:
 //!
 //! ```text
 //! rare     |##3.1##|  0.4  |  2.0  |      floor 3.5, pivot in the second blocks: 0.4 + 1.9 <= 3.5
-//! common   |  2.2  |  1.9  |##4.0##|      one cursor jumps past the nearer of both blocks' ends
+//! common   |  2.2  |  1.9  |##4.0##|      all members go past the nearer of both blocks' ends
 //! ```
 //!
 //! A term's block pointer for this is **shallow**: it moves over the blocks' last documents and decodes nothing, ahead of the
-//! cursor's own block.
+//! cursor's own block. A member that goes past a block's end doesn't move its cursor: its next posting is just not below.
 //!
 //! Source: Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max Indexes", SIGIR 2011.
 
 use super::block_search::find_block;
-use super::cursor::Cursor;
-use super::floor::Floor;
+use super::cursor::END;
+use super::positions::{Pivot, bound_of_sum};
 use super::term::Term;
-use super::wand::Order;
-use crate::exec::TopK;
-use crate::ids::DocId;
-use crate::index::Bm25;
-use crate::query::Query;
+use super::wand::{BlockBounds, Search, lanes};
 
-/// Offers every document before `end` that can enter to `best`, in ascending order; terms and cursors are in the query's order.
-pub(super) fn search(
-    terms: &[Term<'_>],
-    cursors: &mut [Cursor<'_>],
-    end: DocId,
-    norms: &[f32],
-    floor: &mut Floor,
-    best: &mut TopK,
-) {
-    let mut order = Order::new(terms, cursors);
-    let mut shallow = [Shallow::END; Query::MAX_TERMS];
-    for (shallow, term) in shallow.iter_mut().zip(terms) {
-        *shallow = Shallow::at(term, 0);
-    }
-    while let Some((pivot, doc)) = order.find_pivot(floor) {
-        if doc >= end {
-            return;
-        }
-        let stop = order.end_of(pivot, doc);
-        let mut bound = 0.0;
-        let mut target = order.doc_or_end(stop);
-        for term in order.terms(stop) {
-            let block = &mut shallow[term];
-            block.move_to(&terms[term], doc);
-            bound += block.bound;
-            target = target.min(block.next_doc);
-        }
-        if bound <= floor.pruning() {
-            // No document before the target can enter. The rarest list skips the most.
-            let rarest = (0..stop).min_by_key(|&place| order.term(place)).unwrap_or(0);
-            order.move_to(rarest, target, cursors);
-        } else if order.doc(0) == doc {
-            let norm = norms[doc.index()];
-            let score = order
-                .terms(stop)
-                .fold(0.0, |score, term| score + Bm25::score(terms[term].weight, cursors[term].freq(), norm));
-            floor.offer(doc.0, score, best);
-            order.advance_all(stop, cursors);
-        } else {
-            order.advance_one(pivot, doc, cursors);
-        }
-    }
-}
-
-/// A block of a list, known by its end and bound only.
-#[derive(Clone, Copy, Debug)]
-struct Shallow {
-    block: usize,
-    /// The first document past the block; [`DocId::END`] past the last block.
-    next_doc: DocId,
+/// The block of each list in which a document would lie.
+#[derive(Debug)]
+pub(super) struct Blocks<const N: usize> {
+    blocks: [u32; N],
     /// The best share that a document in the block can get; 0 past the last block.
-    bound: f32,
+    bounds: [f32; N],
+    /// The first document past the block; [`END`] past the last block.
+    next_docs: [u32; N],
 }
 
-impl Shallow {
-    /// Past the last block.
-    const END: Self = Self { block: usize::MAX, next_doc: DocId::END, bound: 0.0 };
+impl<const N: usize> Default for Blocks<N> {
+    fn default() -> Self {
+        Self { blocks: [0; N], bounds: [0.0; N], next_docs: [0; N] }
+    }
+}
 
-    /// Block `block` of the term's list.
-    #[inline]
-    fn at(term: &Term<'_>, block: usize) -> Self {
-        match term.list.last_docs().get(block) {
-            Some(&last_doc) => Self { block, next_doc: DocId(last_doc + 1), bound: term.block_bound(block) },
-            None => Self::END,
+impl<const N: usize> BlockBounds<N> for Blocks<N> {
+    const ARE_USED: bool = true;
+
+    #[inline(always)]
+    fn bound(&mut self, lane: usize, term: &Term<'_>, doc: u32) -> f32 {
+        if self.next_docs[lane] <= doc {
+            let last_docs = term.list.last_docs();
+            let block = find_block(last_docs, self.blocks[lane] as usize, doc);
+            self.blocks[lane] = block as u32;
+            self.bounds[lane] = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
+            self.next_docs[lane] = if block + 1 < last_docs.len() { last_docs[block] + 1 } else { END };
         }
+        self.bounds[lane]
     }
 
-    /// Moves to the block in which `doc` would lie.
-    #[inline]
-    fn move_to(&mut self, term: &Term<'_>, doc: DocId) {
-        if self.next_doc <= doc {
-            *self = Self::at(term, find_block(term.list.last_docs(), self.block, doc.0));
+    #[inline(always)]
+    fn settle(search: &mut Search<'_, N, Self>, mut pivot: Pivot) {
+        let mut bounds = [0.0; N];
+        let mut sum = 0.0;
+        for lane in lanes(pivot.members) {
+            bounds[lane] = search.blocks.bound(lane, &search.terms[lane], pivot.doc);
+            sum += bounds[lane];
+            pivot.limit = pivot.limit.min(search.blocks.next_docs[lane]);
         }
+        pivot.sum = bound_of_sum(sum);
+        if pivot.sum > search.floor.pruning() {
+            match pivot.required(&bounds, search.floor.pruning()) {
+                Some(lead) => search.settle_run(lead, &pivot, &bounds),
+                None => {
+                    search.settle_pivot(&pivot, &bounds);
+                    pivot.limit = pivot.doc + 1;
+                }
+            }
+        }
+        search.positions.lift(pivot.members, pivot.limit);
     }
 }

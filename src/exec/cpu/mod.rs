@@ -13,7 +13,7 @@
 //! | [`multicore`] | all | many cores: each its own queries, all one query, or what pays at the moment |
 //!
 //! AND keeps its candidates in `matches.rs`, searches blocks by `block_search.rs`; shares are computed in bulk by `scoring.rs`.
-//! WAND reads lists through a forward cursor (`cursor.rs`). All keep the best documents in a [`TopK`](super::TopK). A score is a sum
+//! WAND reads lists through forward cursors (`cursor.rs`) and finds pivots by `positions.rs`. All keep the best documents in a [`TopK`](super::TopK). A score is a sum
 //! of the terms' shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference
 //! for every other executor, on the GPU too.
 
@@ -31,9 +31,11 @@ mod cursor;
 mod executor;
 mod exhaustive;
 mod floor;
+mod lanes;
 mod matches;
 mod max_score;
 pub mod multicore;
+mod positions;
 mod pruned;
 mod ranges;
 mod scoring;

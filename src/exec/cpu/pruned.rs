@@ -4,13 +4,16 @@ use std::ops::Range;
 
 use super::algorithm::Algorithm;
 use super::auto;
+use super::block_max_wand::Blocks;
 use super::bounds::ImpactBounds;
 use super::bulk::{self, BulkScorer};
 use super::cursor::Cursor;
 use super::floor::Floor;
+use super::positions::Positions;
 use super::term::Term;
+use super::wand::{ListsOnly, Search};
 use super::window_table::WindowTable;
-use super::{block_max_max_score, block_max_wand, max_score, ranges, seed, wand};
+use super::{block_max_max_score, max_score, ranges, seed};
 use crate::exec::TopK;
 use crate::ids::DocId;
 use crate::index::{BlockBuffer, Index, PostingList};
@@ -23,12 +26,11 @@ pub(super) struct Pruned {
     /// Whether thresholds start from the terms' k-th best scores.
     pub(super) is_seeded: bool,
     pub(super) bounds: ImpactBounds,
+    /// One a term.
+    cursors: Box<[Cursor; Query::MAX_TERMS]>,
     bulk: BulkScorer,
     table: WindowTable,
 }
-
-/// Most queries have no more terms than this: they make so many cursors only.
-const FEW_TERMS: usize = 8;
 
 /// What a disjunction works on.
 #[derive(Debug)]
@@ -46,7 +48,9 @@ pub(super) struct Disjunction<'a> {
 impl Pruned {
     /// For an index and BM25 parameters for which `bounds` holds.
     pub(super) fn new(bounds: ImpactBounds, algorithm: Algorithm, is_seeded: bool) -> Self {
-        Self { algorithm, is_seeded, bounds, bulk: BulkScorer::default(), table: WindowTable::default() }
+        let cursors = Box::new(std::array::from_fn(|_| Cursor::default()));
+        let (bulk, table) = (BulkScorer::default(), WindowTable::default());
+        Self { algorithm, is_seeded, bounds, cursors, bulk, table }
     }
 
     /// The algorithm for this disjunction: the one asked for, or a choice among them.
@@ -65,10 +69,12 @@ impl Pruned {
         buffers: &mut [BlockBuffer; Query::MAX_TERMS],
         best: &mut TopK,
     ) {
-        if query.terms.len() <= FEW_TERMS {
-            self.search_with::<FEW_TERMS>(algorithm, query, buffers, best);
-        } else {
-            self.search_with::<{ Query::MAX_TERMS }>(algorithm, query, buffers, best);
+        // Most queries have few terms, and arrays of their number are handled the quicker.
+        match query.terms.len() {
+            0..=8 => self.search_with::<8>(algorithm, query, buffers, best),
+            9..=16 => self.search_with::<16>(algorithm, query, buffers, best),
+            17..=32 => self.search_with::<32>(algorithm, query, buffers, best),
+            _ => self.search_with::<{ Query::MAX_TERMS }>(algorithm, query, buffers, best),
         }
     }
 
@@ -80,7 +86,7 @@ impl Pruned {
         buffers: &mut [BlockBuffer; Query::MAX_TERMS],
         best: &mut TopK,
     ) {
-        let Self { is_seeded, bounds, bulk, table, .. } = self;
+        let Self { is_seeded, bounds, cursors, bulk, table, .. } = self;
         let Disjunction { index, weights, norms, docs, .. } = query;
         let num_terms = query.terms.len();
         // Arrays, not vectors: a query allocates nothing.
@@ -99,14 +105,16 @@ impl Pruned {
         let window_docs = bulk::window_docs(essential_postings(terms, &floor), index.num_docs() as usize);
         match algorithm {
             Algorithm::Wand | Algorithm::Bmw => {
-                let buffers = buffers.first_chunk_mut::<TERMS>().expect("a buffer for each cursor");
-                let mut lists = terms.iter();
-                let mut cursors = buffers.each_mut().map(|buffer| {
-                    let list = lists.next().map_or(PostingList::EMPTY, |term| term.list);
-                    Cursor::new(list, DocId(docs.start), buffer)
-                });
-                let run = if algorithm == Algorithm::Wand { wand::search } else { block_max_wand::search };
-                run(terms, &mut cursors[..num_terms], last_doc, norms, &mut floor, best);
+                let cursors = &mut cursors[..num_terms];
+                cursors.iter_mut().for_each(Cursor::reset);
+                let positions = Positions::<TERMS>::new(terms, docs.start);
+                let floor = &mut floor;
+                if algorithm == Algorithm::Wand {
+                    Search { terms, cursors, positions, norms, blocks: ListsOnly, floor, best }.run(docs.end);
+                } else {
+                    let blocks = Blocks::default();
+                    Search { terms, cursors, positions, norms, blocks, floor, best }.run(docs.end);
+                }
             }
             Algorithm::Maxscore => {
                 bulk.reset(num_terms);

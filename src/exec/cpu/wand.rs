@@ -1,185 +1,227 @@
 //! WAND: top-k disjunction, document at a time, that skips by the terms' bounds.
 //!
-//! Cursors are kept in the order of their documents. Adding their terms' bounds in that order, the first document at which the
-//! sum exceeds the floor is the **pivot**: no document before it can enter, since only the terms up to there could contribute.
+//! The **pivot** is the first document whose terms' bounds together exceed the floor, as far as is known where the terms'
+//! cursors are (see [`positions`](super::positions)). No document before it can enter. The terms that it may have are
+//! its **members**; the next document of any other term is its **limit**:
 //!
 //! ```text
-//!               bound   sum     floor 6.0
-//! rare     @12    3.1    3.1
-//! common   @47    1.9    5.0
-//! medium   @90    4.0    9.0  > floor: the pivot is document 90
-//! the      @91    0.3           rare and common jump to 90, one at a time, and the order is mended
+//!              at    bound          floor 6.0
+//! common       12     1.9
+//! rare         47     3.1           1.9 + 3.1 + 4.0 > 6.0: the pivot is document 90
+//! medium       90     4.0           members: common, rare, medium; limit: 150
+//! the         150     0.3
 //! ```
 //!
-//! When the first cursor stands at the pivot, the document is scored. Cursors that stand at one document are in the query's
-//! order, so that shares are added in it.
+//! Between pivot and limit there are only the members, and the same of them decide: one is **required** if the others'
+//! bounds don't exceed the floor without it. So a whole run of documents is settled at once: the rarest required member, here
+//! the rare term, leads. Its postings up to the limit are scored as a block; for those whose share and the others' bounds
+//! exceed the floor, the others are looked up, rarest first, until the bounds of the rest say no. Cursors of the others stay
+//! behind until somebody looks them up, and postings in between are never seen. Where no member is required, the pivot
+//! alone is settled: its members are moved to it.
 //!
-//! Source: Broder, Carmel, Herscovici, Soffer and Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process",
-//! CIKM 2003.
+//! Sources: Broder, Carmel, Herscovici, Soffer and Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process",
+//! CIKM 2003; moving all cursors to the pivot at once: Fontoura et al., "Evaluation Strategies for Top-k Queries over
+//! Memory-Resident Inverted Indexes", VLDB 2011 (mWAND).
 
 use super::cursor::Cursor;
 use super::floor::Floor;
+use super::positions::{Pivot, Positions};
 use super::term::Term;
 use crate::exec::TopK;
-use crate::ids::DocId;
 use crate::index::Bm25;
-use crate::query::Query;
 
-/// Offers every document before `end` that can enter to `best`, in ascending order; terms and cursors are in the query's order.
-pub(super) fn search(
-    terms: &[Term<'_>],
-    cursors: &mut [Cursor<'_>],
-    end: DocId,
-    norms: &[f32],
-    floor: &mut Floor,
-    best: &mut TopK,
-) {
-    let mut order = Order::new(terms, cursors);
-    while let Some((pivot, doc)) = order.find_pivot(floor) {
-        if doc >= end {
-            return;
-        }
-        if order.doc(0) == doc {
-            let stop = order.end_of(pivot, doc);
-            let norm = norms[doc.index()];
-            let score = order
-                .terms(stop)
-                .fold(0.0, |score, term| score + Bm25::score(terms[term].weight, cursors[term].freq(), norm));
-            floor.offer(doc.0, score, best);
-            order.advance_all(stop, cursors);
-        } else {
-            order.advance_one(pivot, doc, cursors);
-        }
-    }
-}
-
-/// The cursors in ascending order of their documents, those at one document in the query's order.
+/// A search by pivots, of at most `N` terms.
 #[derive(Debug)]
-pub(super) struct Order {
-    /// Document and term in one number, the document above, so that one comparison orders both.
-    keys: [u64; Query::MAX_TERMS],
-    /// Cursors that are not at their lists' ends.
-    len: usize,
-    /// The terms' bounds, by term: close together, as finding the pivot reads nothing else.
-    bounds: [f32; Query::MAX_TERMS],
+pub(super) struct Search<'a, const N: usize, B> {
+    /// In the query's order.
+    pub(super) terms: &'a [Term<'a>],
+    /// One a term.
+    pub(super) cursors: &'a mut [Cursor],
+    pub(super) positions: Positions<N>,
+    pub(super) norms: &'a [f32],
+    pub(super) blocks: B,
+    pub(super) floor: &'a mut Floor,
+    pub(super) best: &'a mut TopK,
 }
 
-const TERM_BITS: u32 = 8;
+/// Bounds of blocks, for algorithms that use them.
+pub(super) trait BlockBounds<const N: usize> {
+    /// Whether they are used at all.
+    const ARE_USED: bool;
 
-impl Order {
-    /// The order of these terms' cursors.
-    pub(super) fn new(terms: &[Term<'_>], cursors: &[Cursor<'_>]) -> Self {
-        let mut order = Self { keys: [0; Query::MAX_TERMS], len: cursors.len(), bounds: [0.0; Query::MAX_TERMS] };
-        for (bound, term) in order.bounds.iter_mut().zip(terms) {
-            *bound = term.bound;
+    /// Upper bound of the term's share in `doc`, which is not below the last one asked for.
+    fn bound(&mut self, lane: usize, term: &Term<'_>, doc: u32) -> f32;
+
+    /// Settles some documents from the pivot on, none of whose members is required by the bounds of lists.
+    fn settle(search: &mut Search<'_, N, Self>, pivot: Pivot)
+    where
+        Self: Sized;
+}
+
+/// WAND knows the bounds of lists only.
+#[derive(Debug)]
+pub(super) struct ListsOnly;
+
+impl<const N: usize> BlockBounds<N> for ListsOnly {
+    const ARE_USED: bool = false;
+
+    #[inline(always)]
+    fn bound(&mut self, _: usize, term: &Term<'_>, _: u32) -> f32 {
+        term.bound
+    }
+
+    #[inline(always)]
+    fn settle(search: &mut Search<'_, N, Self>, pivot: Pivot) {
+        let bounds = search.positions.bounds;
+        search.settle_pivot(&pivot, &bounds);
+    }
+}
+
+/// The positions of the bits set, ascending.
+#[inline(always)]
+pub(super) fn lanes(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lane)
+    })
+}
+
+impl<const N: usize, B: BlockBounds<N>> Search<'_, N, B> {
+    /// Offers every document before `end` that can enter, in ascending order.
+    ///
+    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits.
+    pub(super) fn run(&mut self, end: u32) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("bmi1")
+        {
+            // SAFETY: the processor has these features, as has just been asked.
+            return unsafe { self.run_avx2(end) };
         }
-        for (term, (key, cursor)) in order.keys.iter_mut().zip(cursors).enumerate() {
-            *key = Self::key(cursor.doc(), term);
-        }
-        order.keys[..order.len].sort_unstable();
-        order.drop_finished();
-        order
+        self.run_any(end);
     }
 
-    fn key(doc: DocId, term: usize) -> u64 {
-        u64::from(doc.0) << TERM_BITS | term as u64
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,popcnt,bmi1")]
+    fn run_avx2(&mut self, end: u32) {
+        self.run_any(end);
     }
 
-    /// The document of the cursor at `place`.
-    #[inline]
-    pub(super) fn doc(&self, place: usize) -> DocId {
-        DocId((self.keys[place] >> TERM_BITS) as u32)
-    }
-
-    /// The document of the cursor at `place`; [`DocId::END`] if there is none.
-    #[inline]
-    pub(super) fn doc_or_end(&self, place: usize) -> DocId {
-        if place < self.len { self.doc(place) } else { DocId::END }
-    }
-
-    /// The terms of the cursors before place `stop`.
-    #[inline]
-    pub(super) fn terms(&self, stop: usize) -> impl Iterator<Item = usize> + '_ {
-        self.keys[..stop].iter().map(|key| (key & ((1 << TERM_BITS) - 1)) as usize)
-    }
-
-    /// The first place at which the sum of bounds exceeds the floor, and its document; `None` if no document is left
-    /// that can enter.
-    #[inline]
-    pub(super) fn find_pivot(&self, floor: &Floor) -> Option<(usize, DocId)> {
-        let mut sum = 0.0;
-        for (place, term) in self.terms(self.len).enumerate() {
-            sum += self.bounds[term % Query::MAX_TERMS];
-            if sum > floor.pruning() {
-                return Some((place, self.doc(place)));
+    #[inline(always)]
+    fn run_any(&mut self, end: u32) {
+        loop {
+            let mut pivot = self.positions.find_pivot(self.floor.pruning());
+            if pivot.doc >= end {
+                return;
+            }
+            pivot.limit = pivot.limit.min(end);
+            let bounds = self.positions.bounds;
+            match pivot.required(&bounds, self.floor.pruning()) {
+                Some(lead) => self.settle_run(lead, &pivot, &bounds),
+                None => B::settle(self, pivot),
             }
         }
-        None
     }
 
-    /// One past the last cursor that stands at `doc`, the document of the cursor at `pivot`.
-    #[inline]
-    pub(super) fn end_of(&self, pivot: usize, doc: DocId) -> usize {
-        let mut stop = pivot + 1;
-        while stop < self.len && self.doc(stop) == doc {
-            stop += 1;
-        }
-        stop
-    }
-
-    /// Moves the cursors before place `stop` to their next documents.
-    #[inline]
-    pub(super) fn advance_all(&mut self, stop: usize, cursors: &mut [Cursor<'_>]) {
-        for place in (0..stop).rev() {
-            let term = self.term(place);
-            self.settle(place, Self::key(cursors[term].next(), term));
-        }
-        self.drop_finished();
-    }
-
-    /// Moves one cursor that stands before `doc`, the pivot's, to it or past it: that of the rarest list, which skips the most.
-    #[inline]
-    pub(super) fn advance_one(&mut self, pivot: usize, doc: DocId, cursors: &mut [Cursor<'_>]) {
-        let mut chosen = 0;
-        let mut place = 1;
-        while place < pivot && self.doc(place) < doc {
-            if self.term(place) < self.term(chosen) {
-                chosen = place;
+    /// Settles all documents from the pivot to its limit: none can enter without the `lead`. `bounds` are those of the
+    /// members' shares there.
+    #[inline(always)]
+    pub(super) fn settle_run(&mut self, lead: usize, pivot: &Pivot, bounds: &[f32; N]) {
+        let term = &self.terms[lead];
+        let others = pivot.sum - bounds[lead];
+        let needed = self.floor.pruning() - others;
+        let mut doc = if B::ARE_USED {
+            self.cursors[lead].seek_above(term, pivot.doc, pivot.limit, needed)
+        } else {
+            self.cursors[lead].seek(term, pivot.doc)
+        };
+        if doc < pivot.limit {
+            loop {
+                let needed = self.floor.pruning() - others;
+                let next = self.cursors[lead].next_above(term, self.norms, pivot.limit, needed, B::ARE_USED);
+                let Some((doc, share)) = next else { break };
+                self.complete(lead, doc, share, pivot.members, others, bounds);
             }
-            place += 1;
+            doc = self.cursors[lead].least_doc();
         }
-        self.move_to(chosen, doc, cursors);
+        self.positions.set(lead, doc);
     }
 
-    /// Moves the cursor at `place` to the first document of at least `target`.
-    #[inline]
-    pub(super) fn move_to(&mut self, place: usize, target: DocId, cursors: &mut [Cursor<'_>]) {
-        let term = self.term(place);
-        self.settle(place, Self::key(cursors[term].next_geq(target), term));
-        self.drop_finished();
-    }
-
-    /// The term of the cursor at `place`.
-    #[inline]
-    pub(super) fn term(&self, place: usize) -> usize {
-        (self.keys[place] & ((1 << TERM_BITS) - 1)) as usize
-    }
-
-    /// Gives the cursor at `place` a greater key and moves it to where that belongs.
-    #[inline]
-    fn settle(&mut self, mut place: usize, key: u64) {
-        while place + 1 < self.len && self.keys[place + 1] < key {
-            self.keys[place] = self.keys[place + 1];
-            place += 1;
+    /// Adds the other members' shares to the lead's, if their bounds, `others` together, leave the document a chance.
+    #[inline(always)]
+    fn complete(&mut self, lead: usize, doc: u32, share: f32, members: u64, others: f32, bounds: &[f32; N]) {
+        let others_members = members & !(1 << lead);
+        let mut bound = share + others;
+        let mut shares = [0.0; N];
+        if B::ARE_USED {
+            shares = *bounds;
+            for lane in lanes(others_members) {
+                shares[lane] = self.blocks.bound(lane, &self.terms[lane], doc);
+                bound += shares[lane] - bounds[lane];
+                if bound <= self.floor.pruning() {
+                    return;
+                }
+            }
         }
-        self.keys[place] = key;
+        shares[lead] = share;
+        for lane in lanes(others_members) {
+            let share = self.look_up(lane, doc);
+            bound += share - if B::ARE_USED { shares[lane] } else { bounds[lane] };
+            if bound <= self.floor.pruning() {
+                return;
+            }
+            shares[lane] = share;
+        }
+        if B::ARE_USED {
+            lanes(!members & (u64::MAX >> (64 - N))).for_each(|lane| shares[lane] = 0.0);
+        }
+        self.offer(doc, &shares);
     }
 
-    /// Cursors at their lists' ends are last in order: forgets them.
-    #[inline]
-    fn drop_finished(&mut self) {
-        while self.len > 0 && self.doc(self.len - 1) == DocId::END {
-            self.len -= 1;
+    /// A term's share of a document's score, 0 if the document doesn't have it.
+    #[inline(always)]
+    fn look_up(&mut self, lane: usize, doc: u32) -> f32 {
+        let term = &self.terms[lane];
+        if let Some(probe) = term.probe {
+            return match probe.freq(doc) {
+                0 => 0.0,
+                freq => Bm25::score(term.weight, freq, self.norms[doc as usize]),
+            };
         }
+        let cursor = &mut self.cursors[lane];
+        let at = cursor.seek(term, doc);
+        self.positions.set(lane, at);
+        if at == doc { cursor.share(term, self.norms) } else { 0.0 }
+    }
+
+    /// Settles the pivot alone.
+    #[inline(always)]
+    pub(super) fn settle_pivot(&mut self, pivot: &Pivot, bounds: &[f32; N]) {
+        let mut shares = [0.0; N];
+        let mut bound = pivot.sum;
+        for lane in lanes(pivot.members) {
+            let (term, cursor) = (&self.terms[lane], &mut self.cursors[lane]);
+            let mut at = cursor.seek(term, pivot.doc);
+            if at == pivot.doc {
+                shares[lane] = cursor.share(term, self.norms);
+                at = cursor.step();
+            }
+            self.positions.set(lane, at);
+            bound += shares[lane] - bounds[lane];
+            if bound <= self.floor.pruning() {
+                // The members that were not moved can't exceed the floor: the next pivot is another one.
+                return;
+            }
+        }
+        self.offer(pivot.doc, &shares);
+    }
+
+    /// Offers a document with these shares: they are added in the query's order.
+    #[inline(always)]
+    fn offer(&mut self, doc: u32, shares: &[f32; N]) {
+        let score = shares.iter().fold(0.0, |score, share| score + share);
+        self.floor.offer(doc, score, self.best);
     }
 }

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlic
 use super::device::{Device, cuda};
 use super::kernels::{IndexArgument, TermArgument};
 use crate::exec::ExecError;
-use crate::index::{BLOCK_LEN, Bm25, Index};
+use crate::index::{BLOCK_LEN, Bm25, DeviceLists, Index};
 use crate::query::QueryTerm;
 
 /// Words of one staging buffer: 32 MiB, enough for the bus to run at full rate while the next one is filled.
@@ -18,6 +18,8 @@ const STAGING_WORDS: usize = 8 << 20;
 pub(super) struct DeviceIndex {
     pub(super) host: Arc<Index>,
     pub(super) bm25: Bm25,
+    /// Each long list's first word in `d_payload`.
+    starts: Vec<u64>,
     d_last_docs: CudaSlice<u32>,
     d_blocks: CudaSlice<u32>,
     d_payload: CudaSlice<u32>,
@@ -38,8 +40,9 @@ impl DeviceIndex {
         reserved_bytes: u64,
     ) -> Result<Self, ExecError> {
         let norms = bm25.norms(index.doc_lengths(), index.average_length());
-        let blocks: &[u32] = bytemuck::cast_slice(index.blocks());
-        let (last_docs, payload, short_lists) = (index.last_docs(), index.payload(), index.short_lists());
+        let DeviceLists { payload, blocks, starts } = index.device_lists();
+        let blocks: &[u32] = bytemuck::cast_slice(&blocks);
+        let (last_docs, short_lists) = (index.last_docs(), index.short_lists());
         let norms: &[u32] = bytemuck::cast_slice(&norms);
 
         let words = last_docs.len() + blocks.len() + payload.len() + short_lists.len() + norms.len();
@@ -53,9 +56,10 @@ impl DeviceIndex {
             let copied = Self {
                 host: Arc::clone(index),
                 bm25,
+                starts,
                 d_last_docs: staging.upload(last_docs)?,
                 d_blocks: staging.upload(blocks)?,
-                d_payload: staging.upload(payload)?,
+                d_payload: staging.upload(&payload)?,
                 d_short_lists: staging.upload(short_lists)?,
                 d_norms: staging.upload(norms)?,
             };
@@ -85,7 +89,7 @@ impl DeviceIndex {
     pub(super) fn term(&self, term: &QueryTerm) -> TermArgument {
         let list = self.host.list_position(term.term);
         TermArgument {
-            start: list.start,
+            start: if (list.doc_freq as usize) < BLOCK_LEN { list.start } else { self.starts[list.start as usize] },
             first_block: list.first_block,
             num_blocks: list.doc_freq.div_ceil(BLOCK_LEN as u32),
             doc_freq: list.doc_freq,

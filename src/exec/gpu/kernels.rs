@@ -28,9 +28,6 @@ const SCORE_BINS: u32 = 2048;
 /// Bytes of the kernels' `State`: threshold and two counters, two histograms with their counts, one more counter.
 const STATE_BYTES: usize = 16 + 2 * (4 * SCORE_BINS as usize + 16) + 16;
 const WARP: u32 = 32;
-/// Threads of a block that decodes whole lists, and blocks of postings that each of its warps takes.
-const DECODE_THREADS: u32 = 64;
-pub(super) const DECODE_BLOCKS: u32 = 4;
 
 /// Warps of `score_intersect` that a multiprocessor holds at once: with fewer, blocks of the shortest list are shared out.
 const INTERSECT_WARPS_RESIDENT: u32 = 24;
@@ -85,22 +82,10 @@ pub(super) struct QueryArgument {
     bins_per_score: f32,
 }
 
-/// A list to be decoded, and where to: `DecodeList` in decode.cu.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct DecodeArgument {
-    pub(super) term: TermArgument,
-    pub(super) output: u64,
-    pub(super) first_unit: u32,
-    pub(super) reserved: u32,
-}
-
-// SAFETY: all three are plain words in C layout, of the size that the kernels have (checked when they are loaded).
+// SAFETY: both are plain words in C layout, of the size that the kernels have (checked when they are loaded).
 unsafe impl DeviceRepr for IndexArgument {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for QueryArgument {}
-// SAFETY: as above.
-unsafe impl DeviceRepr for DecodeArgument {}
 
 impl QueryArgument {
     /// A query for the `k` best documents. `use_bounds`: the index's impacts hold for its weights' BM25 parameters.
@@ -186,8 +171,6 @@ pub(super) struct Kernels {
     score_union: CudaFunction,
     score_intersect: CudaFunction,
     merge_topk: CudaFunction,
-    pub(super) decode_documents: CudaFunction,
-    pub(super) sum_documents: CudaFunction,
     multiprocessors: u32,
 }
 
@@ -202,14 +185,11 @@ impl Kernels {
         let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
         let load = |context: &Arc<CudaContext>| {
             let module = context.load_module(image)?;
-            let mut layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
-            layout.extend(stream.clone_dtoh(&module.get_global("decode_layout", stream)?)?);
+            let layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
             let kernels = Self {
                 score_union: module.load_function("score_union")?,
                 score_intersect: module.load_function("score_intersect")?,
                 merge_topk: module.load_function("merge_topk")?,
-                decode_documents: module.load_function("decode_documents")?,
-                sum_documents: module.load_function("sum_documents")?,
                 multiprocessors: device.multiprocessors,
             };
             stream.synchronize()?;
@@ -229,9 +209,6 @@ impl Kernels {
             size_of::<TermArgument>(),
             size_of::<QueryArgument>(),
             STATE_BYTES,
-            DECODE_THREADS as usize,
-            DECODE_BLOCKS as usize,
-            size_of::<DecodeArgument>(),
         ]
         .map(|value| value as u32);
         let found: Vec<u32> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
@@ -320,11 +297,6 @@ impl Kernels {
     }
 }
 
-/// One warp for each unit that is decoded; one block at least.
-pub(super) fn decode_shape(units: u32) -> LaunchConfig {
-    shape(units.div_ceil(DECODE_THREADS / WARP).max(1), DECODE_THREADS)
-}
-
 fn shape(blocks: u32, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
@@ -335,7 +307,7 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        for kernel in ["score_union", "score_intersect", "merge_topk", "decode_documents", "sum_documents"] {
+        for kernel in ["score_union", "score_intersect", "merge_topk"] {
             assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(PTX.contains(".target sm_75"));

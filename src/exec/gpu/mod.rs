@@ -18,8 +18,11 @@ mod device;
 mod executor;
 mod index;
 mod kernels;
+mod limits;
+mod octets;
 pub(crate) mod published;
 
 pub(crate) use decoder::{Consumer, ListDecoder};
 pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;
+pub(crate) use limits::{DeviceLimits, Reservation, free_device_bytes};

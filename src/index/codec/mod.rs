@@ -58,4 +58,4 @@ use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};
 pub use registry::{all_codecs, codec_by_name};
 pub use rice::{Rice, RiceList};
-pub(super) use simd::{sum_gaps, unpack, unpack_docs, unpack_freqs};
+pub(super) use simd::sum_gaps;

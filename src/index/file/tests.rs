@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::index::{BLOCK_LEN, IndexWriter, ListEncoder};
 
-/// A sparse list of two groups of blocks and a tail, with values that stick out.
-fn patched_list() -> Vec<(u32, u32)> {
+/// A sparse list of many blocks and a tail, with values that stick out.
+fn uneven_list() -> Vec<(u32, u32)> {
     (0..2000).map(|i| (i * 9 + i % 5 + i / 90 * 400, if i % 50 == 3 { 900 } else { 1 + i % 3 })).collect()
 }
 
@@ -40,7 +40,7 @@ fn what_was_added_is_read_back() {
 
 #[test]
 fn values_that_stick_out_come_back() {
-    let list = patched_list();
+    let list = uneven_list();
     let index =
         Index::from_lists(&[("a", &list[..]), ("b", &list[..127])].map(|(term, list)| (term, list.to_vec()))).unwrap();
     let mut number = 0;
@@ -53,8 +53,6 @@ fn values_that_stick_out_come_back() {
         })
         .unwrap();
     assert_eq!(number, 2);
-    assert!(index.blocks().iter().any(|block| block.doc_code().has_exceptions()));
-    assert!(index.blocks().iter().all(|block| block.freq_code().has_exceptions()));
 }
 
 #[test]
@@ -92,7 +90,7 @@ fn the_file_does_not_depend_on_how_the_vocabulary_was_cut() {
 }
 
 #[test]
-fn long_lists_and_their_blocks_begin_at_16_bytes() {
+fn long_lists_begin_at_16_bytes() {
     let index = Index::from_lists(&small_lists()).unwrap();
     assert!(index.payload().as_ptr().addr().is_multiple_of(64));
     assert_eq!(index.long_lists().len(), 2);
@@ -181,7 +179,7 @@ fn inconsistent_lists_with_right_checksums_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut builder = IndexBuilder::new(vec![3; 40_000], Vec::new(), Bm25::default());
     builder.add("a", &(0..8000).map(|doc| (doc * 3 + doc % 7 / 6, 1 + doc % 17)).collect::<Vec<_>>()).unwrap();
-    builder.add("b", &patched_list()).unwrap();
+    builder.add("b", &uneven_list()).unwrap();
     builder.add("c", &[(5, 1)]).unwrap();
     builder.add("d", &[(5, 1), (6, 3), (39_000, 1)]).unwrap();
     builder.write(dir.path()).unwrap();

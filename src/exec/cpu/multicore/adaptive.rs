@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::board::{Board, Taking};
+use super::cores::Cores;
 use super::hand::Hand;
 use super::partition::Partition;
 use super::team::{Backoff, first_pass};
@@ -27,16 +28,18 @@ use crate::ids::ProcessorKind;
 use crate::query::{Mode, Query};
 
 /// Queries of fewer tasks are not put up: about ten microseconds' work.
-const LONG_TASKS: u32 = 3;
+const LONG_TASKS: u32 = 5;
 
 /// An executor for each of `workers` cores. Whoever drives them calls [`Executor::help`] on those that have no query.
 #[must_use]
 pub fn adaptive_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
     let board = Board::new(workers, workers, Partition::Blocks { most_tasks: usize::MAX }, Taking::Share);
     let board = Arc::new(board);
+    let is_crowded = Cores::of_this_machine().len() < workers;
     let lane = |number| {
         let hand = Hand::new(number, workers, executor.clone_for_worker(), None);
-        Box::new(Adaptive { board: Arc::clone(&board), hand, slot: number, is_idle: false }) as Box<dyn Executor>
+        Box::new(Adaptive { board: Arc::clone(&board), hand, slot: number, is_idle: false, is_crowded })
+            as Box<dyn Executor>
     };
     (0..workers).map(lane).collect()
 }
@@ -49,6 +52,8 @@ struct Adaptive {
     slot: usize,
     /// Whether it is counted among the idle.
     is_idle: bool,
+    /// Whether there may be fewer cores than lanes.
+    is_crowded: bool,
 }
 
 impl Adaptive {
@@ -89,7 +94,7 @@ impl Executor for Adaptive {
         }
         let slot = &self.board.slots[self.slot];
         slot.publish(query, mode, pass, k, num_tasks);
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::new(self.is_crowded);
         while !slot.is_answered() {
             if !self.hand.work_at(&self.board, self.slot, usize::MAX) {
                 backoff.pause();

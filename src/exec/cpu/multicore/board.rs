@@ -69,8 +69,8 @@ pub(super) struct Slot {
     pass: AtomicU32,
     k: AtomicU32,
     num_terms: AtomicU32,
-    /// Bits of a score that k documents are known to reach.
-    floor: AtomicU32,
+    /// Bits of a score that k documents are known to reach: raised by all cores, while they read what stands around it.
+    floor: Line<AtomicU32>,
     terms: Box<[(AtomicU64, AtomicU32)]>,
     /// What each core found.
     deposits: Box<[Deposit]>,
@@ -81,7 +81,7 @@ pub(super) struct Slot {
 /// What lies on cache lines of its own, so that changing it disturbs nobody who reads something else.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Line<T>(T);
+pub(super) struct Line<T>(pub(super) T);
 
 /// Keys of documents, as [`TopK`] makes them.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Slot {
             pass: AtomicU32::new(0),
             k: AtomicU32::new(0),
             num_terms: AtomicU32::new(0),
-            floor: AtomicU32::new(0),
+            floor: Line::default(),
             terms: (0..Query::MAX_TERMS).map(|_| Default::default()).collect(),
             deposits: (0..hands).map(|_| Deposit::new()).collect(),
             answer: Deposit::new(),
@@ -150,7 +150,7 @@ impl Slot {
     /// Puts up another pass of the query that is there. The caller finished it last, or owns the slot.
     pub(super) fn publish_pass(&self, pass: Pass, num_tasks: u32) {
         self.pass.store(pass as u32, Ordering::Relaxed);
-        self.floor.store(0, Ordering::Relaxed);
+        self.floor.0.store(0, Ordering::Relaxed);
         self.unfinished.0.store(num_tasks, Ordering::Relaxed);
         // Epochs are the remaining 32 bits, and begin again some day.
         let epoch = (self.epoch() + 1) & (u64::MAX >> (2 * COUNT_BITS));
@@ -221,7 +221,7 @@ impl Slot {
     /// threshold of all. The caller holds a claim.
     pub(super) fn lift(&self, best: &mut TopK) {
         // Documents that reach the score, and no more, may be among the best: the smaller ones.
-        let floor = f32::from_bits(self.floor.load(Ordering::Relaxed)).next_down();
+        let floor = f32::from_bits(self.floor.0.load(Ordering::Relaxed)).next_down();
         if floor > best.threshold() {
             (0..best.k()).for_each(|_| best.offer(DocId::END.0, floor));
         }
@@ -231,8 +231,8 @@ impl Slot {
     pub(super) fn raise_floor(&self, best: &TopK) {
         // Scores are not negative: their bits are in the same order.
         let known = best.threshold().to_bits();
-        if known > self.floor.load(Ordering::Relaxed) {
-            self.floor.fetch_max(known, Ordering::Relaxed);
+        if known > self.floor.0.load(Ordering::Relaxed) {
+            self.floor.0.fetch_max(known, Ordering::Relaxed);
         }
     }
 

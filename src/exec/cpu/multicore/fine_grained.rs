@@ -24,7 +24,7 @@ use super::cores::Cores;
 use super::hand::Hand;
 use super::partition::Partition;
 use super::stream::{Served, Stream, digest};
-use super::team::{Backoff, Team};
+use super::team::Team;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K};
 use crate::ids::ProcessorKind;
@@ -83,7 +83,7 @@ impl FineGrained {
         let mut slots: Vec<Option<InFlight>> = vec![None; self.team.board().slots.len()];
         let mut hits = Vec::with_capacity(MAX_K);
         let (mut next, mut in_flight, mut slot) = (0, 0, 0);
-        let mut backoff = Backoff::new();
+        let mut backoff = self.team.backoff();
         let clock = stream.start();
         while next < stream.order.len() || in_flight > 0 {
             let mut moved = self.collect(&mut slots, stream, &mut hits, &mut served, &mut in_flight, clock)?;
@@ -100,7 +100,7 @@ impl FineGrained {
                 (next, in_flight, moved) = (next + 1, in_flight + 1, true);
             }
             if self.team.work() || moved {
-                backoff = Backoff::new();
+                backoff.reset();
             } else {
                 backoff.pause();
             }

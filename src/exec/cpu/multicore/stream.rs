@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::board::Line;
 use super::cores::Cores;
 use super::team::Backoff;
 use crate::exec::{ExecError, Executor, Help, Hit, MAX_K, TopK};
@@ -85,10 +86,12 @@ pub(super) fn nanos(time: Duration) -> Nanos {
 /// Where lanes meet.
 #[derive(Debug, Default)]
 struct Queue {
-    /// The next query to be taken.
-    next: AtomicUsize,
-    answered: AtomicUsize,
-    has_failed: AtomicBool,
+    /// The next query to be taken: changed by every lane with every query.
+    next: Line<AtomicUsize>,
+    /// Counted only where a stream limits how many are worked on at once.
+    answered: Line<AtomicUsize>,
+    /// Read by every lane with every query, and hardly ever changed.
+    has_failed: Line<AtomicBool>,
 }
 
 /// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `lane_cores`. What comes
@@ -98,6 +101,7 @@ struct Queue {
 /// The first that a lane reports; the others then stop.
 pub fn serve(lanes: &mut [Box<dyn Executor>], stream: &Stream<'_>, cores: &Cores) -> Result<Vec<Served>, ExecError> {
     let queue = Queue::default();
+    let is_crowded = cores.len() < lanes.len();
     let clock = stream.start();
     let outcomes: Vec<Result<Vec<(usize, Served)>, ExecError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = lanes
@@ -107,8 +111,8 @@ pub fn serve(lanes: &mut [Box<dyn Executor>], stream: &Stream<'_>, cores: &Cores
                 let queue = &queue;
                 scope.spawn(move || {
                     cores.pin(number);
-                    let outcome = serve_lane(lane.as_mut(), stream, clock, queue);
-                    queue.has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    let outcome = serve_lane(lane.as_mut(), stream, clock, queue, is_crowded);
+                    queue.has_failed.0.fetch_or(outcome.is_err(), Ordering::Relaxed);
                     outcome
                 })
             })
@@ -130,30 +134,35 @@ fn serve_lane(
     stream: &Stream<'_>,
     clock: Instant,
     queue: &Queue,
+    is_crowded: bool,
 ) -> Result<Vec<(usize, Served)>, ExecError> {
     let mut served = Vec::with_capacity(stream.order.len());
     let mut hits = Vec::with_capacity(MAX_K);
-    let mut backoff = Backoff::new();
-    while !queue.has_failed.load(Ordering::Relaxed) {
-        let position = queue.next.load(Ordering::Relaxed);
-        let has_room = position - queue.answered.load(Ordering::Relaxed).min(position) < stream.most_at_once;
+    let mut backoff = Backoff::new(is_crowded);
+    let is_limited = stream.most_at_once < stream.order.len();
+    while !queue.has_failed.0.load(Ordering::Relaxed) {
+        let position = queue.next.0.load(Ordering::Relaxed);
+        let answered = || queue.answered.0.load(Ordering::Relaxed).min(position);
+        let has_room = !is_limited || position - answered() < stream.most_at_once;
         let Some(started) = stream.due(position, clock).filter(|_| has_room) else {
             match lane.help() {
-                Help::Given => backoff = Backoff::new(),
+                Help::Given => backoff.reset(),
                 // Helping goes on after the last query has come; a lane that finds nothing to help with is done.
                 _ if position >= stream.order.len() => break,
                 _ => backoff.pause(),
             }
             continue;
         };
-        if queue.next.compare_exchange(position, position + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if queue.next.0.compare_exchange(position, position + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             continue;
         }
         lane.search(stream.query(position), stream.mode, stream.k, &mut hits)?;
         let finished = nanos(clock.elapsed());
-        queue.answered.fetch_add(1, Ordering::Relaxed);
+        if is_limited {
+            queue.answered.0.fetch_add(1, Ordering::Relaxed);
+        }
         served.push((position, Served { arrival: stream.arrival(position), started, finished, digest: digest(&hits) }));
-        backoff = Backoff::new();
+        backoff.reset();
     }
     Ok(served)
 }

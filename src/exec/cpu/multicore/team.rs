@@ -12,9 +12,9 @@ use crate::exec::cpu::executor::Pass;
 use crate::exec::{ExecError, Hit, MAX_K};
 use crate::query::{Mode, Query};
 
-/// How long a helper without work polls before it sleeps. Under load the next query comes within it; waking a sleeping
-/// thread takes tens of microseconds.
-const POLL: Duration = Duration::from_micros(500);
+/// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes within
+/// it; waking a sleeping thread takes tens of microseconds, most of them of the one who wakes it.
+const POLL: Duration = Duration::from_millis(2);
 
 /// The caller's hand, and helpers on threads of their own.
 ///
@@ -31,6 +31,8 @@ struct Shared {
     board: Board,
     is_closed: AtomicBool,
     sleepers: Sleepers,
+    /// Whether there may be fewer cores than hands.
+    is_crowded: bool,
 }
 
 impl Team {
@@ -46,8 +48,9 @@ impl Team {
         cores: &Cores,
         first_core: usize,
     ) -> Result<Self, ExecError> {
-        let shared =
-            Arc::new(Shared { board, is_closed: AtomicBool::new(false), sleepers: Sleepers::new(others.len()) });
+        let is_crowded = cores.len() < first_core + 1 + others.len();
+        let sleepers = Sleepers::new(others.len());
+        let shared = Arc::new(Shared { board, is_closed: AtomicBool::new(false), sleepers, is_crowded });
         let mut team = Self { hand, shared: Arc::clone(&shared), threads: Vec::with_capacity(others.len()) };
         for (helper, hand) in others.into_iter().enumerate() {
             let (shared, cores) = (Arc::clone(&shared), cores.clone());
@@ -68,6 +71,11 @@ impl Team {
         &self.shared.board
     }
 
+    /// Pauses for a member of the team.
+    pub(super) fn backoff(&self) -> Backoff {
+        Backoff::new(self.shared.is_crowded)
+    }
+
     /// How many cores work: the caller's and the helpers'.
     pub(super) fn num_cores(&self) -> usize {
         self.threads.len() + 1
@@ -79,10 +87,10 @@ impl Team {
             return self.hand.search_alone(query, mode, k, hits);
         }
         self.begin(0, query, mode, k)?;
-        let mut backoff = Backoff::new();
+        let mut backoff = self.backoff();
         while !self.slot(0).is_answered() {
             if self.hand.work_at(&self.shared.board, 0, usize::MAX) {
-                backoff = Backoff::new();
+                backoff.reset();
             } else {
                 self.shared.sleepers.wake_if_late(&mut backoff);
             }
@@ -148,11 +156,11 @@ impl Shared {
     /// A helper's life.
     fn serve(&self, mut hand: Hand, helper: usize) {
         let mut idle_since = None;
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::new(self.is_crowded);
         while !self.is_closed.load(Ordering::Relaxed) {
             if hand.work(&self.board, usize::MAX) {
                 idle_since = None;
-                backoff = Backoff::new();
+                backoff.reset();
             } else if idle_since.get_or_insert_with(Instant::now).elapsed() < POLL {
                 backoff.pause();
             } else {
@@ -212,29 +220,37 @@ impl Sleepers {
     }
 }
 
-/// Pauses between two looks: short ones, then the core is left to others, where there are more threads than cores.
+/// Pauses between two looks: short ones, then longer ones; and where there are more threads than cores, the core is then
+/// left to others.
 #[derive(Debug)]
 pub(super) struct Backoff {
     looks: u32,
+    is_crowded: bool,
 }
 
 impl Backoff {
     /// So many looks are frequent.
-    const FREQUENT_LOOKS: u32 = 200;
+    const FREQUENT_LOOKS: u32 = 400;
     /// Spins between frequent looks, and between later ones. The core may be half of one whose other half is at work, even
     /// where the system doesn't tell, and looking without rest takes from that half: with 15 idle cores that looked as
     /// often as they could, the sixteenth was slower by a quarter.
-    const SPINS: [u32; 2] = [16, 64];
+    const SPINS: [u32; 2] = [16, 32];
 
-    pub(super) fn new() -> Self {
-        Self { looks: 0 }
+    /// `is_crowded`: whether there may be fewer cores than threads.
+    pub(super) fn new(is_crowded: bool) -> Self {
+        Self { looks: 0, is_crowded }
+    }
+
+    /// Begins anew, after there was something to do.
+    pub(super) fn reset(&mut self) {
+        self.looks = 0;
     }
 
     pub(super) fn pause(&mut self) {
         self.looks = self.looks.saturating_add(1);
         let is_late = self.is_late();
         (0..Self::SPINS[usize::from(is_late)]).for_each(|_| std::hint::spin_loop());
-        if is_late {
+        if is_late && self.is_crowded {
             std::thread::yield_now();
         }
     }

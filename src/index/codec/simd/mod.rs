@@ -26,7 +26,7 @@ macro_rules! best {
 /// # Panics
 /// If `words` is short of `4 * width`, or `width` above 32.
 #[inline]
-pub(in crate::index) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack(words, width, out))
 }
 
@@ -35,7 +35,7 @@ pub(in crate::index) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_L
 /// # Panics
 /// As [`unpack`].
 #[inline]
-pub(in crate::index) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_freqs(words, width, out))
 }
 
@@ -44,7 +44,7 @@ pub(in crate::index) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; B
 /// # Panics
 /// As [`unpack`].
 #[inline]
-pub(in crate::index) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_docs(words, width, base, out))
 }
 

@@ -1,24 +1,28 @@
-//! Every width, every density, exceptions and none.
+//! Every width, every density, groups alike and not.
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::packed::SLACK_BYTES;
 
-fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (Code, Code) {
-    let (mut rows, mut exceptions) = (Vec::new(), Vec::new());
-    let (doc_code, freq_code) = encode(base, docs, freqs, &mut rows, &mut exceptions);
+/// Packs a block and takes it apart, with room for wide loads behind it and without.
+fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (ColumnCode, ColumnCode) {
+    let mut packed = vec![0xee; 3];
+    let (doc_code, freq_code, freqs_at) = encode(base, docs, freqs, &mut packed);
+    let len = packed.len() - 3;
     let last_doc = docs[BLOCK_LEN - 1];
-    let block = FullBlock { base, last_doc, doc_code, freq_code, words: &rows, exceptions: &exceptions };
-    assert_eq!(rows.len(), ROW_WORDS * (doc_rows(doc_code, base, last_doc) + freq_code.width() as usize));
-    let (doc_bits, freq_bits) = block.exception_bits();
-    assert_eq!((doc_bits + freq_bits).div_ceil(8), exceptions.len());
-    let mut out = [0; BLOCK_LEN];
-    block.decode_docs(&mut out);
-    assert_eq!(&out, docs, "{doc_code:?}");
-    block.decode_freqs(&mut out);
-    assert_eq!(&out, freqs, "{freq_code:?}");
-    for (position, &freq) in freqs.iter().enumerate() {
-        assert_eq!(block.freq_at(position), freq, "{freq_code:?}, position {position}");
+    for room in [0, 3, SLACK_BYTES] {
+        packed.resize(3 + len + room, 0xff);
+        let block = FullBlock { base, last_doc, doc_code, freq_code, bytes: &packed[3..], freqs_at };
+        assert_eq!(block.part_bytes(), (freqs_at, len - freqs_at));
+        let mut out = [0; BLOCK_LEN];
+        block.decode_docs(&mut out);
+        assert_eq!(&out, docs, "{doc_code:?}");
+        block.decode_freqs(&mut out);
+        assert_eq!(&out, freqs, "{freq_code:?}");
+        for (position, &freq) in freqs.iter().enumerate() {
+            assert_eq!(block.freq_at(position), freq, "{freq_code:?}, position {position}");
+        }
     }
     (doc_code, freq_code)
 }
@@ -27,18 +31,18 @@ fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (Code,
 fn every_width_roundtrips() {
     for width in 0..=31_u32 {
         for base in [u32::MAX, 0, 41] {
-            // Half of the values are wide where the range of documents allows, so that exceptions don't pay.
-            let wide = if width <= 24 { 2 } else { BLOCK_LEN };
+            // Half of the groups are wide where the range of documents allows.
+            let wide = if width <= 24 { 16 } else { BLOCK_LEN };
             let mut doc = base;
             let docs = std::array::from_fn(|i| {
-                let gap = if width > 0 && i % wide == 0 { 1 << (width - 1) } else { 0 };
+                let gap = if width > 0 && i % wide == 3 { 1 << (width - 1) } else { 0 };
                 doc = doc.wrapping_add(gap + 1);
                 doc
             });
-            let freqs = std::array::from_fn(|i| if i % 2 == 0 { (1 << width) - 1 } else { 0 } + 1);
+            let freqs = std::array::from_fn(|i| if i % 16 == 5 { (1 << width) - 1 } else { 0 } + 1);
             let (doc_code, freq_code) = check(base, &docs, &freqs);
-            assert!(freq_code.width() == width && !freq_code.has_exceptions());
-            assert!(width > 24 || doc_code.width() == width || doc_code == Code::BITSET);
+            assert_eq!(u32::from(freq_code.widest()), width);
+            assert!(u32::from(doc_code.widest()) == width || doc_code == ColumnCode::BITSET);
         }
     }
     check(u32::MAX, &std::array::from_fn(|i| i as u32), &[u32::MAX; BLOCK_LEN]);
@@ -48,26 +52,43 @@ fn every_width_roundtrips() {
 fn dense_blocks_are_bitsets() {
     // Gaps of 1, 1, 1 and 5: three bits each, and too many exceptions to two.
     let docs = std::array::from_fn(|i| 1000 + i as u32 / 4 * 8 + i as u32 % 4);
-    assert_eq!(check(999, &docs, &[1; BLOCK_LEN]).0, Code::BITSET);
+    assert_eq!(check(999, &docs, &[1; BLOCK_LEN]).0, ColumnCode::BITSET);
     let docs = std::array::from_fn(|i| if i < 64 { 5 + i as u32 } else { 50 + i as u32 * 2 });
     check(u32::MAX, &docs, &[1; BLOCK_LEN]);
 }
 
 #[test]
-fn exceptions_need_not_ascend_to_be_harmless() {
-    // Two exceptions of width 1 at positions 9 and 3, as only a damaged file has them.
-    let mut bytes = Vec::new();
-    let mut writer = BitWriter::new(&mut bytes);
-    for (value, width) in [(1, 5), (0, 5), (9, 7), (1, 1), (3, 7), (1, 1)] {
-        writer.write(value, width);
-    }
-    writer.finish();
-    let code = Code::from_stored(33);
-    let block = FullBlock { base: 5, last_doc: 200, doc_code: code, freq_code: code, words: &[], exceptions: &bytes };
+fn groups_are_as_narrow_as_their_widths_can_say() {
+    // Widths 1 to 4 are told by two bits each, 0 to 15 by four; 0 beside 20 takes 5.
+    let freqs = |width: fn(usize) -> u32| std::array::from_fn(|i| 1 + (1 << width(i / 8)) / 2);
+    let docs = std::array::from_fn(|i| i as u32 * 2);
+    let bytes = |freqs: &[u32; BLOCK_LEN]| {
+        let mut packed = Vec::new();
+        let (_, code, freqs_at) = encode(u32::MAX, &docs, freqs, &mut packed);
+        (code.control_bytes(), packed.len() - freqs_at)
+    };
+    assert_eq!(bytes(&freqs(|group| 1 + group as u32 % 4)), (4, 4 + 40));
+    assert_eq!(bytes(&freqs(|group| group as u32)), (8, 8 + 120));
+    assert_eq!(bytes(&freqs(|group| if group == 9 { 20 } else { 0 })), (8, 8 + 20 + 15 * 5));
+    assert_eq!(bytes(&[1; BLOCK_LEN]), (0, 0));
+}
+
+#[test]
+fn damaged_blocks_are_harmless() {
+    let bytes: Vec<u8> = (0..600_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut out = [0; BLOCK_LEN];
-    block.decode_docs(&mut out);
-    block.decode_freqs(&mut out);
-    (0..BLOCK_LEN).for_each(|position| _ = block.freq_at(position));
+    for stored in 0..128 {
+        let code = ColumnCode::from_stored(stored);
+        assert_eq!(code.stored(), stored);
+        for len in [0, 3, 7, 100, 600] {
+            let bytes = &bytes[..len];
+            let block = FullBlock { base: 5, last_doc: 1000, doc_code: code, freq_code: code, bytes, freqs_at: 50 };
+            block.decode_docs(&mut out);
+            block.decode_freqs(&mut out);
+            (0..BLOCK_LEN).for_each(|position| _ = block.freq_at(position));
+            _ = block.part_bytes();
+        }
+    }
 }
 
 proptest! {

@@ -1,0 +1,62 @@
+//! The one table that ends `tandem bench`: a row for each thing measured, a column for each kind of number.
+
+use super::Measurement;
+use crate::report::table::Table;
+
+/// The copy rate that others are set beside.
+const COPY: (&str, &str) = ("memory", "one thread");
+
+/// Everything measured, as a table: times, rates, what share of one thread's copy rate they are, sizes.
+pub(super) fn table(measurements: &[Measurement]) -> Table {
+    let copied = measurements.iter().find(|m| (m.part, m.name.as_str(), m.metric) == (COPY.0, COPY.1, "bytes_per_s"));
+    let copy = copied.map(|m| m.value);
+    let mut table =
+        Table::new(["part", "of", "mean us", "p50 us", "p95 us", "p99 us", "M/s", "GB/s", "of copy", "bits"]);
+    let same = |a: &Measurement, b: &Measurement| (a.part, &a.name) == (b.part, &b.name);
+    for of_one in measurements.chunk_by(same) {
+        let value = |metric: &str| of_one.iter().find(|m| m.metric == metric).map(|m| m.value);
+        let millions = value("postings_per_us")
+            .or_else(|| value("values_per_s").map(|rate| rate / 1e6))
+            .or_else(|| value("ns_a_query").map(|ns| 1e3 / ns));
+        let gigabytes = value("bytes_per_s").map(|rate| rate / 1e9);
+        let share = value("bytes_per_s").zip(copy).map(|(rate, copy)| 100.0 * rate / copy);
+        let bits = value("bits_a_value").or_else(|| value("bits_a_posting"));
+        let cell = |value: Option<f64>, digits: usize| value.map_or_else(String::new, |v| format!("{v:.digits$}"));
+        let mut cells = vec![of_one[0].part.to_owned(), of_one[0].name.clone()];
+        cells.extend(["mean_us", "p50_us", "p95_us", "p99_us"].map(|metric| cell(value(metric), 1)));
+        cells.extend([cell(millions, 0), cell(gigabytes, 1)]);
+        cells.push(share.map_or_else(String::new, |share| format!("{share:.0} %")));
+        cells.push(cell(bits, 2));
+        if cells[2..].iter().any(|cell| !cell.is_empty()) {
+            table.row(cells);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thing_measured_is_one_row_and_rates_stand_beside_the_copy_rate() {
+        let measurement = |part, name: &str, metric, value| Measurement { part, name: name.to_owned(), metric, value };
+        let table = table(&[
+            measurement("memory", "one thread", "bytes_per_s", 8e9),
+            measurement("codecs", "bp128 documents", "bits_a_value", 6.5),
+            measurement("codecs", "bp128 documents", "encoded_per_s", 1e8),
+            measurement("codecs", "bp128 documents", "values_per_s", 4e9),
+            measurement("codecs", "bp128 documents", "bytes_per_s", 16e9),
+            measurement("operators", "and k=10 cpu", "mean_us", 9.04),
+            measurement("operators", "and k=10 cpu", "postings_per_us", 1234.4),
+            measurement("simulator", "stealing", "ns_a_query", 50.0),
+        ])
+        .to_string();
+        let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["memory", "one", "thread", "8.0", "100", "%"]);
+        assert_eq!(rows[1], ["codecs", "bp128", "documents", "4000", "16.0", "200", "%", "6.50"]);
+        assert_eq!(rows[2], ["operators", "and", "k=10", "cpu", "9.0", "1234"]);
+        assert_eq!(rows[3], ["simulator", "stealing", "20"]);
+        assert_eq!(rows.len(), 4);
+    }
+}

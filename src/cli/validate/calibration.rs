@@ -1,0 +1,111 @@
+//! What a query costs while others are served too, beside what it costs alone.
+//!
+//! A profile measures each query alone, and takes the median of a few runs. A live run draws from all that can happen:
+//! both processors and the driver share caches and clocks, half a core may be all that a rented core is, and now and
+//! then the system takes a moment for itself. On two virtual cores that came to 5 to 30 %, and it drifts within minutes.
+//! So right before a policy is simulated and driven, it serves backlogs of *other* draws from the same queries:
+//!
+//! ```text
+//! start ──hand over──┤ worker at work ├──hand back── finish        live time = slowdown x profiled time + hand-off
+//! ```
+//!
+//! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes them
+//! and what rate that sustains is left to the simulator to tell.
+
+use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::live::LiveOutcome;
+use crate::time::Nanos;
+
+/// How long a live batch takes, from what its query took alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Calibration {
+    /// Time at work over profiled time; 1 for a replayed processor, which takes its recorded times exactly.
+    pub(super) slowdown: PerKind<f64>,
+    /// What a query takes beyond: its way to the worker, and its results' way back.
+    pub(super) handoff: PerKind<Nanos>,
+}
+
+impl Calibration {
+    /// From a run without idle times; `profiled` tells what a query takes alone.
+    pub(super) fn of(outcome: &LiveOutcome, profiled: impl Fn(QueryId, ProcessorKind) -> Nanos) -> Self {
+        let mut alone = PerKind::<Nanos>::default();
+        let mut busy = PerKind::<Nanos>::default();
+        let mut queries = PerKind::<u64>::default();
+        let mut last_batch = None;
+        for row in &outcome.log.rows {
+            alone[row.kind] += profiled(row.query, row.kind);
+            queries[row.kind] += 1;
+            // Queries of one batch stand together, with one start and one finish.
+            if last_batch.replace(row.batch) != Some(row.batch) {
+                busy[row.kind] += row.finished.since(row.started);
+            }
+        }
+        let at_work = |kind| if outcome.worked[kind] > Nanos::ZERO { outcome.worked[kind] } else { alone[kind] };
+        let slowdown = |kind| if alone[kind] > Nanos::ZERO { at_work(kind).as_us() / alone[kind].as_us() } else { 1.0 };
+        let handoff = |kind| Nanos(busy[kind].since(at_work(kind)).0 / queries[kind].max(1));
+        Self { slowdown: PerKind::from_fn(slowdown), handoff: PerKind::from_fn(handoff) }
+    }
+
+    /// Number by number the median of several, of which there is at least one.
+    pub(super) fn median(several: &[Self]) -> Self {
+        let middle = |kind: ProcessorKind| {
+            let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[kind]).collect();
+            let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[kind]).collect();
+            slowdowns.sort_by(f64::total_cmp);
+            handoffs.sort_unstable();
+            (slowdowns[several.len() / 2], handoffs[several.len() / 2])
+        };
+        Self { slowdown: PerKind::from_fn(|kind| middle(kind).0), handoff: PerKind::from_fn(|kind| middle(kind).1) }
+    }
+
+    /// What the simulator lets a query take that took `profiled` alone.
+    pub(super) fn service(&self, kind: ProcessorKind, profiled: Nanos) -> Nanos {
+        profiled.scaled(self.slowdown[kind]) + self.handoff[kind]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{JobId, ProcessorId};
+    use crate::live::{Ending, Spread};
+    use crate::sched::{LogRow, RunLog};
+
+    fn row(query: u32, kind: ProcessorKind, batch: u32, started: u64, finished: u64) -> LogRow {
+        LogRow {
+            job: JobId(query),
+            query: QueryId(query),
+            arrival: Nanos::ZERO,
+            released: Nanos::ZERO,
+            started: Nanos(started),
+            finished: Nanos(finished),
+            processor: ProcessorId(0),
+            kind,
+            batch,
+            deadline: Nanos::MAX,
+            predicted: PerKind::default(),
+        }
+    }
+
+    #[test]
+    fn work_and_hand_over_are_told_apart_and_a_batch_counts_once() {
+        use ProcessorKind::{Cpu, Gpu};
+        // Two queries of 1000 ns in a batch that worked 2600 of 3000 ns; a replayed one 40 ns late.
+        let rows = vec![row(0, Cpu, 0, 0, 3000), row(1, Cpu, 0, 0, 3000), row(2, Gpu, 1, 100, 640)];
+        let outcome = LiveOutcome {
+            log: RunLog { rows },
+            ending: Ending::Complete,
+            lag: Spread::default(),
+            handoff: Spread::default(),
+            worked: PerKind { cpu: Nanos(2600), gpu: Nanos::ZERO },
+            unreleased: 0,
+            unfinished: 0,
+        };
+        let found = Calibration::of(&outcome, |_, kind| if kind == Cpu { Nanos(1000) } else { Nanos(500) });
+        assert_eq!(found.slowdown, PerKind { cpu: 1.3, gpu: 1.0 });
+        assert_eq!(found.handoff, PerKind { cpu: Nanos(200), gpu: Nanos(40) });
+        assert_eq!(found.service(Cpu, Nanos(100)), Nanos(330));
+        let disturbed = Calibration { slowdown: PerKind { cpu: 9.0, gpu: 1.0 }, handoff: PerKind::default() };
+        assert_eq!(Calibration::median(&[found, disturbed, found]), found);
+    }
+}

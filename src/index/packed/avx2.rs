@@ -1,0 +1,277 @@
+//! Columns decoded by x86 processors with AVX2 (all since 2015).
+//!
+//! A group's eight values of *w* bits lie in *w* bytes, the last four from bit 4*w* on. Two loads of 16 bytes bring four
+//! values to each half of a vector, a shuffle gives each value the four bytes that hold it, and a shift and a mask leave its
+//! bits: what to shuffle and how far to shift is looked up by the width, up to 25 bits. Where no group is wider than 8
+//! bits, one `pdep` spreads the group over eight bytes instead.
+//!
+//! Loads go past the column, so it must be followed by [`READ_AHEAD`] bytes of anything. That and wider groups aside,
+//! results are those of [`ColumnCode::unpack`].
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_and_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_load_si128,
+    _mm_loadl_epi64, _mm_loadu_si128, _mm_set1_epi8, _mm_set1_epi32, _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8,
+    _mm256_add_epi32, _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_cvtepu8_epi32,
+    _mm256_inserti128_si256, _mm256_load_si256, _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_setr_epi32,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srlv_epi32,
+    _mm256_storeu_si256, _pdep_u64,
+};
+use std::sync::LazyLock;
+
+use super::column::{ColumnCode, GROUP_LEN, GROUPS};
+use crate::index::BLOCK_LEN;
+
+/// The widest group whose values a window of four bytes holds, wherever in a byte they begin.
+const MAX_WIDTH: u8 = 25;
+/// The widest group that fits eight bytes.
+const MAX_PDEP_WIDTH: u8 = 8;
+/// Bytes from a column's start that its decoder may read.
+pub(in crate::index) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize + 32;
+
+/// Decodes documents; false where this processor or this file can't.
+#[inline]
+pub(super) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) -> bool {
+    let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
+    if can {
+        // SAFETY: the processor has AVX2; the other conditions are the function's.
+        unsafe { docs_of_groups(code, bytes, base, docs) };
+    }
+    can
+}
+
+/// Decodes frequencies; false where this processor or this file can't.
+#[inline]
+pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) -> bool {
+    let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
+    if can && code.widest() <= MAX_PDEP_WIDTH && *HAS_FAST_PDEP {
+        // SAFETY: the processor has AVX2 and BMI2; no group is wider than 8 bits, and the bytes are as many as it asks for.
+        unsafe { freqs_of_narrow_groups(code, bytes, freqs) };
+    } else if can {
+        // SAFETY: the processor has AVX2; the other conditions are the function's.
+        unsafe { freqs_of_groups(code, bytes, freqs) };
+    }
+    can
+}
+
+/// Whether `pdep` takes a few cycles. AMD's processors before Zen 3 take hundreds.
+static HAS_FAST_PDEP: LazyLock<bool> = LazyLock::new(|| {
+    let vendor = std::arch::x86_64::__cpuid(0);
+    let signature = std::arch::x86_64::__cpuid(1).eax;
+    let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+    let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
+    let is_hygon = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"HygonGenuine";
+    is_x86_feature_detected!("bmi2") && !is_hygon && !(is_amd && family < 0x19)
+});
+
+/// How a group of one width is unpacked.
+#[repr(C, align(32))]
+#[derive(Clone, Copy)]
+struct Unpacking {
+    /// The byte, of the 16 in this half, that each byte of a vector takes; 0x80 for none.
+    shuffle: [u8; 32],
+    shifts: [u32; 8],
+    masks: [u32; 8],
+}
+
+static UNPACKINGS: [Unpacking; MAX_WIDTH as usize + 1] = {
+    let mut table = [Unpacking { shuffle: [0x80; 32], shifts: [0; 8], masks: [0; 8] }; MAX_WIDTH as usize + 1];
+    let mut width = 0;
+    while width < table.len() {
+        let mut value = 0;
+        while value < GROUP_LEN {
+            // The upper half is loaded from byte width / 2 on, so its first bit is bit 0 or 4.
+            let bit = if value < 4 { value * width } else { 4 * width % 8 + (value - 4) * width };
+            let mut byte = 0;
+            while byte < 4 {
+                if bit / 8 + byte < 16 {
+                    table[width].shuffle[4 * value + byte] = (bit / 8 + byte) as u8;
+                }
+                byte += 1;
+            }
+            table[width].shifts[value] = bit as u32 % 8;
+            table[width].masks[value] = (1 << width) - 1;
+            value += 1;
+        }
+        width += 1;
+    }
+    table
+};
+
+/// For each width, which bits of eight bytes take a group's.
+static SPREADS: [u64; MAX_PDEP_WIDTH as usize + 1] = {
+    let mut table = [0; MAX_PDEP_WIDTH as usize + 1];
+    let mut width = 0;
+    while width < table.len() {
+        table[width] = ((1 << width) - 1) * 0x0101_0101_0101_0101;
+        width += 1;
+    }
+    table
+};
+
+/// How a control is taken apart: which byte each byte takes, how far each four are shifted, and what is left of each.
+#[repr(C, align(16))]
+struct ControlForm {
+    shuffle: [u8; 16],
+    shifts: [u32; 4],
+    mask: u32,
+}
+
+/// Of two bits a group, and of four.
+static CONTROL_FORMS: [ControlForm; 2] = [
+    ControlForm { shuffle: [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3], shifts: [0, 2, 4, 6], mask: 0x0303_0303 },
+    ControlForm { shuffle: [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7], shifts: [0, 0, 4, 4], mask: 0x0f0f_0f0f },
+];
+
+/// The widths of a column's groups, none above the widest.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn widths(code: ColumnCode, bytes: &[u8]) -> [u64; 2] {
+    let control: &[u8; 8] = bytes.first_chunk().expect("a column is followed by more");
+    let form = &CONTROL_FORMS[usize::from(code.has_wide_control())];
+    // SAFETY: each load is of an array of its size; those of the form are aligned as it is.
+    let (control, shuffle, shifts) = unsafe {
+        let (shuffle, shifts): (*const __m128i, *const __m128i) =
+            (form.shuffle.as_ptr().cast(), form.shifts.as_ptr().cast());
+        (_mm_loadl_epi64(control.as_ptr().cast()), _mm_load_si128(shuffle), _mm_load_si128(shifts))
+    };
+    let behind = _mm_srlv_epi32(_mm_shuffle_epi8(control, shuffle), shifts);
+    let behind = _mm_and_si128(behind, _mm_set1_epi32(form.mask as i32));
+    let widths = _mm_subs_epu8(_mm_set1_epi8(code.widest() as i8), behind);
+    [_mm_cvtsi128_si64(widths) as u64, _mm_extract_epi64::<1>(widths) as u64]
+}
+
+/// Repeats the body for each group, with its number as a constant.
+macro_rules! each_group {
+    ($group:ident => $body:block) => { each_group!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15: $group $body) };
+    ($($number:literal)*: $group:ident $body:block) => {
+        $({
+            const $group: usize = $number;
+            $body
+        })*
+    };
+}
+
+/// A column's groups, taken one after another.
+struct Groups<'a> {
+    bytes: &'a [u8],
+    widths: [u64; 2],
+    /// Where the next one begins.
+    at: usize,
+}
+
+impl<'a> Groups<'a> {
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn new(code: ColumnCode, bytes: &'a [u8]) -> Self {
+        Self { bytes, widths: widths(code, bytes), at: code.control_bytes() }
+    }
+
+    /// The first byte of group number `GROUP`, which is the next, and its width.
+    ///
+    /// # Safety
+    /// The column is not wider than it is long: the group begins in `bytes`.
+    #[inline(always)]
+    unsafe fn next<const GROUP: usize>(&mut self) -> (*const u8, usize) {
+        let width = (self.widths[GROUP / 8] >> (8 * (GROUP % 8)) & 0xff) as usize;
+        // SAFETY: as the caller has it.
+        let group = unsafe { self.bytes.as_ptr().add(self.at) };
+        self.at += width;
+        (group, width)
+    }
+}
+
+/// The values of the group at `group`.
+///
+/// # Safety
+/// `width` is at most 25, and 32 bytes from `group` on can be read.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn unpack((group, width): (*const u8, usize)) -> __m256i {
+    // SAFETY: the table has 26 rows, aligned to 32 bytes; the second load ends at byte 12 + 16 at most.
+    unsafe {
+        let unpacking = UNPACKINGS.as_ptr().add(width);
+        let (low, high) = (_mm_loadu_si128(group.cast()), _mm_loadu_si128(group.add(width / 2).cast()));
+        let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high);
+        let windows = _mm256_shuffle_epi8(both, _mm256_load_si256((&raw const (*unpacking).shuffle).cast()));
+        let shifted = _mm256_srlv_epi32(windows, _mm256_load_si256((&raw const (*unpacking).shifts).cast()));
+        _mm256_and_si256(shifted, _mm256_load_si256((&raw const (*unpacking).masks).cast()))
+    }
+}
+
+/// What the values of the next group count from: the document before the group, and 1 for each value up to it.
+struct Before(__m256i);
+
+impl Before {
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn new(base: u32) -> Self {
+        Self(_mm256_add_epi32(_mm256_set1_epi32(base as i32), _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8)))
+    }
+
+    /// The documents of the next group, given its gaps minus one.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn sum_up(&mut self, gaps: __m256i) -> __m256i {
+        // Sums in each half, then the lower half's total to all of the upper.
+        let sums = _mm256_add_epi32(gaps, _mm256_slli_si256::<4>(gaps));
+        let sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
+        let totals = _mm256_shuffle_epi32::<0xff>(sums);
+        let swapped = _mm256_permute2x128_si256::<0x01>(totals, totals);
+        let lower_total = _mm256_blend_epi32::<0xf0>(_mm256_setzero_si256(), swapped);
+        let docs = _mm256_add_epi32(_mm256_add_epi32(sums, lower_total), self.0);
+        let total = _mm256_add_epi32(_mm256_add_epi32(totals, swapped), _mm256_set1_epi32(GROUP_LEN as i32));
+        self.0 = _mm256_add_epi32(self.0, total);
+        docs
+    }
+}
+
+/// # Safety
+/// No group is wider than 25 bits, and there are [`READ_AHEAD`] bytes.
+#[target_feature(enable = "avx2")]
+unsafe fn docs_of_groups(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) {
+    let mut groups = Groups::new(code, bytes);
+    let mut before = Before::new(base);
+    let docs = docs.as_chunks_mut::<GROUP_LEN>().0;
+    each_group!(GROUP => {
+        // SAFETY: 16 groups of 25 bytes and the control leave 32 bytes of what can be read.
+        let gaps = unsafe { unpack(groups.next::<GROUP>()) };
+        store(&mut docs[GROUP], before.sum_up(gaps));
+    });
+}
+
+/// # Safety
+/// As [`docs_of_groups`].
+#[target_feature(enable = "avx2")]
+unsafe fn freqs_of_groups(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) {
+    let mut groups = Groups::new(code, bytes);
+    let freqs = freqs.as_chunks_mut::<GROUP_LEN>().0;
+    each_group!(GROUP => {
+        // SAFETY: as for documents.
+        let values = unsafe { unpack(groups.next::<GROUP>()) };
+        store(&mut freqs[GROUP], _mm256_add_epi32(values, _mm256_set1_epi32(1)));
+    });
+}
+
+/// # Safety
+/// No group is wider than 8 bits, and there are [`READ_AHEAD`] bytes.
+#[target_feature(enable = "avx2,bmi2")]
+unsafe fn freqs_of_narrow_groups(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) {
+    let mut groups = Groups::new(code, bytes);
+    let freqs = freqs.as_chunks_mut::<GROUP_LEN>().0;
+    each_group!(GROUP => {
+        // SAFETY: 16 groups of 8 bytes and the control leave more than 8 bytes of what can be read; the table has 9 rows.
+        let values = unsafe {
+            let (group, width) = groups.next::<GROUP>();
+            _pdep_u64(group.cast::<u64>().read_unaligned(), *SPREADS.get_unchecked(width))
+        };
+        let values = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(values as i64));
+        store(&mut freqs[GROUP], _mm256_add_epi32(values, _mm256_set1_epi32(1)));
+    });
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn store(group: &mut [u32; GROUP_LEN], values: __m256i) {
+    // SAFETY: the group has 32 bytes.
+    unsafe { _mm256_storeu_si256(group.as_mut_ptr().cast(), values) };
+}
