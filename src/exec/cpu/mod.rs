@@ -46,6 +46,7 @@ mod sum;
 mod term;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod wand;
 mod window_table;
 
