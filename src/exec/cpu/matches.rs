@@ -276,3 +276,39 @@ impl Drop for Sieve<'_> {
         *self.len = self.kept;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::DocId;
+
+    #[test]
+    fn candidates_are_found_together_wherever_they_lie() {
+        // Near enough to one another for the table or not, in a full block or a tail.
+        for (step, other_step, tail) in
+            [(1, 1, 128), (3, 2, 128), (40, 30, 128), (40, 30, 77), (999, 1110, 128), (7, 7, 100)]
+        {
+            let lead: Vec<u32> = (0..100).map(|i| 500 + i * step).collect();
+            let mut docs = [DocId::END.0; BLOCK_LEN];
+            for (doc, i) in docs.iter_mut().zip(0..tail) {
+                *doc = 500 + i * other_step;
+            }
+            let reach = docs[tail as usize - 1];
+            let run = lead.iter().filter(|&&doc| doc <= reach).count();
+            let mut matches = Matches::default();
+            lead.iter().for_each(|&doc| _ = matches.push(doc));
+            matches.origin = POSITIONS;
+            let mut sieve = matches.sieve(1);
+            sieve.keep_common(0..run, &docs, 3);
+            drop(sieve);
+            let expected: Vec<u32> = lead.iter().copied().filter(|doc| docs.contains(doc)).collect();
+            assert_eq!(matches.docs(), expected, "steps {step} and {other_step}");
+            for (&doc, &origin) in matches.docs().iter().zip(&matches.origin) {
+                assert_eq!(lead[usize::from(origin)], doc);
+                let place = matches.places[1][usize::from(origin)] as usize;
+                assert_eq!((place / BLOCK_LEN, docs[place % BLOCK_LEN]), (3, doc));
+            }
+            assert!(matches.table.iter().all(|&candidate| candidate == 0));
+        }
+    }
+}
