@@ -128,7 +128,7 @@ impl<'a> Probe<'a> {
     /// # Panics
     /// If there is no such document.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn contains(&self, doc: u32) -> bool {
         self.bits[doc as usize / 64] >> (doc % 64) & 1 != 0
     }
@@ -148,7 +148,7 @@ impl<'a> Probe<'a> {
     /// # Panics
     /// If there is no such document.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn rank(&self, doc: u32) -> usize {
         let word = doc as usize / 64;
         let below = (1 << (doc % 64)) - 1_u64;
@@ -160,14 +160,47 @@ impl<'a> Probe<'a> {
         self.bases[doc as usize / BASE_DOCS] as usize + usize::from(count) + near as usize
     }
 
-    /// The frequency of the list's posting number `posting`. A damaged index may ask for one that isn't there.
+    /// How often the term occurs in each document, 0 where it doesn't: [`freq`](Self::freq) of many at once.
+    ///
+    /// # Panics
+    /// If there is no such document, or there aren't as many places as documents.
     #[inline]
+    pub fn freqs(&self, docs: &[u32], freqs: &mut [u32]) {
+        assert!(docs.len() == freqs.len(), "one frequency for each document");
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi2") {
+            // SAFETY: the processor has the features.
+            return unsafe { self.freqs_popcnt(docs, freqs) };
+        }
+        self.freqs_portable(docs, freqs);
+    }
+
+    /// [`freqs_portable`](Self::freqs_portable) where a word's bits are counted by one instruction.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn freqs_popcnt(&self, docs: &[u32], freqs: &mut [u32]) {
+        self.freqs_portable(docs, freqs);
+    }
+
+    #[inline(always)]
+    fn freqs_portable(&self, docs: &[u32], freqs: &mut [u32]) {
+        for (freq, &doc) in freqs.iter_mut().zip(docs) {
+            *freq = if self.contains(doc) { self.freq_of_posting(self.rank(doc)) } else { 0 };
+        }
+    }
+
+    /// The frequency of the list's posting number `posting`. A damaged index may ask for one that isn't there.
+    #[inline(always)]
     fn freq_of_posting(&self, posting: usize) -> u32 {
         let byte = self.freqs.get(posting / 2).copied().unwrap_or_default();
         let freq = u32::from(byte >> (posting % 2 * 4)) & 15;
-        if freq < LARGE_FREQ {
-            return freq + 1;
-        }
+        if freq < LARGE_FREQ { freq + 1 } else { self.large_freq(posting) }
+    }
+
+    /// A frequency that four bits don't hold. Not inlined, so that the common case is.
+    #[cold]
+    #[inline(never)]
+    fn large_freq(&self, posting: usize) -> u32 {
         let posting = posting.min(self.list.doc_freq() as usize - 1);
         self.list.freq_at(posting / BLOCK_LEN, posting % BLOCK_LEN)
     }

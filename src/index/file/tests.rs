@@ -239,6 +239,10 @@ fn dense_lists_are_probed_as_they_are_decoded() {
             assert_eq!(probe.contains(doc), expected > 0);
             assert_eq!(probe.words()[doc as usize / 64] >> (doc % 64) & 1 == 1, expected > 0);
         }
+        let docs: Vec<u32> = (0..num_docs).collect();
+        let mut freqs = vec![7; docs.len()];
+        probe.freqs(&docs, &mut freqs);
+        assert!(docs.iter().all(|&doc| freqs[doc as usize] == probe.freq(doc)));
         assert_eq!(probe.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), dense.len());
     }
 }

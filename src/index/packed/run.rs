@@ -3,6 +3,8 @@
 //! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps and
 //! those of the frequencies. Nothing is padded, so a posting takes what it must.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 use super::bits::{BitWriter, read_bits};
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
@@ -135,6 +137,10 @@ impl<'a> Run<'a> {
     #[inline]
     fn unpack(&self, bit: usize, code: Code, values: &mut [u32; BLOCK_LEN]) {
         let width = code.width();
+        #[cfg(target_arch = "x86_64")]
+        if avx2::unpack_run(self.bytes, bit, width, self.len, values) {
+            return;
+        }
         for (i, value) in values[..self.len].iter_mut().enumerate() {
             *value = read_bits(self.bytes, bit + i * width as usize, width);
         }
@@ -167,16 +173,21 @@ mod tests {
             packed.write(&mut writer);
             writer.finish();
             let (len, doc_code, freq_code) = (docs.len(), packed.doc_code, packed.freq_code);
-            let run = Run { base, len, doc_code, freq_code, bytes: &bytes, bit };
-            prop_assert_eq!(run.end().div_ceil(8), bytes.len());
-            prop_assert_eq!(run.part_bits().0 + run.part_bits().1 + bit, run.end());
-            let mut out = [0; BLOCK_LEN];
-            run.decode_docs(&mut out);
-            prop_assert_eq!(&out[..len], &docs[..]);
-            run.decode_freqs(&mut out);
-            prop_assert_eq!(&out[..len], &freqs[..]);
-            for (position, &freq) in freqs.iter().enumerate() {
-                prop_assert_eq!(run.freq_at(position), freq);
+            let packed_len = bytes.len();
+            // With room for wide loads behind the run, and without.
+            for room in [0, 100] {
+                bytes.resize(packed_len + room, 0xff);
+                let run = Run { base, len, doc_code, freq_code, bytes: &bytes, bit };
+                prop_assert_eq!(run.end().div_ceil(8), packed_len);
+                prop_assert_eq!(run.part_bits().0 + run.part_bits().1 + bit, run.end());
+                let mut out = [0; BLOCK_LEN];
+                run.decode_docs(&mut out);
+                prop_assert_eq!(&out[..len], &docs[..]);
+                run.decode_freqs(&mut out);
+                prop_assert_eq!(&out[..len], &freqs[..]);
+                for (position, &freq) in freqs.iter().enumerate() {
+                    prop_assert_eq!(run.freq_at(position), freq);
+                }
             }
         }
     }
