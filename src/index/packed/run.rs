@@ -78,6 +78,13 @@ impl<'a> Run<'a> {
     /// Decodes the documents into the first `len` places.
     #[inline]
     pub(in crate::index) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
+        #[cfg(target_arch = "x86_64")]
+        if !self.doc_code.has_exceptions() {
+            let (what, width) = (avx2::RunOf::Docs(self.base), self.doc_code.width());
+            if avx2::unpack_run(what, self.bytes, self.bit, width, self.len, docs) {
+                return;
+            }
+        }
         self.unpack(self.bit, self.doc_code, docs);
         for (position, more) in self.doc_code.exceptions(self.bytes, self.exceptions_bit()) {
             docs[position] = docs[position].wrapping_add(more);
@@ -88,13 +95,24 @@ impl<'a> Run<'a> {
     /// Decodes the frequencies into the first `len` places.
     #[inline]
     pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
-        self.unpack(self.freqs_bit(), self.freq_code, freqs);
-        for freq in &mut freqs[..self.len] {
-            *freq = freq.wrapping_add(1);
-        }
+        self.unpack_freqs(freqs);
         for (position, more) in self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()) {
             freqs[position] = freqs[position].wrapping_add(more);
         }
+    }
+
+    /// The frequencies without exceptions.
+    #[inline]
+    fn unpack_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let width = self.freq_code.width();
+            if avx2::unpack_run(avx2::RunOf::Freqs, self.bytes, self.freqs_bit(), width, self.len, freqs) {
+                return;
+            }
+        }
+        self.unpack(self.freqs_bit(), self.freq_code, freqs);
+        freqs[..self.len].iter_mut().for_each(|freq| *freq = freq.wrapping_add(1));
     }
 
     /// One frequency alone.
@@ -138,7 +156,7 @@ impl<'a> Run<'a> {
     fn unpack(&self, bit: usize, code: Code, values: &mut [u32; BLOCK_LEN]) {
         let width = code.width();
         #[cfg(target_arch = "x86_64")]
-        if avx2::unpack_run(self.bytes, bit, width, self.len, values) {
+        if avx2::unpack_run(avx2::RunOf::Values, self.bytes, bit, width, self.len, values) {
             return;
         }
         for (i, value) in values[..self.len].iter_mut().enumerate() {
