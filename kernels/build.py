@@ -13,6 +13,7 @@ compute capability 9.0 load the native image and skip that. Warnings are errors,
 """
 
 import argparse
+import csv
 import ctypes
 import pathlib
 import re
@@ -22,6 +23,8 @@ VERSION = (12, 4)
 PACKAGE = "nvidia-cuda-nvrtc-cu12==12.4.127"
 KERNELS = pathlib.Path(__file__).resolve().parent
 TABLE = KERNELS.parent / "docs" / "kernels.md"
+# Written by kernels/counters.py on a machine with a GPU; shown in the table for kernels that still have that name.
+COUNTERS = KERNELS.parent / "docs" / "kernel-counters.csv"
 # Compile units: source, name of what it compiles to.
 UNITS = [("tandem.cu", "tandem"), ("decode.cu", "decode"), ("published/published.cu", "published")]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
@@ -123,6 +126,26 @@ def table_rows(unit, log, threads):
     return rows
 
 
+def counters():
+    """The second table of docs/kernels.md: what the hardware counted."""
+    if not COUNTERS.exists():
+        return ""
+    lines = COUNTERS.read_text().splitlines()
+    head = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    shown = [("time_us", "us"), ("dram_read_mb", "MB read"), ("dram_written_mb", "MB written"), ("dram_percent", "DRAM %"),
+             ("l2_hit_percent", "L2 hits %"), ("issue_percent", "issue slots %"), ("alu_percent", "ALU %"),
+             ("shared_percent", "shared memory %"), ("occupancy_percent", "warps %"), ("grid", "grid")]
+    return (
+        "\n# What the hardware counted\n\n"
+        f"Written by `kernels/counters.py` with Nsight Compute: the longest of a few launches of each kernel ({'; '.join(head)}).\n"
+        "DRAM, issue slots, ALU and shared memory are percents of what the hardware could do at best; warps are those resident, of 64.\n"
+        "The counters' tool empties the caches before a launch, and clocks are lower at its beginning: times are longer than in a benchmark.\n\n"
+        "| kernel | " + " | ".join(title for _, title in shown) + " |\n"
+        "| --- |" + " --- |" * len(shown) + "\n"
+        + "".join(f"| `{row['kernel']}` | " + " | ".join(row[column] or "-" for column, _ in shown) + " |\n" for row in rows))
+
+
 def table(rows):
     """docs/kernels.md."""
     return (
@@ -130,7 +153,7 @@ def table(rows):
         "Written by `kernels/build.py` from the compiler's report for compute capability 9.0 (H100, H200); `--check` fails when it is stale.\n"
         "Occupancy is what registers, shared memory and launch bounds allow, of 2048 threads.\n\n"
         "| kernel | unit | threads a block | registers | bytes of stack and spills | bytes of shared memory | blocks | occupancy |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows))
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + counters())
 
 
 def main():

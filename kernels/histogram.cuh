@@ -1,32 +1,33 @@
-// histogram.cuh: the histogram of the candidates' scores that tells a bound of the k-th best of them all.
+// histogram.cuh: the histogram of the candidates' scores, and the threshold that it tells.
 //
-// Every candidate that leaves a thread block is counted in the bin of its score. If k candidates are in bin b or above, then
-// no document below bin b is among the best k: score_union drops such documents of later tiles, merge_topk such candidates.
+// Every candidate is counted in the bin of its score. If k candidates are in bin b or above, then no document below bin b is
+// among the best k. Bins begin at the score that is known to be reached, so that they are narrow where it matters.
 #pragma once
 
 #include "tandem.cuh"
 
-// Shared memory of a search for the bin.
-template <u32 THREADS>
-struct BinSearch {
-    u32 warp_sums[THREADS / WARP];
-    u32 cut_bin;
-};
+// The bin of a score. Monotone: a higher bin holds only better scores.
+__device__ __forceinline__ u32 score_bin(const Query& query, float score) {
+    return min(__float2uint_rz(__fmul_rn(__fsub_rn(score, query.seed), query.bins_per_score)), SCORE_BINS - 1);
+}
 
-// The highest bin that, with those above it, holds `wanted` candidates; 0 if all bins together hold fewer. Other thread
-// blocks may be counting meanwhile: what they miss here makes the answer lower, never wrong. A barrier begins and ends it.
-template <u32 THREADS>
-__device__ __forceinline__ u32 find_cut_bin(const u32* bins, u32 wanted, BinSearch<THREADS>& shared) {
-    constexpr u32 EACH = SCORE_BINS / THREADS;
-    static_assert(EACH % 4 == 0, "a thread reads its bins in quads");
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    // Thread 0 has the highest bins: an ascending scan over threads counts from the best bin down.
-    const u32 lowest = SCORE_BINS - EACH * (threadIdx.x + 1);
+// A score that is not above any of the bin's: rounding changes these few numbers by less than what is taken off.
+__device__ __forceinline__ float bin_edge(const Query& query, u32 bin) {
+    const float width = __fdiv_rn(__uint2float_rn(bin), query.bins_per_score) * (1.0f - 1.0f / (1 << 18));
+    return (query.seed + width) * (1.0f - 1.0f / (1 << 20));
+}
+
+// Raises the threshold to the lower edge of the highest bin that, with those above it, holds k candidates. Others may be
+// counting meanwhile: what they miss here makes it lower, never wrong. The whole warp calls it.
+__device__ __forceinline__ void raise_threshold(State* state, const Query& query, u32 lane) {
+    constexpr u32 EACH = SCORE_BINS / WARP;
+    // Lane 0 has the highest bins: an ascending scan over lanes counts from the best bin down.
+    const u32 lowest = SCORE_BINS - EACH * (lane + 1);
     u32 counts[EACH];
     u32 sum = 0;
 #pragma unroll
     for (u32 j = 0; j < EACH; j += 4) {
-        const uint4 quad = __ldcg(reinterpret_cast<const uint4*>(bins + lowest + j));
+        const uint4 quad = __ldcg(reinterpret_cast<const uint4*>(state->bins + lowest + j));
         counts[j] = quad.x;
         counts[j + 1] = quad.y;
         counts[j + 2] = quad.z;
@@ -39,23 +40,16 @@ __device__ __forceinline__ u32 find_cut_bin(const u32* bins, u32 wanted, BinSear
         const u32 better = __shfl_up_sync(FULL_WARP, upto, distance);
         if (lane >= distance) upto += better;
     }
-    __syncthreads();
-    if (lane == WARP - 1) shared.warp_sums[warp] = upto;
-    if (threadIdx.x == 0) shared.cut_bin = 0;
-    __syncthreads();
-    for (u32 i = 0; i < warp; ++i) upto += shared.warp_sums[i];
-    if (upto - sum < wanted && wanted <= upto) {
+    if (upto - sum < query.k && query.k <= upto) {
         u32 better = upto - sum;
         u32 bin = lowest + EACH;
 #pragma unroll
         for (u32 j = 0; j < EACH; ++j) {
-            if (better < wanted) {
+            if (better < query.k) {
                 better += counts[EACH - 1 - j];
                 --bin;
             }
         }
-        shared.cut_bin = bin;
+        if (bin > 0) atomicMax(&state->threshold, least_key(bin_edge(query, bin)));
     }
-    __syncthreads();
-    return shared.cut_bin;
 }

@@ -1,5 +1,9 @@
 // tandem.cu: the kernels that answer queries as one compile unit. kernels/build.py compiles it.
 
+#include "transcode.cu"
+#include "drivers.cu"
 #include "union.cu"
-#include "intersect.cu"
 #include "topk.cu"
+
+// sizeof what the host passes to the kernels of transcode.cu.
+extern "C" __constant__ const u32 transcode_layout[3] = {TRANSCODE_THREADS, SCAN_THREADS, sizeof(SourceList)};

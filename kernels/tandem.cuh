@@ -15,14 +15,14 @@ constexpr u32 MAX_TERMS = 64;         // terms of a query: two a lane where a wa
 constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 TILE_DOCS = 8192;       // documents that a block of score_union accumulates: 32 KiB of shared memory
 constexpr u32 UNION_THREADS = 256;
-constexpr u32 INTERSECT_THREADS = 128;
-constexpr u32 MERGE_THREADS = 512;
-constexpr u32 SCORE_BINS = 2048;      // of the histogram of candidates' scores
+constexpr u32 DRIVE_THREADS = 128;
+constexpr u32 MERGE_THREADS = 256;
+constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
 constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
 constexpr u32 ANY_DOC = NO_DOC - 1;   // stands for the last document of a short list, which is not stored
 
-// The index in device memory. One copy, read only, shared by all streams.
+// The index as it lies on disk: block_codec.cuh reads it, transcode.cu turns it into `Lists`.
 struct Index {
     const u32* last_docs;    // of each block of a long list
     const uint2* blocks;     // where it is in the payload, and how it is packed: BlockEntry on the host
@@ -33,7 +33,7 @@ struct Index {
     u32 reserved;
 };
 
-// One term of a query: where its list is, and what its postings weigh. A list of fewer than BLOCK_LEN postings is short.
+// A list as it lies on disk. One of fewer than BLOCK_LEN postings is short.
 struct Term {
     u64 start;               // a long list's first word in the payload, a short list's first bit among the short lists
     u32 first_block;         // of a long list
@@ -46,41 +46,94 @@ struct Term {
     u32 reserved;
 };
 
-enum Mode : u32 { MODE_AND = 0, MODE_OR = 1, MODE_AND_OR = 2 };
-
-// A query, passed by value as a kernel parameter: it needs no copy of its own.
-struct Query {
-    Term terms[MAX_TERMS];  // in the order in which scores are added: ascending document frequency
-    u32 num_terms;
-    u32 k;
-    Mode mode;
-    u32 use_bounds;         // whether the index's impacts hold for this query's BM25 parameters
-    u32 slice_bits;         // score_intersect: log2 of the warps that share a block of the shortest list
-    float bins_per_score;   // SCORE_BINS / the sum of the weights
+// A block of a list as searches read it: lists.cuh.
+struct __align__(16) Block {
+    u32 row;           // its first row of 16 bytes: documents, then impacts, then frequencies
+    u32 first_doc;
+    u32 packing;
+    float max_impact;  // no posting's score exceeds the term's weight times this, but for rounding
 };
 
-// Candidates that one scoring kernel has emitted, counted by score.
-struct Channel {
-    u32 bins[SCORE_BINS];
-    u32 count;
-    u32 reserved[3];        // bins are read sixteen bytes at a time
+// All lists as searches read them, in device memory. One copy, read only, shared by all streams.
+struct Lists {
+    const Block* blocks;   // of long lists, then one for each term, used if its list is short
+    const u32* rows;
+    const u32* directory;  // DIRECTORY_STRIDE words for each block of a long list: how many postings come before which document
+    const float* norms;    // BM25's norm of each document
+    u32 num_docs;
+    u32 reserved;
+};
+
+constexpr u32 DIRECTORY_STRIDE = 18;
+constexpr u32 NO_DIRECTORY = 32;      // the shift of a list of one block
+
+// One term of a query. Terms are in the order in which scores are added: ascending document frequency.
+struct QueryTerm {
+    u32 first_block;
+    u32 doc_freq;
+    u32 shift;     // an entry of the directory is for 2^shift documents
+    float weight;
+    float rest;    // what this term and those after it add to a document at most, but for rounding
+};
+
+struct Query {
+    u32 first_term;
+    u32 num_terms;
+    u32 k;
+    float seed;            // a score that k documents are known to reach before any has been scored
+    float bins_per_score;  // the histogram's bins begin at `seed`
+    float bins_per_bound;  // the same where they begin at 0
+
+    // The query for documents with all terms: what is known of those with any does not hold for them.
+    __device__ __forceinline__ void need_all() {
+        seed = 0.0f;
+        bins_per_score = bins_per_bound;
+    }
+};
+
+// Warps that go through one term's list: items first_item to the next driver's first_item.
+struct Driver {
+    u32 query;
+    u32 term;
+    u32 first_item;
+    u32 blocks_an_item;    // if 0, four items share a block
+};
+
+// A query that is passed by value, as a kernel parameter: it needs no copy of its own.
+struct LoneQuery {
+    Query query;
+    QueryTerm terms[MAX_TERMS];
+    Driver drivers[MAX_TERMS];
+};
+
+// Queries of one launch; null pointers for a lone one.
+struct Batch {
+    const Query* queries;
+    const QueryTerm* terms;
+    const Driver* drivers;
+    u32 num_drivers;
+    u32 num_items;
+    u32 needs_all;         // documents with all terms are looked for
+    u32 capacity;          // candidates that a query has room for
 };
 
 // What the kernels of one query tell each other. All zero before the first of them starts.
 struct State {
-    u64 threshold;          // a key that k documents are known to reach: whatever is below is out
-    u32 matches;            // documents with all terms
-    u32 num_survivors;      // merge_topk's second stage
-    Channel intersection;
-    Channel union_;
-    u32 tickets;            // blocks of merge_topk that are done with their share
-    u32 reserved[3];
+    u64 threshold;         // a key that k documents are known to reach: whatever is below is out
+    u32 count;             // candidates that were found, be there room for them or not
+    u32 reserved;
+    u32 bins[SCORE_BINS];  // how many of them there are by score; read sixteen bytes at a time
 };
 
-extern "C" __constant__ const u32 tandem_layout[12] = {
-    BLOCK_LEN, MAX_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, INTERSECT_THREADS, MERGE_THREADS, SCORE_BINS,
-    sizeof(Index), sizeof(Term), sizeof(Query), sizeof(State),
+extern "C" __constant__ const u32 tandem_layout[18] = {
+    BLOCK_LEN, MAX_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS, DIRECTORY_STRIDE,
+    sizeof(Index), sizeof(Term), sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery), sizeof(Batch),
+    sizeof(State), sizeof(Driver),
 };
+
+// Bounds are rounded sums and products, as are scores: fewer than MAX_TERMS + 16 roundings of 2^-24 each.
+constexpr float BOUND_SLACK = 1.0f + 1.0f / 65536.0f;
+static_assert(MAX_TERMS + 16 < (1 << 24) / 65536, "the slack must cover all roundings");
 
 // BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {
@@ -94,15 +147,15 @@ __device__ __forceinline__ u64 make_key(float score, u32 doc) {
     return static_cast<u64>(__float_as_uint(score)) << 32 | ~doc;
 }
 
-// The threshold as of now. Other blocks raise it meanwhile; an old value only filters less. At least 1: key 0 is nothing.
-__device__ __forceinline__ u64 read_threshold(const State* state) {
-    return max(*static_cast<const volatile u64*>(&state->threshold), 1ull);
-}
+// The least key of a score.
+__device__ __forceinline__ u64 least_key(float score) { return static_cast<u64>(__float_as_uint(score)) << 32; }
 
-// The histogram bin of a key. Monotone in the score: a higher bin holds only better keys.
-__device__ __forceinline__ u32 score_bin(u64 key, float bins_per_score) {
-    const float score = __uint_as_float(static_cast<u32>(key >> 32));
-    return min(__float2uint_rz(__fmul_rn(score, bins_per_score)), SCORE_BINS - 1);
+__device__ __forceinline__ float key_score(u64 key) { return __uint_as_float(static_cast<u32>(key >> 32)); }
+
+// The threshold as of now. Others raise it meanwhile; an old value only filters less. At least 1: key 0 is nothing.
+__device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
+    const u64 raised = *static_cast<const volatile u64*>(&state->threshold);
+    return max(max(raised, least_key(seed)), 1ull);
 }
 
 __device__ __forceinline__ u32 warp_sum(u32 value) {

@@ -64,18 +64,38 @@ impl World {
                 self.cpu.search(query, mode, k, &mut expected).unwrap();
                 let execution = self.gpu.search(query, mode, k, &mut found).unwrap();
                 assert!(execution.device_us.is_some_and(|us| us > 0.0));
-                if bits(&expected) != bits(&found) {
-                    let first = bits(&expected).iter().zip(&bits(&found)).position(|(a, b)| a != b);
-                    panic!(
-                        "{note}, {mode}, k {k}: {} results, expected {}; first difference at {first:?}: {:?}, expected {:?}",
-                        found.len(),
-                        expected.len(),
-                        first.map(|i| found[i]),
-                        first.map(|i| expected[i]),
-                    );
-                }
+                compare(&expected, &found, &format!("{note}, {mode}, k {k}"));
+                let mut batch = Vec::new();
+                self.gpu.search_batch(std::slice::from_ref(query), mode, k, &mut batch).unwrap();
+                compare(&expected, &batch[0], &format!("{note}, {mode}, k {k}, as a batch"));
             }
         }
+    }
+
+    /// Checks a batch in all modes.
+    fn check_batch(&mut self, queries: &[Query], k: usize, note: &str) {
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        for mode in Mode::ALL {
+            self.gpu.search_batch(queries, mode, k, &mut found).unwrap();
+            assert_eq!(found.len(), queries.len());
+            for (number, (query, found)) in queries.iter().zip(&found).enumerate() {
+                self.cpu.search(query, mode, k, &mut expected).unwrap();
+                compare(&expected, found, &format!("{note}, {mode}, k {k}, query {number} of {}", queries.len()));
+            }
+        }
+    }
+}
+
+fn compare(expected: &[Hit], found: &[Hit], note: &str) {
+    if bits(expected) != bits(found) {
+        let first = bits(expected).iter().zip(&bits(found)).position(|(a, b)| a != b);
+        panic!(
+            "{note}: {} results, expected {}; first difference at {first:?}: {:?}, expected {:?}",
+            found.len(),
+            expected.len(),
+            first.map(|i| found[i]),
+            first.map(|i| expected[i]),
+        );
     }
 }
 
@@ -282,6 +302,44 @@ fn equals_the_cpu_on_long_lists_and_any_parameters() {
             }
         }
     }
+}
+
+#[test]
+fn batches_of_all_sizes_equal_the_cpu() {
+    let num_docs = 200_000;
+    let mut dice = Dice(3);
+    // From one posting to all documents.
+    let lens = [1, 2, 60, 127, 128, 129, 700, 5000, 30_000, 100_000, num_docs];
+    let lists: Vec<List> = (0..88).map(|i| dice.list(num_docs, lens[i % lens.len()], 30)).collect();
+    let lengths = (0..num_docs).map(|_| 1 + dice.below(500)).collect();
+    let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
+    let query = |dice: &mut Dice| {
+        let num_terms = [1, 2, 2, 3, 3, 4, 6, 12][dice.below(8) as usize];
+        let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(88) as usize).collect();
+        world.query(&terms)
+    };
+    let queries: Vec<Query> = (0..1500).map(|_| query(&mut dice)).collect();
+    for size in [0, 1, 2, 127, 128, 129] {
+        for k in [1, 10, MAX_K] {
+            world.check_batch(&queries[..size], k, "batch");
+        }
+    }
+    world.check_batch(&queries, 10, "batch");
+    world.check_batch(&queries[..600], 100, "batch");
+}
+
+#[test]
+fn batches_of_ties_equal_the_cpu() {
+    // More candidates than a query of a batch has room for.
+    let num_docs = 1_500_000;
+    let all = strided(0, 1, num_docs, 1);
+    let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
+    let Some(mut world) = World::new(&[all, most], vec![7; num_docs as usize], Bm25::default()) else { return };
+    let queries: Vec<Query> = (0..300).map(|i| world.query(&[&[0][..], &[1], &[0, 1]][i % 3])).collect();
+    world.check_batch(&queries[..7], 10, "ties");
+    let mut found = Vec::new();
+    world.gpu.search_batch(&queries, Mode::Or, 1, &mut found).unwrap();
+    assert!(found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
 }
 
 #[test]

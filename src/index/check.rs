@@ -140,8 +140,10 @@ impl Lists<'_> {
         }
         let mut blocks_end = words as usize * 4;
         if list.probe_row != 0 {
-            let shape = ProbeShape::new(num_docs as usize, doc_freq);
-            if (list.probe_row as usize * ROW_WORDS).checked_add(shape.words()) != Some(words as usize) {
+            let probe = &self.payload[list.payload_word as usize..][..words as usize];
+            let probe = probe.get(list.probe_row as usize * ROW_WORDS..).unwrap_or_default();
+            let shape = ProbeShape::read(num_docs as usize, doc_freq, probe);
+            if shape.is_none_or(|shape| shape.words() != probe.len()) {
                 return false;
             }
             blocks_end = list.probe_row as usize * ROW_WORDS * 4;

@@ -61,9 +61,12 @@
 //! | 16 for each 512 documents | a bit a document, set if it is in the list |
 //! | 2 for each 512 documents | 2 bytes for each 128: postings before them, from the last multiple of 65,536 documents on |
 //! | 1 for each 65,536 documents | postings before them |
-//! | 1 for each 8 postings | 4 bits a posting: its frequency minus one, or 15 if it is above 15 |
+//! | 1 | bit 0: whether frequencies take 8 bits, not 4; above it, how many are too large for them |
+//! | 1 for each large frequency | the number of its posting, ascending |
+//! | 1 for each large frequency | the frequency |
+//! | 1 for each 8 postings of 4 bits, or for each 4 of 8 bits and 18 more | each posting's frequency, or 0 if that is too large |
 //!
-//! All counts round up, and zeros fill the last row.
+//! All counts round up, and zeros fill the last row. There are 8 bits where more than one frequency in 128 is above 15.
 //!
 //! Behind the last list, 448 zero bytes end the payload, so that wide loads stay inside it.
 //!

@@ -201,9 +201,10 @@ impl<'a> PostingList<'a> {
     pub fn probe(&self) -> Option<Probe<'a>> {
         match &self.form {
             Form::Long(blocks) if blocks.list.probe_row != 0 => {
-                let shape = ProbeShape::new(blocks.num_docs as usize, self.doc_freq as usize);
-                let words = &blocks.payload[blocks.list.probe_row as usize * ROW_WORDS * 4..];
-                Some(Probe::new(shape, bytemuck::cast_slice(&words[..4 * shape.words()]), *self))
+                let rows = blocks.list.probe_row as usize..blocks.list.rows as usize;
+                let words = bytemuck::cast_slice(&blocks.payload[rows.start * ROW_WORDS * 4..rows.end * ROW_WORDS * 4]);
+                let shape = ProbeShape::read(blocks.num_docs as usize, self.doc_freq as usize, words)?;
+                Some(Probe::new(shape, words))
             }
             _ => None,
         }

@@ -9,10 +9,11 @@
 //! frequencies   3     1     6  2
 //! ```
 //!
-//! A frequency above 15 is looked up in its block.
+//! A list in which hardly any frequency is above 15 takes four bits for each, others eight. A frequency too large for them is
+//! stored as 0, and stands in a table of its own. Whole stretches are read at once, too: [`Probe::words`] and [`Probe::freqs`]
+//! give a list's postings in order, without decoding a block.
 
 use super::BLOCK_LEN;
-use super::list::PostingList;
 
 /// A list has a probe form if it has more postings than the collection has documents divided by this. A probe form
 /// takes 1.1 bits a document and 4 a posting, so that it would be as large as the list itself at about 1 in 6.
@@ -24,8 +25,12 @@ const UNIT_DOCS: usize = 512;
 const COUNT_DOCS: usize = 128;
 /// Documents between two counts of all postings before.
 const BASE_DOCS: usize = 1 << 16;
-/// Stands for every larger frequency.
-const LARGE_FREQ: u32 = 15;
+/// Frequencies take eight bits where more than one in this many does not fit in four.
+const LARGE_SPARSITY: usize = 128;
+/// Bytes behind the last frequency of eight bits, so that many may be read at once.
+const SPARE_BYTES: usize = 72;
+/// In the word that tells the shape: frequencies take eight bits. The bits above count the large ones.
+const IS_WIDE: u32 = 1;
 
 /// Words of a probe form's parts.
 #[derive(Clone, Copy, Debug)]
@@ -33,32 +38,39 @@ pub(super) struct ProbeShape {
     bit_words: usize,
     count_words: usize,
     base_words: usize,
+    num_large: usize,
     freq_words: usize,
+    /// Whether frequencies take eight bits.
+    is_wide: bool,
 }
 
 impl ProbeShape {
-    /// The shape for a list of `doc_freq` postings.
-    pub(super) fn new(num_docs: usize, doc_freq: usize) -> Self {
+    /// The shape for `doc_freq` postings that is written as `shape`.
+    fn new(num_docs: usize, doc_freq: usize, shape: u32) -> Self {
         let units = num_docs.div_ceil(UNIT_DOCS);
+        let is_wide = shape & IS_WIDE != 0;
         Self {
             bit_words: units * (UNIT_DOCS / 32),
             count_words: units * (UNIT_DOCS / COUNT_DOCS / 2),
             base_words: num_docs.div_ceil(BASE_DOCS),
-            freq_words: doc_freq.div_ceil(8),
+            num_large: (shape / 2) as usize,
+            freq_words: if is_wide { (doc_freq + SPARE_BYTES).div_ceil(4) } else { doc_freq.div_ceil(8) },
+            is_wide,
         }
+    }
+
+    /// The shape of the form in `words`, which may have more; `None` if it has fewer.
+    #[inline]
+    pub(super) fn read(num_docs: usize, doc_freq: usize, words: &[u32]) -> Option<Self> {
+        let Self { bit_words, count_words, base_words, .. } = Self::new(num_docs, doc_freq, 0);
+        let shape = Self::new(num_docs, doc_freq, *words.get(bit_words + count_words + base_words)?);
+        (shape.words() <= words.len()).then_some(shape)
     }
 
     /// Words of the form, in whole rows.
     pub(super) fn words(self) -> usize {
-        (self.bit_words + self.count_words + self.base_words + self.freq_words).next_multiple_of(4)
-    }
-
-    /// The form's parts in `words`: bits, counts, bases, frequencies.
-    fn split(self, words: &[u32]) -> (&[u32], &[u32], &[u32], &[u32]) {
-        let (bits, rest) = words.split_at(self.bit_words);
-        let (counts, rest) = rest.split_at(self.count_words);
-        let (bases, rest) = rest.split_at(self.base_words);
-        (bits, counts, bases, &rest[..self.freq_words])
+        let head_words = self.bit_words + self.count_words + self.base_words + 1;
+        (head_words + 2 * self.num_large + self.freq_words).next_multiple_of(4)
     }
 }
 
@@ -69,15 +81,31 @@ pub(super) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
 
 /// Appends the probe form of a list to `out`, whose length is a multiple of 4.
 pub(super) fn append_probe(num_docs: usize, docs: &[u32], freqs: &[u32], out: &mut Vec<u32>) {
-    let shape = ProbeShape::new(num_docs, docs.len());
+    let num_above_15 = freqs.iter().filter(|&&freq| freq > 15).count();
+    let is_wide = num_above_15 > docs.len() / LARGE_SPARSITY;
+    let largest = if is_wide { u32::from(u8::MAX) } else { 15 };
+    let large: Vec<(u32, u32)> =
+        (0..).zip(freqs).filter(|&(_, &freq)| freq > largest).map(|(i, &freq)| (i, freq)).collect();
+    let head = (large.len() as u32) << 1 | if is_wide { IS_WIDE } else { 0 };
+    let shape = ProbeShape::new(num_docs, docs.len(), head);
     let start = out.len();
     out.resize(start + shape.words(), 0);
     let (bits, rest) = out[start..].split_at_mut(shape.bit_words);
     let (counts, rest) = rest.split_at_mut(shape.count_words);
-    let (bases, freq_words) = rest.split_at_mut(shape.base_words);
+    let (bases, rest) = rest.split_at_mut(shape.base_words);
+    let (head_word, rest) = rest.split_at_mut(1);
+    let (large_postings, rest) = rest.split_at_mut(large.len());
+    let (large_freqs, freq_words) = rest.split_at_mut(large.len());
+    head_word[0] = head;
+    for ((place, freq_place), &(posting, freq)) in large_postings.iter_mut().zip(large_freqs).zip(&large) {
+        (*place, *freq_place) = (posting, freq);
+    }
     for (posting, (&doc, &freq)) in docs.iter().zip(freqs).enumerate() {
         bits[doc as usize / 32] |= 1 << (doc % 32);
-        freq_words[posting / 8] |= (freq - 1).min(LARGE_FREQ) << (posting % 8 * 4);
+        if freq <= largest {
+            let postings_a_word = if is_wide { 4 } else { 8 };
+            freq_words[posting / postings_a_word] |= freq << (posting % postings_a_word * (32 / postings_a_word));
+        }
     }
     let mut before = 0_u32;
     for (number, bits) in bits.chunks(COUNT_DOCS / 32).enumerate() {
@@ -97,21 +125,30 @@ pub struct Probe<'a> {
     bits: &'a [u64],
     counts: &'a [u16],
     bases: &'a [u32],
-    /// Two frequencies a byte.
+    /// The numbers of the postings whose frequencies are too large, ascending, and those frequencies.
+    large_postings: &'a [u32],
+    large_freqs: &'a [u32],
+    /// A byte each, or two a byte, the first in the low bits.
     freqs: &'a [u8],
-    list: PostingList<'a>,
+    is_wide: bool,
 }
 
 impl<'a> Probe<'a> {
     /// The form in `words`, which has at least the shape's.
-    pub(super) fn new(shape: ProbeShape, words: &'a [u32], list: PostingList<'a>) -> Self {
-        let (bits, counts, bases, freqs) = shape.split(words);
+    pub(super) fn new(shape: ProbeShape, words: &'a [u32]) -> Self {
+        let (bits, rest) = words.split_at(shape.bit_words);
+        let (counts, rest) = rest.split_at(shape.count_words);
+        let (bases, rest) = rest.split_at(shape.base_words);
+        let (large_postings, rest) = rest[1..].split_at(shape.num_large);
+        let (large_freqs, rest) = rest.split_at(shape.num_large);
         Self {
             bits: bytemuck::cast_slice(bits),
             counts: bytemuck::cast_slice(counts),
             bases,
-            freqs: bytemuck::cast_slice(freqs),
-            list,
+            large_postings,
+            large_freqs,
+            freqs: bytemuck::cast_slice(&rest[..shape.freq_words]),
+            is_wide: shape.is_wide,
         }
     }
 
@@ -128,7 +165,7 @@ impl<'a> Probe<'a> {
     /// # Panics
     /// If there is no such document.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub fn contains(&self, doc: u32) -> bool {
         self.bits[doc as usize / 64] >> (doc % 64) & 1 != 0
     }
@@ -148,7 +185,7 @@ impl<'a> Probe<'a> {
     /// # Panics
     /// If there is no such document.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub fn rank(&self, doc: u32) -> usize {
         let word = doc as usize / 64;
         let below = (1 << (doc % 64)) - 1_u64;
@@ -160,48 +197,52 @@ impl<'a> Probe<'a> {
         self.bases[doc as usize / BASE_DOCS] as usize + usize::from(count) + near as usize
     }
 
-    /// How often the term occurs in each document, 0 where it doesn't: [`freq`](Self::freq) of many at once.
-    ///
-    /// # Panics
-    /// If there is no such document, or there aren't as many places as documents.
-    #[inline]
-    pub fn freqs(&self, docs: &[u32], freqs: &mut [u32]) {
-        assert!(docs.len() == freqs.len(), "one frequency for each document");
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi2") {
-            // SAFETY: the processor has the features.
-            return unsafe { self.freqs_popcnt(docs, freqs) };
-        }
-        self.freqs_portable(docs, freqs);
-    }
-
-    /// [`freqs_portable`](Self::freqs_portable) where a word's bits are counted by one instruction.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "popcnt,bmi1,bmi2")]
-    fn freqs_popcnt(&self, docs: &[u32], freqs: &mut [u32]) {
-        self.freqs_portable(docs, freqs);
-    }
-
-    #[inline(always)]
-    fn freqs_portable(&self, docs: &[u32], freqs: &mut [u32]) {
-        for (freq, &doc) in freqs.iter_mut().zip(docs) {
-            *freq = if self.contains(doc) { self.freq_of_posting(self.rank(doc)) } else { 0 };
-        }
-    }
-
     /// The frequency of the list's posting number `posting`. A damaged index may ask for one that isn't there.
-    #[inline(always)]
-    fn freq_of_posting(&self, posting: usize) -> u32 {
-        let byte = self.freqs.get(posting / 2).copied().unwrap_or_default();
-        let freq = u32::from(byte >> (posting % 2 * 4)) & 15;
-        if freq < LARGE_FREQ { freq + 1 } else { self.large_freq(posting) }
+    #[inline]
+    pub fn freq_of_posting(&self, posting: usize) -> u32 {
+        let freq = if self.is_wide {
+            self.freqs.get(posting).copied().unwrap_or_default()
+        } else {
+            self.freqs.get(posting / 2).copied().unwrap_or_default() >> (posting % 2 * 4) & 15
+        };
+        if freq > 0 { u32::from(freq) } else { self.large_freq(posting) }
     }
 
-    /// A frequency that four bits don't hold. Not inlined, so that the common case is.
+    /// A frequency that is too large for the form; 1 in a damaged index that has no such posting.
     #[cold]
-    #[inline(never)]
     fn large_freq(&self, posting: usize) -> u32 {
-        let posting = posting.min(self.list.doc_freq() as usize - 1);
-        self.list.freq_at(posting / BLOCK_LEN, posting % BLOCK_LEN)
+        self.large_postings.binary_search(&(posting as u32)).map_or(1, |at| self.large_freqs[at])
+    }
+
+    /// The `count` frequencies of the list's postings from number `first` on, and at least 64 bytes more, as far as there are
+    /// such postings; 0 stands for a frequency that [`Probe::large`] tells.
+    ///
+    /// Lent from the index, or unpacked into `room`, which must have 72 bytes more than `count`.
+    #[inline(always)]
+    pub fn freqs<'b>(&self, first: usize, count: usize, room: &'b mut [u8]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        if self.is_wide {
+            return self.freqs.get(first..).unwrap_or_default();
+        }
+        let packed = self.freqs.get(first / 2..).unwrap_or_default();
+        for (pair, byte) in room[..count + 2].as_chunks_mut().0.iter_mut().zip(packed) {
+            *pair = [byte & 15, byte >> 4];
+        }
+        &room[first % 2..]
+    }
+
+    /// Those of `count` postings from number `first` on whose frequencies are too large for [`Probe::freqs`], ascending:
+    /// their numbers and frequencies.
+    #[inline]
+    pub fn large(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u32)> + use<'a> {
+        let from = if self.large_postings.is_empty() {
+            0
+        } else {
+            self.large_postings.partition_point(|&posting| (posting as usize) < first)
+        };
+        let large = self.large_postings[from..].iter().zip(&self.large_freqs[from..]);
+        large.map(|(&posting, &freq)| (posting as usize, freq)).take_while(move |&(posting, _)| posting < first + count)
     }
 }

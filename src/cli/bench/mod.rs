@@ -1,6 +1,7 @@
 //! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
 
 mod codecs;
+mod gpu;
 mod operators;
 mod simulator;
 mod sizes;
@@ -56,6 +57,10 @@ enum Part {
     Operators,
     /// What a simulated query costs, by policy
     Simulator,
+    /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
+    Gpu,
+    /// Whether the GPU's memory is given back, over a million queries
+    GpuMemory,
 }
 
 const DEFAULT_PARTS: [Part; 5] = [Part::Memory, Part::Index, Part::Codecs, Part::Operators, Part::Simulator];
@@ -83,6 +88,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Index => sizes::measure(arguments)?,
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
+            Part::Gpu => gpu::measure(arguments)?,
+            Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };
         notes += &note;

@@ -11,27 +11,29 @@
 //!
 //! - Dense lists have a direct form ([`Probe`](crate::index::Probe)); a bit costs less than a block, so they sieve first, unless
 //!   they hold nearly everything.
-//! - Another list is sought by its blocks' last documents; a block in which many candidates fall is intersected eight by
-//!   eight, else each candidate is searched.
+//! - Another list is sought by its blocks' last documents; a block in which many candidates fall is looked through for all at
+//!   once, else each candidate is searched.
 //! - The second list tells the next document worth a try: the leader jumps over the blocks before it.
-//! - Once k documents are known, a leading block whose best impact, with the others' best, can't reach them is passed over.
+//! - Once k documents are known, a leading block whose best impact, with the others' best, can't reach them is passed over;
+//!   so are the candidates in another list's block if its best impact leaves them short, and that block isn't decoded.
 //!
-//! If all lists are dense, no block is decoded: see `and_dense.rs`.
+//! A list alone is scored as it is decoded. If all lists are dense, no block is decoded: see `and_dense.rs`.
 
 use std::ops::Range;
 
 use crate::exec::TopK;
 use crate::ids::DocId;
-use crate::index::BlockBuffer;
+use crate::index::{BLOCK_LEN, BlockBuffer};
 use crate::query::Query;
 
 use super::and_dense;
-use super::block_search::{find_block, first_geq, intersect};
+use super::block_search::{find_block, first_geq};
 use super::floor::pruning;
 use super::matches::Matches;
+use super::scoring::score_block;
 use super::term::Term;
 
-/// At least so many candidates in one block are intersected with it at once.
+/// At least so many candidates in one block are sought together.
 const MANY_CANDIDATES: usize = 24;
 
 /// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
@@ -43,6 +45,7 @@ pub(super) fn search(
     matches: &mut Matches,
     best: &mut TopK,
 ) {
+    // Bounds of the sums of the shares from each term on.
     let mut rest = [0.0; Query::MAX_TERMS];
     let rest = &mut rest[..terms.len()];
     let mut sum = 0.0;
@@ -50,10 +53,18 @@ pub(super) fn search(
         sum += term.bound;
         *rest = sum;
     }
+    // The same of the terms between the first and each.
+    let mut before = [0.0; Query::MAX_TERMS];
+    for t in 2..terms.len() {
+        before[t] = before[t - 1] + terms[t - 1].bound;
+    }
     if terms.iter().all(|term| term.probe.is_some()) && terms.len() > 1 {
         return and_dense::search(terms, range, rest, norms, matches, best);
     }
     let Some((lead, others)) = terms.split_first() else { return };
+    if others.is_empty() {
+        return search_one(lead, range, norms, &mut buffers[0], best);
+    }
     let mut order = [0; Query::MAX_TERMS];
     let order = sieving_order(others, norms.len(), &mut order);
     // The block that each list has decoded.
@@ -66,8 +77,8 @@ pub(super) fn search(
         if block > 0 && last_docs[block - 1] + 1 >= range.end.0 {
             return;
         }
-        let below = rest.get(1).copied().unwrap_or(0.0);
-        if lead.block_bound(block) + below <= pruning(best.threshold()) {
+        let lead_bound = lead.block_bound(block);
+        if lead_bound + rest[1] <= pruning(best.threshold()) {
             block += 1;
             continue;
         }
@@ -85,7 +96,11 @@ pub(super) fn search(
                     matches.retain_probed(probe);
                     0
                 }
-                None => retain(t, &terms[t], &mut buffers[t], &mut decoded[t], matches),
+                None => {
+                    let others = lead_bound + before[t] + rest.get(t + 1).copied().unwrap_or(0.0);
+                    let needed = pruning(best.threshold()) - others;
+                    retain(t, &terms[t], needed, &mut buffers[t], &mut decoded[t], matches)
+                }
             };
             start = start.max(beyond);
             if matches.docs().is_empty() {
@@ -120,9 +135,43 @@ fn sieving_order<'o>(others: &[Term<'_>], num_docs: usize, order: &'o mut [u8; Q
     &order[..len]
 }
 
-/// Keeps the candidates that the list holds. Returns a document before which it holds none that is past the last
-/// candidate: [`DocId::END`]'s number at the list's end.
-fn retain(t: usize, term: &Term<'_>, buffer: &mut BlockBuffer, decoded: &mut usize, matches: &mut Matches) -> u32 {
+/// Offers the documents of one list.
+fn search_one(term: &Term<'_>, range: Range<DocId>, norms: &[f32], buffer: &mut BlockBuffer, best: &mut TopK) {
+    let (start, end) = (range.start.0, range.end.0);
+    let last_docs = term.list.last_docs();
+    let mut shares = [0.0; BLOCK_LEN];
+    for block in find_block(last_docs, 0, start)..last_docs.len() {
+        if block > 0 && last_docs[block - 1] + 1 >= end {
+            return;
+        }
+        if term.block_bound(block) <= pruning(best.threshold()) {
+            continue;
+        }
+        let len = term.list.decode_docs(block, &mut buffer.docs);
+        term.list.decode_freqs(block, &mut buffer.freqs);
+        let docs = &buffer.docs[..len];
+        score_block(docs, &buffer.freqs[..len], term.weight, norms, &mut shares[..len]);
+        // Few blocks have a share above the threshold: it takes a look at all of them to tell.
+        let threshold = best.threshold();
+        if shares[..len].iter().fold(false, |any, &share| any | (share > threshold)) {
+            for (&doc, &share) in docs.iter().zip(&shares).filter(|&(&doc, _)| (start..end).contains(&doc)) {
+                best.offer(doc, share);
+            }
+        }
+    }
+}
+
+/// Keeps the candidates that the list holds, but for those in blocks with a bound of at most `needed`.
+/// Returns a document before which the list holds none that is past the last candidate: [`DocId::END`]'s number at the list's
+/// end, 0 if it isn't known.
+fn retain(
+    t: usize,
+    term: &Term<'_>,
+    needed: f32,
+    buffer: &mut BlockBuffer,
+    decoded: &mut usize,
+    matches: &mut Matches,
+) -> u32 {
     let last_docs = term.list.last_docs();
     let mut sieve = matches.sieve(t);
     let len = sieve.docs().len();
@@ -134,25 +183,26 @@ fn retain(t: usize, term: &Term<'_>, buffer: &mut BlockBuffer, decoded: &mut usi
         if block == last_docs.len() {
             return DocId::END.0;
         }
+        let last = last_docs[block];
+        let few = sieve.docs()[i..].iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
+        let are_many = few == MANY_CANDIDATES;
+        let run = if are_many { sieve.docs()[i..].partition_point(|&doc| doc <= last) } else { few };
+        if term.block_bound(block) <= needed {
+            i += run;
+            beyond = 0;
+            continue;
+        }
         if block != *decoded {
             let filled = term.list.decode_docs(block, &mut buffer.docs);
             // Searching takes all 128 places in order; a tail's free places count as past the end.
-            buffer.docs[filled..].fill(DocId::END.0);
+            if filled < BLOCK_LEN {
+                buffer.docs[filled..].fill(DocId::END.0);
+            }
             *decoded = block;
         }
-        let last = last_docs[block];
-        let run = sieve.docs()[i..].iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
-        if run == MANY_CANDIDATES {
-            let run = sieve.docs()[i..].partition_point(|&doc| doc <= last);
-            let mut hits = intersect(&sieve.docs()[i..i + run], &buffer.docs);
-            while hits != 0 {
-                let hit = i + hits.trailing_zeros() as usize;
-                hits &= hits - 1;
-                let position = first_geq(&buffer.docs, sieve.docs()[hit]);
-                sieve.keep(hit, true, block, position);
-            }
-            i += run;
-            beyond = buffer.docs[first_geq(&buffer.docs, sieve.docs()[i - 1])];
+        if are_many {
+            sieve.keep_common(i..i + run, &buffer.docs, block);
+            beyond = buffer.docs[first_geq(&buffer.docs, sieve.docs()[i + run - 1])];
         } else {
             for candidate in i..i + run {
                 let doc = sieve.docs()[candidate];
@@ -160,8 +210,8 @@ fn retain(t: usize, term: &Term<'_>, buffer: &mut BlockBuffer, decoded: &mut usi
                 beyond = buffer.docs[position];
                 sieve.keep(candidate, beyond == doc, block, position);
             }
-            i += run;
         }
+        i += run;
     }
     beyond
 }

@@ -19,16 +19,15 @@
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
 //! Lucene's `MaxScoreBulkScorer`.
 
-use std::ops::Range;
-
 use crate::exec::TopK;
-use crate::ids::DocId;
-use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList, Probe};
+use crate::index::BLOCK_LEN;
 use crate::query::Query;
 
-use super::block_search::{find_block, first_geq};
+use super::block_search::find_block;
+use super::candidates::Candidates;
+use super::decoded::{DecodedBlock, share_or_zero};
 use super::floor::Floor;
-use super::scoring::score_block;
+use super::lanes::{Docs, STEP};
 use super::term::Term;
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
@@ -46,9 +45,6 @@ const CHUNK_DOCS: usize = 16;
 /// So many postings in bulk cost as much as one look-up through blocks.
 const POSTINGS_PER_LOOK_UP: usize = 3;
 
-/// So few candidates in a block are looked up one by one; more, without a branch that could be mispredicted.
-const FEW_CANDIDATES: usize = 3;
-
 /// One window and what is known of the terms inside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window<'a> {
@@ -60,6 +56,10 @@ pub(super) struct Window<'a> {
     pub(super) bounds: &'a [f32],
     /// Each list's first block with a last document of at least `start`.
     pub(super) first_blocks: &'a [u32],
+    /// Documents with a term before this one are not looked at: that has been done.
+    pub(super) first_term: usize,
+    /// Terms from here on are looked up, even where they are essential.
+    pub(super) end_of_essential: usize,
 }
 
 /// How many documents windows should have, a power of two, if so many postings of a collection are to be scored.
@@ -68,21 +68,6 @@ pub(super) fn window_docs(postings: usize, num_docs: usize) -> usize {
     docs.clamp(MIN_WINDOW_DOCS, MAX_WINDOW_DOCS).next_power_of_two()
 }
 
-/// The block of a list that was decoded last.
-#[derive(Debug)]
-struct DecodedBlock {
-    buffer: BlockBuffer,
-    /// [`NO_BLOCK`] if none is.
-    block: usize,
-    len: usize,
-    has_freqs: bool,
-    /// Its postings' shares of scores, if they are known: a block is scored as a whole.
-    shares: [f32; BLOCK_LEN],
-    has_shares: bool,
-}
-
-const NO_BLOCK: usize = usize::MAX;
-
 /// Scratch memory for scoring windows, kept from query to query.
 #[derive(Debug)]
 pub(super) struct BulkScorer {
@@ -90,39 +75,19 @@ pub(super) struct BulkScorer {
     /// All zero between windows.
     accumulators: Box<[f32; MAX_WINDOW_DOCS]>,
     touched: Touched,
-    candidates: Candidates,
+    candidates: Candidates<MAX_WINDOW_DOCS>,
     /// `before[i]`: the bounds of terms before i; `from[i]`: of term i and those after it.
     before: [f32; Query::MAX_TERMS + 1],
     from: [f32; Query::MAX_TERMS + 1],
 }
 
-/// Documents that may still enter, ascending, with their shares so far.
-#[derive(Debug)]
-struct Candidates {
-    docs: Box<[u32; MAX_WINDOW_DOCS]>,
-    scores: Box<[f32; MAX_WINDOW_DOCS]>,
-    len: usize,
-}
-
 impl Default for BulkScorer {
     fn default() -> Self {
-        let decoded = || DecodedBlock {
-            buffer: BlockBuffer::default(),
-            block: NO_BLOCK,
-            len: 0,
-            has_freqs: false,
-            shares: [0.0; BLOCK_LEN],
-            has_shares: false,
-        };
         Self {
-            decoded: Box::new(std::array::from_fn(|_| decoded())),
+            decoded: Box::new(std::array::from_fn(|_| DecodedBlock::default())),
             accumulators: Box::new([0.0; MAX_WINDOW_DOCS]),
             touched: Touched { words: [0; MAX_WINDOW_DOCS / CHUNK_DOCS / 64] },
-            candidates: Candidates {
-                docs: Box::new([0; MAX_WINDOW_DOCS]),
-                scores: Box::new([0.0; MAX_WINDOW_DOCS]),
-                len: 0,
-            },
+            candidates: Candidates::default(),
             before: [0.0; Query::MAX_TERMS + 1],
             from: [0.0; Query::MAX_TERMS + 1],
         }
@@ -132,9 +97,7 @@ impl Default for BulkScorer {
 impl BulkScorer {
     /// Forgets the lists of the query before; `num_terms` of the next.
     pub(super) fn reset(&mut self, num_terms: usize) {
-        for decoded in &mut self.decoded[..num_terms] {
-            decoded.block = NO_BLOCK;
-        }
+        self.decoded[..num_terms].iter_mut().for_each(DecodedBlock::reset);
     }
 
     /// Offers every document of the window that can enter, in ascending order.
@@ -191,7 +154,7 @@ impl BulkScorer {
         if self.from[0] <= floor.pruning() {
             return;
         }
-        let mut essential = num_terms;
+        let mut essential = window.end_of_essential;
         while self.from[essential - 1] <= floor.pruning() {
             essential -= 1;
         }
@@ -212,14 +175,17 @@ impl BulkScorer {
             self.collect(window, floor.pruning() - self.from[essential]);
         }
         for i in (essential..num_terms).filter(|&i| bounds[i] > 0.0) {
-            if self.candidates.len == 0 {
+            if self.candidates.len() == 0 {
                 return;
             }
             self.look_up(i, &terms[i], norms, window, floor.pruning() - self.from[i + 1]);
         }
-        let Candidates { docs, scores, len } = &self.candidates;
-        for (&doc, &score) in docs[..*len].iter().zip(&scores[..*len]) {
-            floor.offer(doc, score, best);
+        let done = &terms[..window.first_term];
+        for (doc, score) in self.candidates.iter() {
+            let mut lists = done.iter().zip(self.decoded.iter_mut());
+            if score > floor.pruning() && !lists.any(|(term, decoded)| decoded.contains(term, doc)) {
+                floor.offer(doc, score, best);
+            }
         }
     }
 
@@ -235,16 +201,17 @@ impl BulkScorer {
         floor: &Floor,
     ) {
         let needed = floor.pruning() - self.from[essential];
-        let Candidates { docs: kept_docs, scores: kept_scores, len } = &mut self.candidates;
-        *len = 0;
+        self.candidates.clear();
         let decoded = &mut self.decoded[i];
         let mut block = window.first_blocks[i] as usize;
         while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
-            for (&doc, &share) in decoded.buffer.docs[run.clone()].iter().zip(&decoded.shares[run]) {
-                // Written in any case, counted if kept: no branch that could be mispredicted.
-                kept_docs[*len % MAX_WINDOW_DOCS] = doc;
-                kept_scores[*len % MAX_WINDOW_DOCS] = share;
-                *len += usize::from(share > needed);
+            let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
+            let ((docs, more_docs), (shares, more_shares)) = (docs.as_chunks(), shares.as_chunks());
+            for (docs, shares) in docs.iter().zip(shares) {
+                self.candidates.push_above(Docs::These(docs), shares, needed);
+            }
+            for (&doc, &share) in more_docs.iter().zip(more_shares) {
+                self.candidates.push_one_above(doc, share, needed);
             }
         }
     }
@@ -277,39 +244,46 @@ impl BulkScorer {
     #[inline(always)]
     fn collect(&mut self, window: &Window<'_>, needed: f32) {
         let Self { accumulators, touched, candidates, .. } = self;
-        let Candidates { docs, scores, len } = candidates;
-        let mut count = 0;
-        touched.drain(window, |first| {
-            let Some(chunk) = accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { return };
-            let mut hits = above(chunk, needed);
-            while hits != 0 {
-                let offset = hits.trailing_zeros() as usize;
-                hits &= hits - 1;
-                docs[count % MAX_WINDOW_DOCS] = window.start + (first + offset) as u32;
-                scores[count % MAX_WINDOW_DOCS] = chunk[offset % CHUNK_DOCS];
-                count += 1;
+        candidates.clear();
+        for number in 0..Touched::num_words(window) {
+            for first in touched.take(number) {
+                let Some(chunk) = accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { return };
+                for (half, scores) in (0..).zip(chunk.as_chunks().0) {
+                    let start = window.start + first as u32 + half * STEP as u32;
+                    candidates.push_above(Docs::From(start), scores, needed);
+                }
+                *chunk = [0.0; CHUNK_DOCS];
             }
-            *chunk = [0.0; CHUNK_DOCS];
-        });
-        *len = count;
+        }
     }
 
     /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
     #[inline(always)]
     fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+        let candidates = &mut self.candidates;
+        let all = 0..candidates.len();
         if let Some(probe) = term.probe {
-            return self.candidates.look_up_directly(probe, term.weight, norms, needed);
+            for (doc, share) in candidates.shares_mut(all.clone()) {
+                *share = share_or_zero(term.weight, probe.freq(doc), norms[doc as usize]);
+            }
+            let kept = candidates.sieve(all, 0, needed);
+            return candidates.truncate(kept);
         }
         let first_block = window.first_blocks[i];
         let last_docs = term.list.last_docs();
         let num_blocks = find_block(last_docs, first_block as usize, window.end - 1) + 1 - first_block as usize;
-        if self.candidates.len * POSTINGS_PER_LOOK_UP > num_blocks * BLOCK_LEN {
-            self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
-            self.candidates.look_up_accumulated(&self.accumulators, window.start, needed);
-            let Self { accumulators, touched, .. } = self;
-            touched.drain(window, |first| accumulators[first..first + CHUNK_DOCS].fill(0.0));
-        } else {
-            self.decoded[i].look_up(term, first_block, norms, &mut self.candidates, needed);
+        if all.len() * POSTINGS_PER_LOOK_UP <= num_blocks * BLOCK_LEN {
+            return self.decoded[i].look_up(term, first_block, norms, candidates, needed);
+        }
+        self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
+        let Self { accumulators, touched, candidates, .. } = self;
+        for (doc, share) in candidates.shares_mut(all.clone()) {
+            *share = accumulators[(doc - window.start) as usize % MAX_WINDOW_DOCS];
+        }
+        let kept = candidates.sieve(all, 0, needed);
+        candidates.truncate(kept);
+        for number in 0..Touched::num_words(window) {
+            touched.take(number).for_each(|first| accumulators[first..first + CHUNK_DOCS].fill(0.0));
         }
     }
 }
@@ -338,196 +312,20 @@ impl Touched {
         }
     }
 
-    /// Visits the first document of each chunk, counted from the window's start, in ascending order, and forgets them.
+    /// Words for the chunks of a window.
     #[inline(always)]
-    fn drain(&mut self, window: &Window<'_>, mut visit: impl FnMut(usize)) {
-        let words = ((window.end - window.start) as usize).div_ceil(64 * CHUNK_DOCS);
-        for (number, word) in self.words[..words].iter_mut().enumerate() {
-            let mut bits = std::mem::take(word);
-            while bits != 0 {
-                visit((number * 64 + bits.trailing_zeros() as usize) * CHUNK_DOCS);
-                bits &= bits - 1;
-            }
-        }
+    fn num_words(window: &Window<'_>) -> usize {
+        ((window.end - window.start) as usize).div_ceil(64 * CHUNK_DOCS)
     }
-}
 
-impl Candidates {
-    /// By the list's direct form.
+    /// The first document, counted from the window's start, of each chunk of word `number`, ascending; forgets them.
     #[inline(always)]
-    fn look_up_directly(&mut self, probe: Probe<'_>, weight: f32, norms: &[f32], needed: f32) {
-        let mut kept = 0;
-        for candidate in 0..self.len {
-            let doc = self.docs[candidate];
-            let freq = probe.freq(doc);
-            let score = self.scores[candidate] + share_or_zero(weight, freq, norms[doc as usize]);
-            self.docs[kept] = doc;
-            self.scores[kept] = score;
-            kept += usize::from(score > needed);
-        }
-        self.len = kept;
+    fn take(&mut self, number: usize) -> impl Iterator<Item = usize> + use<> {
+        let mut bits = std::mem::take(&mut self.words[number]);
+        std::iter::from_fn(move || {
+            let chunk = (bits != 0).then(|| number * 64 + bits.trailing_zeros() as usize)?;
+            bits &= bits - 1;
+            Some(chunk * CHUNK_DOCS)
+        })
     }
-
-    /// From accumulators that hold the list's shares.
-    #[inline(always)]
-    fn look_up_accumulated(&mut self, accumulators: &[f32; MAX_WINDOW_DOCS], start: u32, needed: f32) {
-        let mut kept = 0;
-        for candidate in 0..self.len {
-            let doc = self.docs[candidate];
-            let score = self.scores[candidate] + accumulators[(doc - start) as usize % MAX_WINDOW_DOCS];
-            self.docs[kept] = doc;
-            self.scores[kept] = score;
-            kept += usize::from(score > needed);
-        }
-        self.len = kept;
-    }
-}
-
-impl DecodedBlock {
-    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`, and tells
-    /// which of its postings those are; `None` if there is none. `block` moves past it.
-    #[inline(always)]
-    fn next_run(
-        &mut self,
-        term: &Term<'_>,
-        norms: &[f32],
-        window: &Window<'_>,
-        needed: f32,
-        block: &mut usize,
-    ) -> Option<Range<usize>> {
-        let last_docs = term.list.last_docs();
-        while let Some(&last_doc) = last_docs.get(*block) {
-            let current = *block;
-            // The next block begins past this one's end: it may have nothing to do with the window.
-            *block = if last_doc < window.end - 1 { current + 1 } else { usize::MAX };
-            if term.block_bound(current) <= needed {
-                continue;
-            }
-            self.decode(&term.list, current);
-            let docs = &self.buffer.docs;
-            let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
-            let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
-            if begin < stop {
-                self.score(term, norms);
-                return Some(begin..stop);
-            }
-        }
-        None
-    }
-
-    /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those with a
-    /// sum above `needed`.
-    #[inline(always)]
-    fn look_up(&mut self, term: &Term<'_>, first_block: u32, norms: &[f32], candidates: &mut Candidates, needed: f32) {
-        let Candidates { docs, scores, len } = candidates;
-        let last_docs = term.list.last_docs();
-        let (mut next, mut kept) = (0, 0);
-        let mut block = first_block as usize;
-        while next < *len {
-            block = find_block(last_docs, block, docs[next]);
-            let last_doc = last_docs.get(block).copied().unwrap_or(u32::MAX);
-            // What a candidate in this block must have for the block's best to lift it above `needed`.
-            let bound = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
-            let needed_here = needed - bound;
-            let first_alive = kept;
-            while next < *len && docs[next] <= last_doc {
-                docs[kept] = docs[next];
-                scores[kept] = scores[next];
-                kept += usize::from(scores[next] > needed_here);
-                next += 1;
-            }
-            if kept == first_alive || block == last_docs.len() {
-                continue;
-            }
-            self.decode(&term.list, block);
-            let end_alive = kept;
-            kept = first_alive;
-            if end_alive - first_alive <= FEW_CANDIDATES {
-                // Most are not in the list: of a block's frequencies few are asked for.
-                for candidate in first_alive..end_alive {
-                    let (doc, mut score) = (docs[candidate], scores[candidate]);
-                    let position = first_geq(&self.buffer.docs, doc);
-                    if self.buffer.docs[position] == doc {
-                        let freq = term.list.freq_at(block, position);
-                        score += Bm25::score(term.weight, freq, norms[doc as usize]);
-                    }
-                    docs[kept] = doc;
-                    scores[kept] = score;
-                    kept += usize::from(score > needed);
-                }
-                continue;
-            }
-            self.decode_freqs(&term.list);
-            for candidate in first_alive..end_alive {
-                let doc = docs[candidate];
-                let position = first_geq(&self.buffer.docs, doc);
-                let is_here = self.buffer.docs[position] == doc;
-                let freq = if is_here { self.buffer.freqs[position] } else { 0 };
-                let score = scores[candidate] + share_or_zero(term.weight, freq, norms[doc as usize]);
-                docs[kept] = doc;
-                scores[kept] = score;
-                kept += usize::from(score > needed);
-            }
-        }
-        *len = kept;
-    }
-
-    #[inline(always)]
-    fn decode(&mut self, list: &PostingList<'_>, block: usize) {
-        if self.block != block {
-            self.len = list.decode_docs(block, &mut self.buffer.docs);
-            // Searching takes all 128 places in order; a tail's free places count as past the end.
-            self.buffer.docs[self.len..].fill(DocId::END.0);
-            self.block = block;
-            self.has_freqs = false;
-            self.has_shares = false;
-        }
-    }
-
-    #[inline(always)]
-    fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
-        if !self.has_shares {
-            self.decode_freqs(&term.list);
-            let (docs, freqs) = (&self.buffer.docs[..self.len], &self.buffer.freqs[..self.len]);
-            score_block(docs, freqs, term.weight, norms, &mut self.shares[..self.len]);
-            self.has_shares = true;
-        }
-    }
-
-    #[inline(always)]
-    fn decode_freqs(&mut self, list: &PostingList<'_>) {
-        if !self.has_freqs {
-            list.decode_freqs(self.block, &mut self.buffer.freqs);
-            self.has_freqs = true;
-        }
-    }
-}
-
-/// Bit i: score i is above `needed`.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u32 {
-    use std::arch::x86_64::{_mm_cmpgt_ps, _mm_movemask_ps, _mm_set1_ps};
-    let (fours, _) = scores.as_chunks::<4>();
-    let mut hits = 0;
-    for (i, &four) in fours.iter().enumerate() {
-        // SAFETY: these instructions are part of every x86-64.
-        let mask = unsafe { _mm_movemask_ps(_mm_cmpgt_ps(bytemuck::cast(four), _mm_set1_ps(needed))) };
-        hits |= (mask as u32) << (4 * i);
-    }
-    hits
-}
-
-/// Bit i: score i is above `needed`.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn above(scores: &[f32; CHUNK_DOCS], needed: f32) -> u32 {
-    (0..).zip(scores).fold(0, |hits, (i, &score)| hits | u32::from(score > needed) << i)
-}
-
-/// A posting's share; 0 for a frequency of 0, which stands for no posting.
-#[inline(always)]
-fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
-    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to 1 or more, it is lost.
-    Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
 }

@@ -28,24 +28,26 @@ use crate::query::Query;
 use super::block_search::{find_block, first_geq};
 use super::sum::Sum;
 use super::term::Term;
+use super::tile::{TILE_DOCS, Tile, TileRoom, WORD_DOCS, WORD_FREQS, dense_form};
 
 /// The most documents of a window: as many as 16 bits tell apart.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
 
-/// Sums that are compared with the threshold together.
-const CHUNK: usize = 64;
+/// The documents of a window over which a dense list's tiles run.
+const DENSE_WINDOW_DOCS: u32 = 1 << 13;
 
 /// Places that are noted in a window of sparse lists; it is scanned whole where they don't suffice.
 const MAX_NOTED: usize = 8192;
 
 /// Scratch memory for disjunctions whose scores are summed in `S`.
 #[derive(Debug)]
-pub(super) struct Exhaustive<S> {
+pub(super) struct Exhaustive<S: Sum> {
     blocks: Box<[ScoredBlock<S>]>,
     freqs: [u32; BLOCK_LEN],
     /// All zero between windows.
     sums: Box<[S; MAX_WINDOW_DOCS]>,
     noted: Box<[u16]>,
+    room: Box<TileRoom>,
 }
 
 /// A decoded block of one term.
@@ -71,6 +73,7 @@ impl<S: Sum> Default for Exhaustive<S> {
             freqs: [0; BLOCK_LEN],
             sums: Box::new([S::default(); MAX_WINDOW_DOCS]),
             noted: vec![0; MAX_NOTED].into(),
+            room: Box::new([0; TILE_DOCS + WORD_FREQS]),
         }
     }
 }
@@ -79,22 +82,34 @@ impl<S: Sum> Exhaustive<S> {
     /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
     pub(super) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as the line above has asked.
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("bmi1")
+        {
+            // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.search_avx2(terms, range, norms, best) };
         }
-        self.search_portable(terms, range, norms, best);
+        self.search_any::<false>(terms, range, norms, best);
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,popcnt,bmi1")]
     fn search_avx2(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        self.search_portable(terms, range, norms, best);
+        self.search_any::<true>(terms, range, norms, best);
     }
 
     #[inline(always)]
-    fn search_portable(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        let Self { blocks, freqs, sums, noted } = self;
+    fn search_any<const AVX2: bool>(
+        &mut self,
+        terms: &[Term<'_>],
+        range: Range<DocId>,
+        norms: &[f32],
+        best: &mut TopK,
+    ) {
+        if terms.last().is_some_and(|term| dense_form(term, norms.len()).is_some()) {
+            return self.search_dense::<AVX2>(terms, range, norms, best);
+        }
+        let Self { blocks, freqs, sums, noted, .. } = self;
         let blocks = &mut blocks[..terms.len()];
         for (block, term) in blocks.iter_mut().zip(terms) {
             block.start(term, range.start.0, freqs, norms);
@@ -134,7 +149,61 @@ impl<S: Sum> Exhaustive<S> {
             }
             match noted.get(..num_noted) {
                 Some(noted) if is_sparse => drain_noted(start, noted, sums, best),
-                _ => drain_all(start, &mut sums[..(end - start) as usize], best),
+                _ => {
+                    let num_words = ((end - start) as usize).div_ceil(WORD_DOCS);
+                    drain_words::<S, AVX2>(start, &mut sums.as_chunks_mut().0[..num_words], best);
+                }
+            }
+        }
+    }
+}
+
+impl<S: Sum> Exhaustive<S> {
+    /// As [`Exhaustive::search`], where the last term's list is dense: windows follow one another without a gap.
+    #[inline(always)]
+    fn search_dense<const AVX2: bool>(
+        &mut self,
+        terms: &[Term<'_>],
+        range: Range<DocId>,
+        norms: &[f32],
+        best: &mut TopK,
+    ) {
+        let Self { blocks, freqs, sums, room, .. } = self;
+        // Terms ascend by their lists' lengths, so that dense ones are the last to be added.
+        let num_dense = terms.iter().rev().take_while(|term| dense_form(term, norms.len()).is_some()).count();
+        let (sparse_terms, dense_terms) = terms.split_at(terms.len() - num_dense);
+        let blocks = &mut blocks[..sparse_terms.len()];
+        for (block, term) in blocks.iter_mut().zip(sparse_terms) {
+            block.start(term, range.start.0, freqs, norms);
+        }
+        let end = range.end.0.min(norms.len() as u32);
+        let mut start = range.start.0;
+        while start < end {
+            let window_start = start - start % WORD_DOCS as u32;
+            let window_end = window_start.saturating_add(DENSE_WINDOW_DOCS).min(end);
+            for (block, term) in blocks.iter_mut().zip(sparse_terms) {
+                while block.doc() < window_end {
+                    block.take_below(window_end, |docs, shares| {
+                        for (&doc, &share) in docs.iter().zip(shares) {
+                            sums[usize::from((doc - window_start) as u16)] += share;
+                        }
+                    });
+                    if block.position == block.len {
+                        block.open(block.block + 1, term, freqs, norms);
+                    }
+                }
+            }
+            while start < window_end {
+                let tile = Tile::new(start, window_end);
+                let (words, _) = sums[(tile.first_doc() - window_start) as usize..].as_chunks_mut::<WORD_DOCS>();
+                let words = &mut words[..tile.num_words()];
+                for term in dense_terms {
+                    if let Some(probe) = &term.probe {
+                        tile.add::<S, AVX2>(probe, term.weight, norms, room, words);
+                    }
+                }
+                drain_words::<S, AVX2>(tile.first_doc(), words, best);
+                start = tile.end();
             }
         }
     }
@@ -233,20 +302,20 @@ fn exceeds<S: Sum>(sums: &[S], threshold: S) -> bool {
     sums.iter().fold(false, |any, &sum| any | (sum > threshold))
 }
 
-/// Offers the window's documents to `best`, in ascending order, and clears it.
+/// Offers the documents from `start` on to `best`, in ascending order, and clears their sums.
 #[inline(always)]
-fn drain_all<S: Sum>(start: u32, sums: &mut [S], best: &mut TopK) {
+fn drain_words<S: Sum, const AVX2: bool>(start: u32, words: &mut [[S; WORD_DOCS]], best: &mut TopK) {
     let mut threshold = S::of_score(best.threshold());
-    for (chunk, first) in sums.chunks_mut(CHUNK).zip((start..).step_by(CHUNK)) {
-        if exceeds(chunk, threshold) {
-            for (&sum, doc) in chunk.iter().zip(first..) {
+    for (word, first) in words.iter_mut().zip((start..).step_by(WORD_DOCS)) {
+        if S::any_above::<AVX2>(word, threshold) {
+            for (&sum, doc) in word.iter().zip(first..) {
                 if sum > threshold {
                     best.offer(doc, sum.score());
                     threshold = S::of_score(best.threshold());
                 }
             }
         }
-        chunk.fill(S::default());
+        *word = [S::default(); WORD_DOCS];
     }
 }
 

@@ -12,10 +12,13 @@
 //! origin   1  3  4                origin   1  4       -> their frequencies, term by term, shares, sums
 //! ```
 
+use std::ops::Range;
+
 use crate::exec::TopK;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
 use crate::query::Query;
 
+use super::block_search::{first_geq, intersect};
 use super::floor::pruning;
 use super::scoring::score_block;
 use super::term::Term;
@@ -35,7 +38,12 @@ pub(super) struct Matches {
     scores: [f32; BLOCK_LEN],
     freqs: [u32; BLOCK_LEN],
     shares: [f32; BLOCK_LEN],
+    /// For [`Sieve::keep_common`], by the documents' distances from the first; all zero in between.
+    table: Box<[u8; TABLE_DOCS]>,
 }
+
+/// Documents over which candidates may be spread to be sought through a table.
+const TABLE_DOCS: usize = 1 << 14;
 
 impl Default for Matches {
     fn default() -> Self {
@@ -47,6 +55,7 @@ impl Default for Matches {
             scores: [0.0; BLOCK_LEN],
             freqs: [0; BLOCK_LEN],
             shares: [0.0; BLOCK_LEN],
+            table: Box::new([0; TABLE_DOCS]),
         }
     }
 }
@@ -114,8 +123,8 @@ impl Matches {
     /// Begins to keep candidates one by one.
     #[inline]
     pub(super) fn sieve(&mut self, term: usize) -> Sieve<'_> {
-        let places = &mut self.places[term];
-        Sieve { len: &mut self.len, docs: &mut self.docs, origin: &mut self.origin, places, kept: 0 }
+        let Self { len, docs, origin, places, table, .. } = self;
+        Sieve { len, docs, origin, places: &mut places[term], table, kept: 0 }
     }
 
     /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of probed terms come from
@@ -192,6 +201,7 @@ pub(super) struct Sieve<'a> {
     docs: &'a mut [u32; BLOCK_LEN],
     origin: &'a mut [u8; BLOCK_LEN],
     places: &'a mut [u32; BLOCK_LEN],
+    table: &'a mut [u8; TABLE_DOCS],
     kept: usize,
 }
 
@@ -211,6 +221,45 @@ impl Sieve<'_> {
         // A candidate that goes leaves a place that nobody will ask for.
         self.places[usize::from(origin)] = (block * BLOCK_LEN + position) as u32;
         self.kept += usize::from(is_here);
+    }
+}
+
+impl Sieve<'_> {
+    /// Keeps those candidates of `run` that are among `docs`, the documents of block `block`, which reaches past the last.
+    ///
+    /// A table says of each document near them which candidate it is: one look for each of the block's documents.
+    #[inline]
+    pub(super) fn keep_common(&mut self, run: Range<usize>, docs: &[u32; BLOCK_LEN], block: usize) {
+        let (first, last) = (self.docs[run.start], self.docs[run.end - 1]);
+        if (last - first) as usize >= TABLE_DOCS {
+            let mut hits = intersect(&self.docs[run.clone()], docs);
+            while hits != 0 {
+                let candidate = run.start + hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                self.keep(candidate, true, block, first_geq(docs, self.docs[candidate]));
+            }
+            return;
+        }
+        for (candidate, &doc) in (1..).zip(&self.docs[run.clone()]) {
+            self.table[(doc - first) as usize % TABLE_DOCS] = candidate;
+        }
+        let mut found = [(0, 0); BLOCK_LEN + 1];
+        let mut num_found = 0;
+        let from = first_geq(docs, first);
+        for (position, &doc) in (from as u8..).zip(&docs[from..]) {
+            if doc > last {
+                break;
+            }
+            let candidate = self.table[(doc - first) as usize % TABLE_DOCS];
+            found[num_found % (BLOCK_LEN + 1)] = (candidate, position);
+            num_found += usize::from(candidate > 0);
+        }
+        for &doc in &self.docs[run.clone()] {
+            self.table[(doc - first) as usize % TABLE_DOCS] = 0;
+        }
+        for &(candidate, position) in &found[..num_found] {
+            self.keep(run.start + usize::from(candidate) - 1, true, block, usize::from(position));
+        }
     }
 }
 

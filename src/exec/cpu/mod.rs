@@ -27,7 +27,9 @@ mod block_max_wand;
 mod block_search;
 mod bounds;
 mod bulk;
+mod candidates;
 mod cursor;
+mod decoded;
 mod executor;
 mod exhaustive;
 mod floor;
@@ -44,6 +46,7 @@ mod sum;
 mod term;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod wand;
 mod window_table;
 

@@ -100,9 +100,9 @@ impl Pruned {
             return;
         }
         let seed = if *is_seeded { seed::threshold(terms, best.k(), norms, &mut buffers[0]) } else { 0.0 };
-        let mut floor = Floor::new(seed.max(best.threshold()), algorithm != Algorithm::Ranges);
+        let is_in_order = !matches!(algorithm, Algorithm::Maxscore | Algorithm::Ranges);
+        let mut floor = Floor::new(seed.max(best.threshold()), is_in_order);
         let docs = docs.start.0..last_doc.0;
-        let window_docs = bulk::window_docs(essential_postings(terms, &floor), index.num_docs() as usize);
         match algorithm {
             Algorithm::Wand | Algorithm::Bmw => {
                 let cursors = &mut cursors[..num_terms];
@@ -118,26 +118,16 @@ impl Pruned {
             }
             Algorithm::Maxscore => {
                 bulk.reset(num_terms);
-                max_score::search(terms, docs, window_docs, norms, bulk, &mut floor, best);
+                max_score::search(terms, docs, index.num_docs(), norms, bulk, &mut floor, best);
             }
             Algorithm::Bmm | Algorithm::Ranges => {
                 bulk.reset(num_terms);
-                table.fill(terms, docs, window_docs);
+                let essential = max_score::postings(max_score::essential_terms(terms, &floor));
+                table.fill(terms, docs, bulk::window_docs(essential, index.num_docs() as usize));
                 let run = if algorithm == Algorithm::Bmm { block_max_max_score::search } else { ranges::search };
                 run(terms, table, norms, bulk, &mut floor, best);
             }
             Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
         }
     }
-}
-
-/// Postings in the lists that are essential at this floor, by the bounds of whole lists.
-fn essential_postings(terms: &[Term<'_>], floor: &Floor) -> usize {
-    let mut sum = 0.0;
-    // From the most frequent term on: those whose bounds together don't exceed the floor are not essential.
-    let essential = terms.iter().rev().skip_while(|term| {
-        sum += term.bound;
-        sum <= floor.pruning()
-    });
-    essential.map(|term| term.list.doc_freq() as usize).sum()
 }

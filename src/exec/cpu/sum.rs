@@ -11,14 +11,36 @@ use crate::index::{Bm25, MAX_IMPACT};
 
 use super::scoring::score_block;
 use super::term::Term;
+use super::tile::{WORD_DOCS, WORD_FREQS};
 
 /// A number that scores are summed in.
 pub(super) trait Sum: Copy + Debug + Default + PartialOrd + AddAssign {
     /// The least sum that a document which matches can have.
     const LEAST: Self;
 
+    /// The share of one posting.
+    fn share(weight: f32, freq: u32, norm: f32) -> Self;
+
     /// Writes the share of each posting to the same place of `out`; all slices are of one length.
     fn write_shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [Self]);
+
+    /// The weight, for [`Sum::add_word`].
+    fn factor(weight: f32) -> Self;
+
+    /// Adds the shares of the documents whose bits are set, of which `freqs` has the frequencies, in order; a frequency of 0
+    /// adds nothing.
+    ///
+    /// With `AVX2`, which the processor must have then, in vectors.
+    fn add_word<const AVX2: bool>(
+        bits: u64,
+        freqs: &[u8; WORD_FREQS],
+        factor: Self,
+        norms: &[f32; WORD_DOCS],
+        sums: &mut [Self; WORD_DOCS],
+    );
+
+    /// Whether some sum is above `threshold`.
+    fn any_above<const AVX2: bool>(sums: &[Self; WORD_DOCS], threshold: Self) -> bool;
 
     /// The sum as a score.
     fn score(self) -> f32;
@@ -31,8 +53,44 @@ impl Sum for f32 {
     const LEAST: Self = Self::MIN_POSITIVE;
 
     #[inline(always)]
+    fn share(weight: f32, freq: u32, norm: f32) -> Self {
+        Bm25::score(weight, freq, norm)
+    }
+
+    #[inline(always)]
     fn write_shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [Self]) {
         score_block(docs, freqs, weight, norms, out);
+    }
+
+    #[inline(always)]
+    fn factor(weight: f32) -> Self {
+        weight
+    }
+
+    #[inline(always)]
+    fn add_word<const AVX2: bool>(
+        bits: u64,
+        freqs: &[u8; WORD_FREQS],
+        factor: Self,
+        norms: &[f32; WORD_DOCS],
+        sums: &mut [Self; WORD_DOCS],
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: the caller has found the processor to have AVX2.
+            return unsafe { avx2::add_word_f32(bits, freqs, factor, norms, sums) };
+        }
+        add_each(bits, freqs, |place, freq| sums[place] += Self::share(factor, freq, norms[place]));
+    }
+
+    #[inline(always)]
+    fn any_above<const AVX2: bool>(sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: the caller has found the processor to have AVX2.
+            return unsafe { avx2::any_above_f32(sums, threshold) };
+        }
+        sums.iter().any(|&sum| sum > threshold)
     }
 
     #[inline(always)]
@@ -51,11 +109,47 @@ impl Sum for u16 {
     const LEAST: Self = 1;
 
     #[inline(always)]
+    fn share(weight: f32, impact: u32, _: f32) -> Self {
+        (impact as Self).wrapping_mul(Self::factor(weight))
+    }
+
+    #[inline(always)]
     fn write_shares(_: &[u32], impacts: &[u32], weight: f32, _: &[f32], out: &mut [Self]) {
-        let count = Bm25::impact_count(weight) as Self;
+        let count = Self::factor(weight);
         for (share, &impact) in out.iter_mut().zip(impacts) {
-            *share = impact as Self * count;
+            *share = (impact as Self).wrapping_mul(count);
         }
+    }
+
+    #[inline(always)]
+    fn factor(weight: f32) -> Self {
+        Bm25::impact_count(weight) as Self
+    }
+
+    #[inline(always)]
+    fn add_word<const AVX2: bool>(
+        bits: u64,
+        impacts: &[u8; WORD_FREQS],
+        count: Self,
+        _: &[f32; WORD_DOCS],
+        sums: &mut [Self; WORD_DOCS],
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: the caller has found the processor to have AVX2.
+            return unsafe { avx2::add_word_u16(bits, impacts, count, sums) };
+        }
+        add_each(bits, impacts, |place, impact| sums[place] += (impact as Self).wrapping_mul(count));
+    }
+
+    #[inline(always)]
+    fn any_above<const AVX2: bool>(sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: the caller has found the processor to have AVX2.
+            return unsafe { avx2::any_above_u16(sums, threshold) };
+        }
+        sums.iter().any(|&sum| sum > threshold)
     }
 
     #[inline(always)]
@@ -73,4 +167,96 @@ impl Sum for u16 {
 pub(super) fn fits_16_bits(terms: &[Term<'_>]) -> bool {
     let counts: u64 = terms.iter().map(|term| u64::from(Bm25::impact_count(term.weight))).sum();
     counts * u64::from(MAX_IMPACT) <= u64::from(u16::MAX)
+}
+
+/// Calls `add` with the place and the frequency of each bit set whose frequency is not 0.
+#[inline(always)]
+fn add_each(mut bits: u64, freqs: &[u8; WORD_FREQS], mut add: impl FnMut(usize, u32)) {
+    for &freq in freqs {
+        if bits == 0 {
+            return;
+        }
+        if freq > 0 {
+            add(bits.trailing_zeros() as usize, u32::from(freq));
+        }
+        bits &= bits - 1;
+    }
+}
+
+/// The same in vectors.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m128i, __m256, __m256i, _CMP_GT_OQ, _mm_cvtsi64_si128, _mm_shuffle_epi8, _mm_unpacklo_epi64,
+        _mm256_add_epi16, _mm256_add_ps, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi16, _mm256_cvtepu8_epi32,
+        _mm256_div_ps, _mm256_max_epu16, _mm256_max_ps, _mm256_movemask_ps, _mm256_mul_ps, _mm256_mullo_epi16,
+        _mm256_set1_epi16, _mm256_set1_ps, _mm256_subs_epu16, _mm256_testz_si256,
+    };
+
+    use super::super::tile::{EXPANSIONS, WORD_DOCS, WORD_FREQS, bits_before};
+
+    /// The eight documents of a byte with their frequencies, or 0: of `freqs` those from number `first` on.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn expand(byte: u8, freqs: &[u8; WORD_FREQS], first: u8) -> __m128i {
+        let eight = |bytes: [u8; 8]| _mm_cvtsi64_si128(i64::from_le_bytes(bytes));
+        // The remainder shows the compiler that eight are left.
+        let first = usize::from(first) % WORD_DOCS;
+        let freqs = std::array::from_fn(|i| freqs[first + i]);
+        // The place of a document that isn't in the list has the highest bit set: the shuffle makes 0 of it.
+        _mm_shuffle_epi8(eight(freqs), eight(EXPANSIONS[usize::from(byte)]))
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn add_word_f32(
+        bits: u64,
+        freqs: &[u8; WORD_FREQS],
+        weight: f32,
+        norms: &[f32; WORD_DOCS],
+        sums: &mut [f32; WORD_DOCS],
+    ) {
+        let weight = _mm256_set1_ps(weight);
+        // A norm of 0 would make 0 / 0 of a document that isn't in the list. The least number above 0 changes no other
+        // quotient: added to 1 or more, it is lost.
+        let least_norm = _mm256_set1_ps(f32::MIN_POSITIVE);
+        let eights = sums.as_chunks_mut().0.iter_mut().zip(norms.as_chunks().0);
+        for (((sums, norms), byte), first) in eights.zip(bits.to_le_bytes()).zip(bits_before(bits)) {
+            let freqs = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(expand(byte, freqs, first)));
+            let norms = _mm256_max_ps(bytemuck::cast::<[f32; 8], _>(*norms), least_norm);
+            let shares = _mm256_div_ps(_mm256_mul_ps(weight, freqs), _mm256_add_ps(freqs, norms));
+            *sums = bytemuck::cast::<_, [f32; 8]>(_mm256_add_ps(bytemuck::cast(*sums), shares));
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn add_word_u16(bits: u64, impacts: &[u8; WORD_FREQS], count: u16, sums: &mut [u16; WORD_DOCS]) {
+        let count = _mm256_set1_epi16(count.cast_signed());
+        let (bytes, firsts) = (bits.to_le_bytes(), bits_before(bits));
+        let pairs = bytes.as_chunks::<2>().0.iter().zip(firsts.as_chunks::<2>().0);
+        for (sums, (bytes, firsts)) in sums.as_chunks_mut::<16>().0.iter_mut().zip(pairs) {
+            let halves = [expand(bytes[0], impacts, firsts[0]), expand(bytes[1], impacts, firsts[1])];
+            let impacts = _mm256_cvtepu8_epi16(_mm_unpacklo_epi64(halves[0], halves[1]));
+            let sum = _mm256_add_epi16(bytemuck::cast(*sums), _mm256_mullo_epi16(impacts, count));
+            *sums = bytemuck::cast::<_, [u16; 16]>(sum);
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn any_above_f32(sums: &[f32; WORD_DOCS], threshold: f32) -> bool {
+        let eights: [__m256; WORD_DOCS / 8] = bytemuck::cast(*sums);
+        let largest = eights.into_iter().fold(_mm256_set1_ps(0.0), |a, b| _mm256_max_ps(a, b));
+        _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(largest, _mm256_set1_ps(threshold))) != 0
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(super) fn any_above_u16(sums: &[u16; WORD_DOCS], threshold: u16) -> bool {
+        let sixteens: [__m256i; WORD_DOCS / 16] = bytemuck::cast(*sums);
+        let largest = sixteens.into_iter().fold(_mm256_set1_epi16(0), |a, b| _mm256_max_epu16(a, b));
+        let excess = _mm256_subs_epu16(largest, _mm256_set1_epi16(threshold.cast_signed()));
+        _mm256_testz_si256(excess, excess) == 0
+    }
 }

@@ -115,6 +115,8 @@ impl WindowTable {
             end: start.saturating_add(1 << self.window_bits).min(self.docs.end),
             bounds: &self.bounds[row.clone()],
             first_blocks: &self.first_blocks[row],
+            first_term: 0,
+            end_of_essential: self.num_terms,
         }
     }
 }

@@ -97,6 +97,36 @@ impl Kernels {
     }
 }
 
+/// A launch that does nothing: the decoder without lists.
+#[derive(Debug)]
+pub(super) struct EmptyLaunch {
+    kernels: Kernels,
+}
+
+impl EmptyLaunch {
+    /// Loads the kernel.
+    ///
+    /// # Errors
+    /// If the driver refuses it.
+    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, ExecError> {
+        Ok(Self { kernels: Kernels::load(device, stream)? })
+    }
+
+    /// Launches one block of threads.
+    ///
+    /// # Errors
+    /// If the launch fails.
+    pub(super) fn launch(&self, stream: &Arc<CudaStream>) -> Result<(), DriverError> {
+        let lists = ListsArgument { blocks: 0, last_docs: 0, payload: 0, chunks: 0, num_chunks: 0, reserved: 0 };
+        let output = 0_u64;
+        let mut launch = stream.launch_builder(&self.kernels.decode_documents);
+        launch.arg(&lists).arg(&output);
+        let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
+        // SAFETY: the arguments are those of `decode_documents`; with no chunks it reads and writes nothing.
+        unsafe { launch.launch(shape) }.map(drop)
+    }
+}
+
 /// Lists in device memory, packed, and room for their documents.
 #[derive(Debug)]
 pub(crate) struct ListDecoder {

@@ -1,35 +1,83 @@
-//! Running queries on a GPU.
+//! Running queries on a GPU, one at a time.
 
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUevent_flags};
-use cudarc::driver::{CudaEvent, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
 
+use super::arguments::{BatchArgument, StateArgument, TOO_MANY, UNWRITTEN};
+use super::batch::BatchSlot;
 use super::device::{Device, cuda};
-use super::index::DeviceIndex;
-use super::kernels::{Buffers, Kernels, QueryArgument};
+use super::kernels::{Kernels, QueryMemory, num_candidates};
+use super::lists::DeviceLists;
+use super::plan::Plan;
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
 use crate::ids::ProcessorKind;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
 
-/// What the place for the number of results holds until a kernel has written it.
-const UNWRITTEN: u64 = u64::MAX;
-
 /// One stream of the machine's first GPU.
 #[derive(Debug)]
 pub struct GpuExecutor {
-    device: Device,
-    kernels: Arc<Kernels>,
-    index: Arc<DeviceIndex>,
-    stream: Arc<CudaStream>,
+    pub(super) device: Device,
+    pub(super) kernels: Arc<Kernels>,
+    pub(super) lists: Arc<DeviceLists>,
+    pub(super) stream: Arc<CudaStream>,
     buffers: Buffers,
-    /// How many results, then their keys: page-locked, written by the GPU itself.
-    results: PinnedHostSlice<u64>,
     started: CudaEvent,
     finished: CudaEvent,
+    /// What batches need, once there has been one.
+    pub(super) slots: Vec<BatchSlot>,
     /// Why nothing can be run any more: a fault in a kernel ends its context.
-    broken: Option<String>,
+    pub(super) broken: Option<String>,
+}
+
+/// What the kernels of one query write. Allocated once for an executor.
+#[derive(Debug)]
+struct Buffers {
+    /// Of the documents with all terms, and of those with any.
+    d_states: CudaSlice<StateArgument>,
+    d_candidates: CudaSlice<u64>,
+    /// How many results, then their keys: page-locked, written by the GPU itself.
+    results: PinnedHostSlice<u64>,
+}
+
+impl Buffers {
+    /// Device memory that the buffers for an index of `num_docs` take.
+    fn bytes(num_docs: u32) -> u64 {
+        (2 * size_of::<StateArgument>() + 8 * num_candidates(num_docs)) as u64
+    }
+
+    fn new(device: &Device, stream: &Arc<CudaStream>, num_docs: u32) -> Result<Self, DriverError> {
+        // SAFETY: states are cleared before each query, and kernels read as many keys as they have written.
+        let (d_states, d_candidates) = unsafe { (stream.alloc(2)?, stream.alloc(num_candidates(num_docs))?) };
+        Ok(Self { d_states, d_candidates, results: pinned_results(device, 1 + MAX_K)? })
+    }
+
+    /// Fills the buffers with keys better than any real one, so that a kernel that reads what none has written shows up.
+    fn poison(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+        poison(stream, &mut self.d_candidates)?;
+        self.results.as_mut_slice()?.fill(UNWRITTEN);
+        Ok(())
+    }
+}
+
+/// Page-locked memory that the GPU writes keys to.
+pub(super) fn pinned_results(device: &Device, words: usize) -> Result<PinnedHostSlice<u64>, DriverError> {
+    // Not write-combined: the CPU reads it.
+    let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    // SAFETY: every word is written below before it is read.
+    let mut results = unsafe { device.context.alloc_pinned_with_flags::<u64>(words, flags) }?;
+    results.as_mut_slice()?.fill(UNWRITTEN);
+    Ok(results)
+}
+
+/// Fills a buffer with keys better than any real one.
+pub(super) fn poison(stream: &CudaStream, d_keys: &mut CudaSlice<u64>) -> Result<(), DriverError> {
+    let bytes = d_keys.num_bytes();
+    let (pointer, _guard) = d_keys.device_ptr_mut(stream);
+    // SAFETY: the buffer has that many bytes and is used on this stream alone.
+    unsafe { cudarc::driver::result::memset_d8_async(pointer, 0xff, bytes, stream.cu_stream()) }
 }
 
 impl GpuExecutor {
@@ -38,12 +86,20 @@ impl GpuExecutor {
     /// # Errors
     /// [`ExecError::NoGpu`] if there is none to use, [`ExecError::DoesNotFit`] if its memory is too small.
     pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
+        Self::with_progress(index, bm25, &|_, _| ())
+    }
+
+    /// As [`GpuExecutor::new`]; `progress` is called with the bytes that have been copied so far, and with all there are.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
         let device = Device::open()?;
         let stream = device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
         let kernels = Arc::new(Kernels::load(&device, &stream)?);
-        let buffer_bytes = Buffers::bytes(&device, index.num_docs());
-        let index = Arc::new(DeviceIndex::upload(&device, &stream, index, bm25, buffer_bytes)?);
-        Self::on_stream(device, kernels, index, stream)
+        let reserved_bytes = Buffers::bytes(index.num_docs());
+        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
+        Self::on_stream(device, kernels, Arc::new(lists), stream)
     }
 
     /// Another stream of the same GPU, which shares this one's copy of the index.
@@ -51,113 +107,121 @@ impl GpuExecutor {
     /// # Errors
     /// If device memory is too small for its buffers.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
-        let needed_bytes = Buffers::bytes(&self.device, self.index.host.num_docs());
+        let needed_bytes = Buffers::bytes(self.lists.host.num_docs());
         let free_bytes = self.device.free_bytes()?;
         if needed_bytes > free_bytes {
             return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
         }
         let stream = self.device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
-        Self::on_stream(self.device.clone(), Arc::clone(&self.kernels), Arc::clone(&self.index), stream)
+        Self::on_stream(self.device.clone(), Arc::clone(&self.kernels), Arc::clone(&self.lists), stream)
     }
 
     fn on_stream(
         device: Device,
         kernels: Arc<Kernels>,
-        index: Arc<DeviceIndex>,
+        lists: Arc<DeviceLists>,
         stream: Arc<CudaStream>,
     ) -> Result<Self, ExecError> {
         let allocate = || {
-            let buffers = Buffers::new(&device, &stream, index.host.num_docs())?;
-            // Not write-combined: the CPU reads it.
-            let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-            // SAFETY: every word is written below before it is read.
-            let mut results = unsafe { device.context.alloc_pinned_with_flags::<u64>(1 + MAX_K, flags) }?;
-            results.as_mut_slice()?.fill(UNWRITTEN);
             let event = || device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-            Ok((buffers, results, event()?, event()?))
+            Ok((Buffers::new(&device, &stream, lists.host.num_docs())?, event()?, event()?))
         };
-        let (buffers, results, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        Ok(Self { device, kernels, index, stream, buffers, results, started, finished, broken: None })
+        let (buffers, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
+        Ok(Self { device, kernels, lists, stream, buffers, started, finished, slots: Vec::new(), broken: None })
     }
 
-    /// Searches many queries at once: `hits[i]` becomes what [`search`](Executor::search) finds for `queries[i]`.
-    ///
-    /// The device's time is that of all of them together.
-    ///
-    /// # Errors
-    /// As [`search`](Executor::search); then `hits` holds nothing that is worth reading.
-    pub fn search_batch(
-        &mut self,
-        queries: &[Query],
-        mode: Mode,
-        k: usize,
-        hits: &mut Vec<Vec<Hit>>,
-    ) -> Result<Execution, ExecError> {
-        hits.resize_with(queries.len(), Vec::new);
-        let mut device_us = 0.0;
-        for (query, hits) in queries.iter().zip(hits) {
-            device_us += self.search(query, mode, k, hits)?.device_us.unwrap_or(0.0);
-        }
-        Ok(Execution { device_us: Some(device_us) })
-    }
-
-    /// Runs the chain of kernels and waits for it. Returns the device's time in microseconds.
-    fn execute(&mut self, query: &mut QueryArgument) -> Result<f64, DriverError> {
-        self.results.as_mut_slice()?[0] = UNWRITTEN;
+    /// Runs the kernels of a query and waits for them. Returns the device's time in microseconds.
+    fn execute(&mut self, plan: &Plan) -> Result<f64, DriverError> {
+        let buffers = &mut self.buffers;
+        let (stream, kernels) = (&self.stream, &self.kernels);
+        buffers.results.as_mut_slice()?[0] = UNWRITTEN;
         if cfg!(debug_assertions) {
-            self.poison_buffers()?;
+            buffers.poison(stream)?;
         }
-        let stream = &self.stream;
-        let index = self.index.argument(stream);
-        let results_at = self.results.as_mut_ptr()? as u64;
+        let lists = self.lists.argument(stream);
+        let results_at = buffers.results.as_mut_ptr()? as u64;
+        let warps = kernels.resident_warps();
 
         self.started.record(stream)?;
-        stream.memset_zeros(&mut self.buffers.d_state)?;
-        if query.intersects() {
-            self.kernels.score_intersect(stream, &index, query, &mut self.buffers)?;
+        stream.memset_zeros(&mut buffers.d_states)?;
+        let states = buffers.d_states.device_ptr_mut(stream).0;
+        let candidates = buffers.d_candidates.device_ptr_mut(stream).0;
+        let intersection = QueryMemory { states, gates: 0, candidates };
+        let mut memory = intersection;
+        let mut batch = BatchArgument { capacity: buffers.d_candidates.len() as u32, ..BatchArgument::default() };
+        let mut lone = None;
+        if plan.mode != Mode::Or {
+            let (argument, num_items) = plan.alone(true, warps);
+            let batch = BatchArgument { num_drivers: 1, num_items, needs_all: 1, ..batch };
+            // SAFETY: the batch points nowhere; there are two states, and room for every document; the terms are the
+            // index's own.
+            unsafe { kernels.score_drivers(stream, &lists, &batch, &argument, &intersection) }?;
+            lone = Some(argument);
         }
-        if query.unites() {
-            self.kernels.score_union(stream, &index, query, &mut self.buffers)?;
+        if plan.mode == Mode::And {
+            batch.needs_all = 1;
+        } else {
+            let (argument, num_items) = plan.alone(false, warps);
+            if plan.mode == Mode::AndOr {
+                memory = QueryMemory { states: states + size_of::<StateArgument>() as u64, gates: states, candidates };
+            }
+            if plan.by_tiles {
+                // SAFETY: as above.
+                unsafe { kernels.score_union(stream, &lists, &argument, &memory) }?;
+            } else {
+                let batch = BatchArgument { num_drivers: plan.num_drivers(false) as u32, num_items, ..batch };
+                // SAFETY: as above.
+                unsafe { kernels.score_drivers(stream, &lists, &batch, &argument, &memory) }?;
+            }
+            lone = Some(argument);
         }
-        // SAFETY: `results` has that many words, and the stream is synchronised below; should that fail, the context is
-        // dead and runs no kernel any more.
-        unsafe { self.kernels.merge_topk(stream, query, &mut self.buffers, &results_at) }?;
+        let lone = lone.unwrap_or_default();
+        // SAFETY: as above; `results` has 1 + MAX_K words, and the stream is synchronised below; should that fail, the
+        // context is dead and runs no kernel any more.
+        unsafe { kernels.merge_topk(stream, &batch, &lone, &memory, results_at, 0, 1) }?;
         self.finished.record(stream)?;
         self.finished.synchronize()?;
         Ok(f64::from(self.started.elapsed_ms(&self.finished)?) * 1e3)
     }
 
-    /// Fills the buffers with keys better than any real one, so that a kernel that reads what none has written shows up.
-    fn poison_buffers(&mut self) -> Result<(), DriverError> {
-        let stream = &self.stream;
-        for buffer in [&mut self.buffers.d_candidates, &mut self.buffers.d_survivors] {
-            let bytes = buffer.num_bytes();
-            let (pointer, _guard) = buffer.device_ptr_mut(stream);
-            // SAFETY: the buffer has that many bytes and is used on this stream alone.
-            unsafe { cudarc::driver::result::memset_d8_async(pointer, 0xff, bytes, stream.cu_stream()) }?;
+    /// Notes that the device is lost if it is, and makes an error of a failed call.
+    pub(super) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
+        let error = cuda(doing, error);
+        if self.stream.synchronize().is_err() {
+            self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
         }
-        self.results.as_mut_slice()?.fill(UNWRITTEN);
-        Ok(())
+        error
     }
 
-    /// The keys that the last execution found, best first.
-    fn keys(&self, k: usize) -> Result<&[u64], String> {
-        let results = self.results.as_slice().map_err(|e| e.to_string())?;
-        let count = results[0];
-        if count > k as u64 {
-            return Err(format!("{count} results where at most {k} are expected"));
+    /// An error if the device is lost.
+    pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
+        match &self.broken {
+            Some(message) => Err(ExecError::Cuda { doing: doing(), message: message.clone() }),
+            None => Ok(()),
         }
-        Ok(&results[1..=count as usize])
+    }
+}
+
+/// Replaces `hits` by what a kernel has written: how many results, then their keys, best first.
+pub(super) fn read_results(results: &[u64], k: usize, hits: &mut Vec<Hit>) -> Result<(), String> {
+    hits.clear();
+    match results[0] {
+        count if count <= k as u64 => {
+            hits.extend(results[1..=count as usize].iter().map(|&key| TopK::hit(key)));
+            Ok(())
+        }
+        TOO_MANY => Err("more candidates than there is room for".to_owned()),
+        count => Err(format!("{count} results where at most {k} are expected")),
     }
 }
 
 /// What was being done, for an error: the kernels that run in `query` and the query itself.
-fn doing(query: &Query, argument: &QueryArgument) -> String {
+fn doing(query: &Query, plan: &Plan) -> String {
     let mut kernels = Vec::new();
-    if argument.intersects() {
-        kernels.push("`score_intersect`");
+    if plan.mode != Mode::Or || !plan.by_tiles {
+        kernels.push("`score_drivers`");
     }
-    if argument.unites() {
+    if plan.by_tiles {
         kernels.push("`score_union`");
     }
     kernels.push("`merge_topk`");
@@ -175,32 +239,15 @@ impl Executor for GpuExecutor {
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
         hits.clear();
-        if k == 0 || k > MAX_K {
-            return Err(ExecError::BadK(k));
-        }
+        let plan = Plan::new(&self.lists, query, mode, k)?;
         if query.terms.is_empty() {
             return Ok(Execution { device_us: Some(0.0) });
         }
-        let use_bounds = self.index.bm25 == self.index.host.built_with();
-        let terms = query.terms.iter().take(Query::MAX_TERMS).map(|term| self.index.term(term));
-        let mut argument = QueryArgument::new(terms, mode, k, use_bounds);
-        if let Some(message) = &self.broken {
-            return Err(ExecError::Cuda { doing: doing(query, &argument), message: message.clone() });
-        }
-        let device_us = match self.execute(&mut argument) {
-            Ok(device_us) => device_us,
-            Err(error) => {
-                let error = cuda(doing(query, &argument), &error);
-                if self.stream.synchronize().is_err() {
-                    self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
-                }
-                return Err(error);
-            }
-        };
-        match self.keys(k) {
-            Ok(keys) => hits.extend(keys.iter().map(|&key| TopK::hit(key))),
-            Err(message) => return Err(ExecError::Cuda { doing: doing(query, &argument), message }),
-        }
+        self.check(|| doing(query, &plan))?;
+        let device_us = self.execute(&plan).map_err(|error| self.failed(doing(query, &plan), &error))?;
+        let failed = |message| ExecError::Cuda { doing: doing(query, &plan), message };
+        let results = self.buffers.results.as_slice().map_err(|e| cuda(doing(query, &plan), &e))?;
+        read_results(results, k, hits).map_err(failed)?;
         Ok(Execution { device_us: Some(device_us) })
     }
 }

@@ -10,10 +10,14 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
+use super::arguments::{
+    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, ListsArgument, LoneArgument, SCORE_BINS,
+    SourceArgument, StateArgument, TermEntry,
+};
 use super::device::{Device, cuda};
 use crate::exec::{ExecError, MAX_K};
 use crate::index::BLOCK_LEN;
-use crate::query::{Mode, Query};
+use crate::query::Query;
 
 /// For every GPU since Turing; the driver compiles it when it is loaded.
 const PTX: &str = include_str!("../../../kernels/compiled/tandem.ptx");
@@ -22,17 +26,14 @@ const CUBIN_SM_90: &[u8] = include_bytes!("../../../kernels/compiled/tandem.sm_9
 
 const TILE_DOCS: u32 = 8192;
 const UNION_THREADS: u32 = 256;
-const INTERSECT_THREADS: u32 = 128;
-const MERGE_THREADS: u32 = 512;
-const SCORE_BINS: u32 = 2048;
-/// Bytes of the kernels' `State`: threshold and two counters, two histograms with their counts, one more counter.
-const STATE_BYTES: usize = 16 + 2 * (4 * SCORE_BINS as usize + 16) + 16;
+const DRIVE_THREADS: u32 = 128;
+const MERGE_THREADS: u32 = 256;
+const TRANSCODE_THREADS: u32 = 128;
+const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
 
-/// Warps of `score_intersect` that a multiprocessor holds at once: with fewer, blocks of the shortest list are shared out.
-const INTERSECT_WARPS_RESIDENT: u32 = 24;
-/// Thread blocks of `score_intersect` a multiprocessor at most: beyond that, each takes several rounds.
-const INTERSECT_BLOCKS_EACH: u32 = 16;
+/// Warps of `score_drivers` that a multiprocessor holds at once.
+const DRIVE_WARPS_RESIDENT: u32 = 32;
 /// `score_union` begins with a sample where tiles have this many postings or more on average: then a sample finds a
 /// threshold that spares the others most of their candidates.
 const SAMPLED_POSTINGS: u64 = 64;
@@ -41,7 +42,7 @@ const SAMPLED_TILES: u32 = 4;
 /// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
 
-/// The index: `Index` in tandem.cuh.
+/// The index as it lies on disk: `Index` in tandem.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct IndexArgument {
@@ -54,7 +55,7 @@ pub(super) struct IndexArgument {
     pub(super) reserved: u32,
 }
 
-/// One term of a query: `Term` in tandem.cuh.
+/// A list as it lies on disk: `Term` in tandem.cuh.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct TermArgument {
@@ -69,108 +70,18 @@ pub(super) struct TermArgument {
     pub(super) reserved: u32,
 }
 
-/// A query: `Query` in tandem.cuh.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(super) struct QueryArgument {
-    terms: [TermArgument; Query::MAX_TERMS],
-    num_terms: u32,
-    k: u32,
-    mode: u32,
-    use_bounds: u32,
-    slice_bits: u32,
-    bins_per_score: f32,
-}
-
-// SAFETY: both are plain words in C layout, of the size that the kernels have (checked when they are loaded).
+// SAFETY: plain words in C layout, of the size that the kernels have (checked when they are loaded).
 unsafe impl DeviceRepr for IndexArgument {}
-// SAFETY: as above.
-unsafe impl DeviceRepr for QueryArgument {}
-
-impl QueryArgument {
-    /// A query for the `k` best documents. `use_bounds`: the index's impacts hold for its weights' BM25 parameters.
-    ///
-    /// # Panics
-    /// If there are more than [`Query::MAX_TERMS`] terms.
-    pub(super) fn new(terms: impl Iterator<Item = TermArgument>, mode: Mode, k: usize, use_bounds: bool) -> Self {
-        let mut query = Self {
-            terms: [TermArgument::default(); Query::MAX_TERMS],
-            num_terms: 0,
-            k: k as u32,
-            mode: 0,
-            use_bounds: u32::from(use_bounds),
-            slice_bits: 0,
-            bins_per_score: 0.0,
-        };
-        let mut weights = 0.0;
-        for term in terms {
-            query.terms[query.num_terms as usize] = term;
-            query.num_terms += 1;
-            weights += term.weight;
-        }
-        // No score exceeds the sum of the weights: tf / (tf + norm) stays below 1.
-        query.bins_per_score = SCORE_BINS as f32 / weights;
-        // One list alone is what its union is: tiles beat probing.
-        query.mode = match mode {
-            _ if query.num_terms == 1 => 1,
-            Mode::And => 0,
-            Mode::Or => 1,
-            Mode::AndOr => 2,
-        };
-        query
-    }
-
-    /// Whether documents with all terms are looked for.
-    pub(super) fn intersects(&self) -> bool {
-        self.mode != 1
-    }
-
-    /// Whether documents with any term are looked for, be it only if too few have all.
-    pub(super) fn unites(&self) -> bool {
-        self.mode != 0
-    }
-}
-
-/// What the kernels of one query write. Allocated once for an executor.
-#[derive(Debug)]
-pub(super) struct Buffers {
-    pub(super) d_state: CudaSlice<u8>,
-    pub(super) d_candidates: CudaSlice<u64>,
-    pub(super) d_survivors: CudaSlice<u64>,
-}
-
-impl Buffers {
-    /// Keys in each buffer: every thread block that scores emits at most k of them, and none twice.
-    fn num_candidates(device: &Device, num_docs: u32) -> usize {
-        let blocks = num_docs.div_ceil(TILE_DOCS).max(device.multiprocessors * INTERSECT_BLOCKS_EACH);
-        (blocks as usize * MAX_K).min(num_docs as usize).max(1)
-    }
-
-    /// Device memory that the buffers for an index of `num_docs` take.
-    pub(super) fn bytes(device: &Device, num_docs: u32) -> u64 {
-        (STATE_BYTES + 2 * 8 * Self::num_candidates(device, num_docs)) as u64
-    }
-
-    /// Allocates the buffers.
-    pub(super) fn new(device: &Device, stream: &Arc<CudaStream>, num_docs: u32) -> Result<Self, DriverError> {
-        let keys = Self::num_candidates(device, num_docs);
-        // SAFETY: the state is cleared before each query, and kernels read as many keys as they have written.
-        unsafe {
-            Ok(Self {
-                d_state: stream.alloc(STATE_BYTES)?,
-                d_candidates: stream.alloc(keys)?,
-                d_survivors: stream.alloc(keys)?,
-            })
-        }
-    }
-}
 
 /// The kernels, loaded on one device.
 #[derive(Debug)]
 pub(super) struct Kernels {
+    score_drivers: CudaFunction,
     score_union: CudaFunction,
-    score_intersect: CudaFunction,
     merge_topk: CudaFunction,
+    measure_blocks: CudaFunction,
+    scan_rows: CudaFunction,
+    write_blocks: CudaFunction,
     multiprocessors: u32,
 }
 
@@ -185,11 +96,15 @@ impl Kernels {
         let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
         let load = |context: &Arc<CudaContext>| {
             let module = context.load_module(image)?;
-            let layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
+            let mut layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
+            layout.extend(stream.clone_dtoh(&module.get_global("transcode_layout", stream)?)?);
             let kernels = Self {
+                score_drivers: module.load_function("score_drivers")?,
                 score_union: module.load_function("score_union")?,
-                score_intersect: module.load_function("score_intersect")?,
                 merge_topk: module.load_function("merge_topk")?,
+                measure_blocks: module.load_function("measure_blocks")?,
+                scan_rows: module.load_function("scan_rows")?,
+                write_blocks: module.load_function("write_blocks")?,
                 multiprocessors: device.multiprocessors,
             };
             stream.synchronize()?;
@@ -202,13 +117,22 @@ impl Kernels {
             MAX_K,
             TILE_DOCS as usize,
             UNION_THREADS as usize,
-            INTERSECT_THREADS as usize,
+            DRIVE_THREADS as usize,
             MERGE_THREADS as usize,
-            SCORE_BINS as usize,
+            SCORE_BINS,
+            DIRECTORY_STRIDE as usize,
             size_of::<IndexArgument>(),
             size_of::<TermArgument>(),
-            size_of::<QueryArgument>(),
-            STATE_BYTES,
+            size_of::<ListsArgument>(),
+            size_of::<BlockArgument>(),
+            size_of::<TermEntry>(),
+            size_of::<LoneArgument>(),
+            size_of::<BatchArgument>(),
+            size_of::<StateArgument>(),
+            size_of::<DriverEntry>(),
+            TRANSCODE_THREADS as usize,
+            SCAN_THREADS as usize,
+            size_of::<SourceArgument>(),
         ]
         .map(|value| value as u32);
         let found: Vec<u32> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
@@ -221,27 +145,58 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// Starts `score_union`: one thread block a tile of documents, a sample of the tiles first where that pays.
-    pub(super) fn score_union(
+    /// Warps of `score_drivers` that the machine holds at once.
+    pub(super) fn resident_warps(&self) -> u32 {
+        self.multiprocessors * DRIVE_WARPS_RESIDENT
+    }
+
+    /// Starts `score_drivers`, a warp an item.
+    ///
+    /// # Safety
+    /// What `batch` points to must be there until the kernel has ended, `batch.num_items` be the items of all drivers, the
+    /// states and candidates have room for every query of the batch, and terms be of this index.
+    pub(super) unsafe fn score_drivers(
         &self,
         stream: &CudaStream,
-        index: &IndexArgument,
-        query: &QueryArgument,
-        buffers: &mut Buffers,
+        lists: &ListsArgument,
+        batch: &BatchArgument,
+        lone: &LoneArgument,
+        memory: &QueryMemory,
     ) -> Result<(), DriverError> {
-        let tiles = index.num_docs.div_ceil(TILE_DOCS).max(1);
-        let postings: u64 = query.terms.iter().map(|term| u64::from(term.num_blocks) * BLOCK_LEN as u64).sum();
-        let pays = query.k >= SAMPLED_K
+        if batch.num_items == 0 {
+            return Ok(());
+        }
+        let mut launch = stream.launch_builder(&self.score_drivers);
+        launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
+        let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP);
+        // SAFETY: the arguments are those of `score_drivers` in kernels/drivers.cu, in order and type; the caller vouches
+        // for what they point to.
+        unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
+    }
+
+    /// Starts `score_union`: one thread block a tile of documents, a sample of the tiles first where that pays.
+    ///
+    /// # Safety
+    /// As [`Kernels::score_drivers`]; candidates must have room for k keys of every tile, or for all documents.
+    pub(super) unsafe fn score_union(
+        &self,
+        stream: &CudaStream,
+        lists: &ListsArgument,
+        lone: &LoneArgument,
+        memory: &QueryMemory,
+    ) -> Result<(), DriverError> {
+        let tiles = lists.num_docs.div_ceil(TILE_DOCS).max(1);
+        let postings: u64 = lone.terms.iter().map(|term| u64::from(term.doc_freq)).sum();
+        let pays = lone.query.k >= SAMPLED_K
             && tiles >= SAMPLED_TILES * self.multiprocessors
             && postings >= SAMPLED_POSTINGS * u64::from(tiles);
         let sample_stride = if pays { tiles / self.multiprocessors } else { 0 };
-        let mut start = |grid: u32, is_sample: u32| {
+        let start = |grid: u32, is_sample: u32| {
             let mut launch = stream.launch_builder(&self.score_union);
-            launch.arg(index).arg(query).arg(&mut buffers.d_state).arg(&mut buffers.d_candidates);
+            launch.arg(lists).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
             launch.arg(&sample_stride).arg(&is_sample);
             // SAFETY: the arguments are those of `score_union` in kernels/union.cu, in order and type; the tiles of the
-            // grid exist, and `Buffers` has room for k keys of each; the index is at least as long as its blocks say
-            // (checked when it was opened).
+            // grid exist; the caller vouches for what they point to.
             unsafe { launch.launch(shape(grid, UNION_THREADS)) }.map(drop)
         };
         if pays {
@@ -250,51 +205,99 @@ impl Kernels {
         start(tiles, 0)
     }
 
-    /// Starts `score_intersect`: one warp a block of the shortest list, or a slice of one if there are few.
-    pub(super) fn score_intersect(
-        &self,
-        stream: &CudaStream,
-        index: &IndexArgument,
-        query: &mut QueryArgument,
-        buffers: &mut Buffers,
-    ) -> Result<(), DriverError> {
-        let driver_blocks = query.terms[0].num_blocks;
-        let wanted_warps = self.multiprocessors * INTERSECT_WARPS_RESIDENT;
-        query.slice_bits =
-            (0..WARP.ilog2()).find(|&bits| driver_blocks << bits >= wanted_warps).unwrap_or(WARP.ilog2());
-        let warps = u64::from(driver_blocks) << query.slice_bits;
-        let most = u64::from(self.multiprocessors * INTERSECT_BLOCKS_EACH);
-        let grid = warps.div_ceil(u64::from(INTERSECT_THREADS / WARP)).clamp(1, most) as u32;
-        let mut launch = stream.launch_builder(&self.score_intersect);
-        launch.arg(index).arg(&*query).arg(&mut buffers.d_state).arg(&mut buffers.d_candidates);
-        // SAFETY: the arguments are those of `score_intersect` in kernels/intersect.cu, in order and type; `Buffers` has
-        // room for k keys of each thread block; the index is at least as long as its blocks say.
-        unsafe { launch.launch(shape(grid, INTERSECT_THREADS)) }.map(drop)
-    }
-
-    /// Starts `merge_topk`, which writes the number of results and their keys to `results`, the address of pinned memory.
-    /// One thread block a multiprocessor: all but the first return at once where candidates are few.
+    /// Starts `merge_topk`, which writes for each of `num_queries` the number of results and their keys to `results`, the
+    /// address of pinned memory, `stride` words a query.
     ///
     /// # Safety
-    /// At `results` there must be 1 + [`MAX_K`] words that live until the stream has been synchronised.
+    /// As [`Kernels::score_drivers`]; at `results` there must be room until the kernel has ended, 1 + k words a query.
+    #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
     pub(super) unsafe fn merge_topk(
         &self,
         stream: &CudaStream,
-        query: &QueryArgument,
-        buffers: &mut Buffers,
-        results: &u64,
+        batch: &BatchArgument,
+        lone: &LoneArgument,
+        memory: &QueryMemory,
+        results: u64,
+        stride: u32,
+        num_queries: u32,
     ) -> Result<(), DriverError> {
         let mut launch = stream.launch_builder(&self.merge_topk);
-        launch
-            .arg(query)
-            .arg(&mut buffers.d_state)
-            .arg(&buffers.d_candidates)
-            .arg(&mut buffers.d_survivors)
-            .arg(results);
-        // SAFETY: the arguments are those of `merge_topk` in kernels/topk.cu, in order and type; survivors are candidates,
-        // and have as much room; the caller vouches for `results`.
-        unsafe { launch.launch(shape(self.multiprocessors, MERGE_THREADS)) }.map(drop)
+        launch.arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
+        launch.arg(&results).arg(&stride);
+        // SAFETY: the arguments are those of `merge_topk` in kernels/topk.cu, in order and type; the caller vouches for
+        // what they point to.
+        unsafe { launch.launch(shape(num_queries, MERGE_THREADS)) }.map(drop)
     }
+
+    /// Starts `measure_blocks`: into `d_counts`, the rows that each block will take.
+    pub(super) fn measure_blocks(
+        &self,
+        stream: &CudaStream,
+        index: &IndexArgument,
+        d_sources: &CudaSlice<SourceArgument>,
+        num_units: u32,
+        d_counts: &mut CudaSlice<u32>,
+    ) -> Result<(), DriverError> {
+        let num_lists = d_sources.len() as u32;
+        let mut launch = stream.launch_builder(&self.measure_blocks);
+        launch.arg(index).arg(d_sources).arg(&num_lists).arg(&num_units).arg(d_counts);
+        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the part that
+        // `index` points to is as long as its lists say (checked when the index was opened), and each block of them has a
+        // place in `d_counts`.
+        unsafe { launch.launch(shape(num_units.div_ceil(TRANSCODE_THREADS / WARP).max(1), TRANSCODE_THREADS)) }
+            .map(drop)
+    }
+
+    /// Turns the rows of each block into those of all blocks before it, and returns how many all take.
+    pub(super) fn scan_rows(
+        &self,
+        stream: &Arc<CudaStream>,
+        d_counts: &mut CudaSlice<u32>,
+        num_blocks: u32,
+    ) -> Result<u64, DriverError> {
+        let mut d_total = stream.alloc_zeros::<u64>(1)?;
+        let mut launch = stream.launch_builder(&self.scan_rows);
+        launch.arg(d_counts).arg(&num_blocks).arg(&mut d_total);
+        // SAFETY: the arguments are those of `scan_rows` in kernels/transcode.cu, in order and type.
+        unsafe { launch.launch(shape(1, SCAN_THREADS)) }?;
+        let total = stream.clone_dtoh(&d_total)?;
+        stream.synchronize()?;
+        Ok(total[0])
+    }
+
+    /// Starts `write_blocks`: blocks, rows and directory, with the first row of each block in `d_first_rows`.
+    pub(super) fn write_blocks(
+        &self,
+        stream: &CudaStream,
+        index: &IndexArgument,
+        d_sources: &CudaSlice<SourceArgument>,
+        num_units: u32,
+        d_first_rows: &CudaSlice<u32>,
+        (d_blocks, d_rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut CudaSlice<u32>, &mut CudaSlice<u32>),
+    ) -> Result<(), DriverError> {
+        let num_lists = d_sources.len() as u32;
+        let mut launch = stream.launch_builder(&self.write_blocks);
+        launch.arg(index).arg(d_sources).arg(&num_lists).arg(&num_units).arg(d_first_rows);
+        launch.arg(d_blocks).arg(d_rows).arg(d_directory);
+        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; targets have room
+        // for what has been measured, and for the directory of each list.
+        unsafe { launch.launch(shape(num_units.div_ceil(TRANSCODE_THREADS / WARP).max(1), TRANSCODE_THREADS)) }
+            .map(drop)
+    }
+}
+
+/// Addresses of what the kernels of some queries write. `gates` is 0, or that of the states whose counts tell that enough
+/// documents have all terms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueryMemory {
+    pub(super) states: u64,
+    pub(super) gates: u64,
+    pub(super) candidates: u64,
+}
+
+/// Keys that every tile of `score_union` may leave for a query, and `score_drivers` too: one for each document.
+pub(super) fn num_candidates(num_docs: u32) -> usize {
+    num_docs.max(1) as usize
 }
 
 fn shape(blocks: u32, threads: u32) -> LaunchConfig {
@@ -307,22 +310,10 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        for kernel in ["score_union", "score_intersect", "merge_topk"] {
+        for kernel in ["score_drivers", "score_union", "merge_topk", "measure_blocks", "scan_rows", "write_blocks"] {
             assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(PTX.contains(".target sm_75"));
         assert!(CUBIN_SM_90.starts_with(b"\x7fELF"));
-    }
-
-    #[test]
-    fn one_term_is_a_union_in_any_mode() {
-        let term = TermArgument { weight: 2.0, ..TermArgument::default() };
-        for mode in Mode::ALL {
-            let query = QueryArgument::new(std::iter::once(term), mode, 10, true);
-            assert!(query.unites() && !query.intersects());
-            assert_eq!(query.bins_per_score, 1024.0);
-        }
-        let query = QueryArgument::new([term; 2].into_iter(), Mode::AndOr, 10, true);
-        assert!(query.unites() && query.intersects());
     }
 }

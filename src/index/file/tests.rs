@@ -216,15 +216,26 @@ fn read_all(list: PostingList<'_>, num_docs: u32) {
     }
     if let Some(probe) = list.probe() {
         (0..num_docs).step_by(61).for_each(|doc| _ = probe.freq(doc));
+        let mut room = [0; 172];
+        for first in (0..num_docs as usize).step_by(97) {
+            _ = probe.freqs(first, 100, &mut room);
+            probe.large(first, 100).for_each(drop);
+        }
     }
     _ = list.bits();
 }
 
 #[test]
 fn dense_lists_are_probed_as_they_are_decoded() {
-    for num_docs in [400, 70_000, 200_000] {
-        let dense: Vec<(u32, u32)> =
-            (0..num_docs).filter(|doc| doc % 7 < 3).map(|doc| (doc, 1 + doc * 31 % 97 / 3)).collect();
+    // Four bits a frequency, four bits with few exceptions, eight bits, eight bits with exceptions of any size.
+    let freqs: [fn(u32) -> u32; 4] = [
+        |doc| 1 + doc % 5,
+        |doc| if doc % 1000 == 1 { 16 + doc } else { 1 + doc % 15 },
+        |doc| 1 + doc * 31 % 97 / 3,
+        |doc| if doc % 900 == 2 { u32::MAX - doc } else { 1 + doc % 255 },
+    ];
+    for (num_docs, freq) in [400, 70_000, 200_000].into_iter().flat_map(|num_docs| freqs.map(|freq| (num_docs, freq))) {
+        let dense: Vec<(u32, u32)> = (0..num_docs).filter(|doc| doc % 7 < 3).map(|doc| (doc, freq(doc))).collect();
         let sparse: Vec<(u32, u32)> = (0..num_docs).step_by(16).map(|doc| (doc, 1)).collect();
         let index =
             Index::from_lists(&[("dense", dense.clone()), ("sparse", sparse), ("z", vec![(num_docs - 1, 2)])]).unwrap();
@@ -239,11 +250,19 @@ fn dense_lists_are_probed_as_they_are_decoded() {
             assert_eq!(probe.contains(doc), expected > 0);
             assert_eq!(probe.words()[doc as usize / 64] >> (doc % 64) & 1 == 1, expected > 0);
         }
-        let docs: Vec<u32> = (0..num_docs).collect();
-        let mut freqs = vec![7; docs.len()];
-        probe.freqs(&docs, &mut freqs);
-        assert!(docs.iter().all(|&doc| freqs[doc as usize] == probe.freq(doc)));
         assert_eq!(probe.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), dense.len());
+        for first in [0, 1, (dense.len() - 100) / 2, dense.len() - 100] {
+            let mut room = [0; 172];
+            let freqs = probe.freqs(first, 100, &mut room);
+            assert!(freqs.len() >= 164);
+            let mut large = probe.large(first, 100).peekable();
+            for (posting, &freq) in (first..first + 100).zip(freqs) {
+                let freq =
+                    if freq > 0 { u32::from(freq) } else { large.next_if(|large| large.0 == posting).unwrap().1 };
+                assert_eq!(freq, dense[posting].1, "posting {posting}");
+            }
+            assert_eq!(large.next(), None);
+        }
     }
 }
 

@@ -1,0 +1,148 @@
+// lists.cuh: posting lists as searches read them.
+//
+// A block of up to 128 postings is a header of 16 bytes and rows of 16 bytes. Documents are stored as differences from the
+// block's first one, all of one width: any of them can be read alone, without a sum over those before and without
+// exceptions, which is what lets every thread of a warp look up a document of its own. That takes four bits a posting more
+// than gaps do; device memory has them. Behind the documents lies a byte a posting, a bound of its impact relative to the
+// block's best: most postings are dismissed by it, before their frequency and their document's norm are read.
+//
+// Value i of a block is in column i % 4 of its rows, from bit i / 4 * width of that column on: lane t's four values 4t to
+// 4t + 3 begin at one bit, so that two 16-byte loads and four funnel shifts unpack them. Impacts lie byte by byte.
+//
+// A list of more than one block has a directory: how many of its postings come before document j << shift, for each j, with
+// `shift` such that 8 to 16 postings on average lie between two of them. The host's twin is src/exec/gpu/lists.rs.
+#pragma once
+
+#include "tandem.cuh"
+
+__device__ __forceinline__ u32 bit_width(u32 value) { return 32 - __clz(value); }
+// Rows that `len` values of a width take.
+__device__ __forceinline__ u32 value_rows(u32 len, u32 width) { return ((len + 3) / 4 * width + 31) / 32; }
+// Rows that `len` bytes take.
+__device__ __forceinline__ u32 byte_rows(u32 len) { return (len + 15) / 16; }
+
+// A value of `width` bits, at most 32, at place `i` of the rows from `row` on.
+__device__ __forceinline__ u32 value_at(const u32* rows, u32 row, u32 width, u32 i) {
+    if (width == 0) return 0;
+    const u32* column = rows + (4ull * row + i % 4);
+    const u32 bit = i / 4 * width;
+    const u32 low = __ldg(column + bit / 32 * 4), high = __ldg(column + (bit + width - 1) / 32 * 4);
+    // The funnel shift rotates where both are the same word, and the mask drops what came round.
+    return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+}
+
+// Lane t's values 4t to 4t + 3. Past the end they are of no meaning, but nothing is read past the rows of `quads` quads.
+__device__ __forceinline__ void values_of_lane(
+    const u32* rows, u32 row, u32 width, u32 quads, u32 lane, u32 (&values)[4]
+) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) values[i] = 0;
+    if (width == 0 || lane >= quads) return;
+    const uint4* first = reinterpret_cast<const uint4*>(rows) + row;
+    const u32 bit = lane * width;
+    const uint4 low = __ldg(first + bit / 32), high = __ldg(first + (bit + width - 1) / 32);
+    const u32 mask = 0xffffffffu >> (32 - width);
+    values[0] = __funnelshift_r(low.x, high.x, bit) & mask;
+    values[1] = __funnelshift_r(low.y, high.y, bit) & mask;
+    values[2] = __funnelshift_r(low.z, high.z, bit) & mask;
+    values[3] = __funnelshift_r(low.w, high.w, bit) & mask;
+}
+
+// A block's header, taken apart.
+struct Header {
+    u32 row, first_doc, packing;
+    float max_impact;
+
+    Header() = default;
+    __device__ __forceinline__ explicit Header(const Block* block) {
+        const uint4 words = __ldg(reinterpret_cast<const uint4*>(block));
+        row = words.x;
+        first_doc = words.y;
+        packing = words.z;
+        max_impact = __uint_as_float(words.w);
+    }
+
+    __device__ static __forceinline__ u32 pack(u32 len, u32 doc_width, u32 freq_width) {
+        return doc_width | freq_width << 6 | (len - 1) << 12 | (value_rows(len, doc_width) + byte_rows(len)) << 19;
+    }
+    __device__ __forceinline__ u32 doc_width() const { return packing & 63; }
+    __device__ __forceinline__ u32 freq_width() const { return packing >> 6 & 63; }
+    __device__ __forceinline__ u32 len() const { return (packing >> 12 & 127) + 1; }
+    __device__ __forceinline__ u32 quads() const { return (len() + 3) / 4; }
+    __device__ __forceinline__ u32 freq_row() const { return row + (packing >> 19); }
+    __device__ __forceinline__ u32 impact_row() const { return freq_row() - byte_rows(len()); }
+
+    __device__ __forceinline__ u32 doc_at(const u32* rows, u32 i) const {
+        return first_doc + value_at(rows, row, doc_width(), i);
+    }
+    __device__ __forceinline__ u32 freq_at(const u32* rows, u32 i) const {
+        return 1 + value_at(rows, freq_row(), freq_width(), i);
+    }
+    // The lane's four documents; NO_DOC past the block's end.
+    __device__ __forceinline__ void docs_of_lane(const u32* rows, u32 lane, u32 (&docs)[4]) const {
+        values_of_lane(rows, row, doc_width(), quads(), lane, docs);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < len() ? docs[i] + first_doc : NO_DOC;
+    }
+    // The lane's four frequencies; of no meaning past the block's end.
+    __device__ __forceinline__ void freqs_of_lane(const u32* rows, u32 lane, u32 (&freqs)[4]) const {
+        values_of_lane(rows, freq_row(), freq_width(), quads(), lane, freqs);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
+    }
+    // The bounds of the lane's four impacts, in 255ths of `max_impact`: a byte each.
+    __device__ __forceinline__ u32 impacts_of_lane(const u32* rows, u32 lane) const {
+        return lane < quads() ? __ldg(rows + (4ull * impact_row() + lane)) : 0;
+    }
+};
+
+// Where a document is in a list.
+struct Place {
+    bool found;
+    u32 position;   // in its block
+    Header header;  // of the block
+};
+
+// Looks `doc` up in a term's list: a thread on its own.
+__device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
+    Place place;
+    place.found = false;
+    u32 low = 0, high = term.doc_freq;
+    if (term.shift != NO_DIRECTORY) {
+        const u32* entry = lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (doc >> term.shift));
+        low = __ldg(entry);
+        high = __ldg(entry + 1);
+    }
+    u32 block = ~0u;
+    while (low < high) {
+        const u32 middle = (low + high) / 2;
+        if (middle / BLOCK_LEN != block) {
+            block = middle / BLOCK_LEN;
+            place.header = Header(lists.blocks + (term.first_block + block));
+        }
+        place.position = middle % BLOCK_LEN;
+        const u32 found = place.header.doc_at(lists.rows, place.position);
+        if (found == doc) {
+            place.found = true;
+            return place;
+        }
+        if (found < doc) low = middle + 1;
+        else high = middle;
+    }
+    return place;
+}
+
+// The blocks of a list that may have documents from `first` to `last`: [begin, end).
+struct BlockRange {
+    u32 begin, end;
+
+    __device__ __forceinline__ BlockRange(const Lists& lists, const QueryTerm& term, u32 first, u32 last) {
+        begin = 0;
+        end = 1;
+        if (term.shift == NO_DIRECTORY) return;
+        const u32* entries = lists.directory + static_cast<u64>(DIRECTORY_STRIDE) * term.first_block;
+        const u32 low = __ldg(entries + (first >> term.shift)), high = __ldg(entries + ((last >> term.shift) + 1));
+        begin = low / BLOCK_LEN;
+        end = low < high ? (high - 1) / BLOCK_LEN + 1 : begin;
+    }
+};

@@ -1,0 +1,82 @@
+//! Whether the GPU's memory is given back: after a million queries, after executors, after an index that does not fit.
+
+use std::sync::Arc;
+
+use super::Measurement;
+use super::crossover::pairs;
+use super::queries::K;
+use crate::cli::bench::{Arguments, input};
+use crate::cli::{Failure, defaults};
+use crate::exec::ExecError;
+use crate::exec::gpu::{GpuExecutor, Reservation, free_device_bytes};
+use crate::query::{Mode, Query};
+
+/// Queries in all, and of a batch.
+const QUERIES: usize = 1_000_000;
+const BATCH: usize = 4096;
+/// Postings of a query at most: a million of them take seconds.
+const MAX_POSTINGS: u32 = 20_000;
+/// What a reservation leaves free: too little for any index with its buffers.
+const LEFT_BYTES: u64 = 1 << 20;
+
+/// Runs the three checks; an error if memory is lost, or if an index that does not fit is not refused in words.
+pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
+    let (index, _) = input(arguments)?;
+    let is_small = |query: &Query| query.terms.iter().map(|term| term.doc_freq).sum::<u32>() <= MAX_POSTINGS;
+    let queries: Vec<Query> = pairs(&index).into_iter().filter(is_small).collect();
+    if queries.is_empty() {
+        return Err(Failure::input("the index has no two terms of few postings".to_owned()));
+    }
+
+    // The first executor loads kernels, which stay.
+    drop(GpuExecutor::new(&index, index.built_with())?);
+    let free_at_first = free_device_bytes()?;
+    let mut gpu = GpuExecutor::new(&index, index.built_with())?;
+    let mut hits = Vec::new();
+    let mut search = |gpu: &mut GpuExecutor, first: usize, mode: Mode| {
+        let batch: Vec<Query> = queries.iter().cycle().skip(first % queries.len()).take(BATCH).cloned().collect();
+        gpu.search_batch(&batch, mode, K, &mut hits).map(drop)
+    };
+    for mode in Mode::ALL {
+        search(&mut gpu, 0, mode)?;
+    }
+    let free_before = free_device_bytes()?;
+    let bar = defaults::progress("queries", QUERIES as u64);
+    for (number, first) in (0..QUERIES).step_by(BATCH).enumerate() {
+        search(&mut gpu, first, Mode::ALL[number % Mode::ALL.len()])?;
+        bar.inc(BATCH as u64);
+    }
+    bar.finish_and_clear();
+    let lost_by_queries = free_before.saturating_sub(free_device_bytes()?);
+    drop(gpu);
+    let lost_by_executors = free_at_first.saturating_sub(free_device_bytes()?);
+
+    let reservation = Reservation::leaving(LEFT_BYTES)?;
+    let refusal = match GpuExecutor::new(&index, index.built_with()) {
+        Err(error @ ExecError::DoesNotFit { .. }) => error.to_string(),
+        Err(other) => return Err(other.into()),
+        Ok(_) => return Err(Failure::failed("an index was taken that does not fit; this is a bug".to_owned())),
+    };
+    drop(reservation);
+    drop(GpuExecutor::new(&Arc::clone(&index), index.built_with())?);
+    let lost_by_refusal = free_at_first.saturating_sub(free_device_bytes()?);
+
+    let lost = [
+        ("bytes lost over a million queries", lost_by_queries),
+        ("bytes lost after the executor", lost_by_executors),
+        ("bytes lost after a refusal", lost_by_refusal),
+    ];
+    if let Some((what, bytes)) = lost.iter().find(|(_, bytes)| *bytes > 0) {
+        return Err(Failure::failed(format!("device memory: {bytes} {what}; this is a bug")));
+    }
+    let note = format!(
+        "GPU memory: {QUERIES} queries in batches of {BATCH}, all modes: nothing lost; a full device answers: {refusal}\n"
+    );
+    let rows = lost.map(|(name, bytes)| Measurement {
+        part: "gpu-memory",
+        name: name.to_owned(),
+        metric: "bytes",
+        value: bytes as f64,
+    });
+    Ok((note, rows.into()))
+}

@@ -1,0 +1,87 @@
+//! The published codecs on the GPU, as Ding et al. had them, on lists of the queries.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+
+use super::{REPEATS, Row, median, share_of_copy_rate};
+use crate::cli::Failure;
+use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
+use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
+use crate::ids::TermId;
+use crate::index::codec::{Codec, Column, PForDelta, Rice};
+use crate::index::{BLOCK_LEN, Index};
+use crate::query::Query;
+
+/// Postings that are decoded in one launch; lists are taken until there are so many.
+const POSTINGS: usize = 100_000_000;
+
+fn docs(index: &Index, term: TermId) -> Vec<u32> {
+    let list = index.list(term);
+    let mut docs = Vec::with_capacity(list.doc_freq() as usize);
+    let mut block_docs = [0; BLOCK_LEN];
+    for block in 0..list.num_blocks() {
+        let len = list.decode_docs(block, &mut block_docs);
+        docs.extend_from_slice(&block_docs[..len]);
+    }
+    docs
+}
+
+fn encode(codec: &(dyn Codec + Sync), lists: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Failure> {
+    let encode = |docs: &Vec<u32>| {
+        let mut words = Vec::new();
+        codec.encode(Column::Docs, docs, &mut words).map_err(|e| Failure::failed(e.to_string()))?;
+        Ok(words)
+    };
+    lists.par_iter().map(encode).collect()
+}
+
+/// Adds a row for each codec, and for Tandem's own decoder on the same lists.
+pub(super) fn measure(
+    limits: &DeviceLimits,
+    index: &Index,
+    queries: &[Query],
+    rows: &mut Vec<Row>,
+) -> Result<(), Failure> {
+    let mut taken = 0;
+    let terms: BTreeSet<TermId> = queries
+        .iter()
+        .flat_map(|query| &query.terms)
+        .take_while(|term| {
+            taken += term.doc_freq as usize;
+            taken - (term.doc_freq as usize) < POSTINGS
+        })
+        .map(|term| term.term)
+        .collect();
+    let terms: Vec<TermId> = terms.into_iter().collect();
+    let lists: Vec<Vec<u32>> = terms.par_iter().map(|&term| docs(index, term)).collect();
+    let postings: usize = lists.iter().map(Vec::len).sum();
+    let gpu = PublishedGpu::open()?;
+    let row = |name: &str, us: f64, bytes: usize| {
+        let what = format!("{name}, {} lists of {postings} postings", lists.len());
+        let share = share_of_copy_rate(limits, bytes, us);
+        Row::new(what, "G ints/s", postings as f64 / us / 1e3).of(share, "copy rate")
+    };
+
+    let encoded = encode(&PForDelta::new(1), &lists)?;
+    let bytes = |encoded: &[Vec<u32>]| 4 * (postings + encoded.iter().map(Vec::len).sum::<usize>());
+    let batch = PforBatch::upload(&gpu, Column::Docs, encoded.iter().map(Vec::as_slice))?;
+    let us = median(gpu.time_us(REPEATS, || batch.decode(true))?);
+    rows.push(row("PForDelta as published", us, bytes(&encoded)).with_target(250.0, 500.0));
+    drop(batch);
+
+    let encoded = encode(&Rice, &lists)?;
+    let batch = RiceBatch::upload(&gpu, encoded.iter().map(Vec::as_slice))?;
+    let us = median(gpu.time_us(REPEATS, || batch.decode())?);
+    rows.push(row("Rice as published", us, bytes(&encoded)).with_target(60.0, 150.0));
+    drop(batch);
+
+    let mut decoder = ListDecoder::upload(&lists, 1)?;
+    for (name, consumer) in
+        [("Tandem's decoder, stored", Consumer::Store), ("Tandem's decoder, added up", Consumer::Sum)]
+    {
+        let us = median(decoder.time_us(consumer, REPEATS)?);
+        rows.push(row(name, us, decoder.bytes(consumer)));
+    }
+    Ok(())
+}

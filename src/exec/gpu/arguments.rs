@@ -1,0 +1,142 @@
+//! What kernels are passed: the structures of `kernels/tandem.cuh`, field by field.
+//!
+//! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled with.
+
+use bytemuck::{Pod, Zeroable};
+use cudarc::driver::DeviceRepr;
+
+use crate::query::Query;
+
+/// Bins of the histogram of candidates' scores.
+pub(super) const SCORE_BINS: usize = 512;
+/// Words of the directory for each block of a long list.
+pub(super) const DIRECTORY_STRIDE: u64 = 18;
+/// The shift of a list of one block, which has no directory.
+pub(super) const NO_DIRECTORY: u32 = 32;
+/// In place of a number of results: there were more candidates than there was room for.
+pub(super) const TOO_MANY: u64 = u64::MAX - 1;
+/// In place of a number of results: no kernel has written one.
+pub(super) const UNWRITTEN: u64 = u64::MAX;
+
+/// A list that is to be transcoded: `SourceList` in transcode.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct SourceArgument {
+    pub(super) term: super::kernels::TermArgument,
+    pub(super) first_unit: u32,
+    pub(super) first_block: u32,
+    pub(super) shift: u32,
+    pub(super) reserved: u32,
+}
+
+/// All lists as searches read them: `Lists`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct ListsArgument {
+    pub(super) blocks: u64,
+    pub(super) rows: u64,
+    pub(super) directory: u64,
+    pub(super) norms: u64,
+    pub(super) num_docs: u32,
+    pub(super) reserved: u32,
+}
+
+/// The header of a block of a list: `Block`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct BlockArgument {
+    pub(super) row: u32,
+    pub(super) first_doc: u32,
+    pub(super) packing: u32,
+    pub(super) max_impact: f32,
+}
+
+/// One term of a query: `QueryTerm`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct TermEntry {
+    pub(super) first_block: u32,
+    pub(super) doc_freq: u32,
+    pub(super) shift: u32,
+    pub(super) weight: f32,
+    pub(super) rest: f32,
+}
+
+/// A query: `Query`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct QueryEntry {
+    pub(super) first_term: u32,
+    pub(super) num_terms: u32,
+    pub(super) k: u32,
+    pub(super) seed: f32,
+    pub(super) bins_per_score: f32,
+    pub(super) bins_per_bound: f32,
+}
+
+/// Warps that go through one list: `Driver`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct DriverEntry {
+    pub(super) query: u32,
+    pub(super) term: u32,
+    pub(super) first_item: u32,
+    pub(super) blocks_an_item: u32,
+}
+
+/// A query that is passed by value: `LoneQuery`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct LoneArgument {
+    pub(super) query: QueryEntry,
+    pub(super) terms: [TermEntry; Query::MAX_TERMS],
+    pub(super) drivers: [DriverEntry; Query::MAX_TERMS],
+}
+
+impl Default for LoneArgument {
+    fn default() -> Self {
+        Self {
+            query: QueryEntry::default(),
+            terms: [TermEntry::default(); Query::MAX_TERMS],
+            drivers: [DriverEntry::default(); Query::MAX_TERMS],
+        }
+    }
+}
+
+/// The queries of a launch: `Batch`. Null pointers where there is one alone.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct BatchArgument {
+    pub(super) queries: u64,
+    pub(super) terms: u64,
+    pub(super) drivers: u64,
+    pub(super) num_drivers: u32,
+    pub(super) num_items: u32,
+    pub(super) needs_all: u32,
+    pub(super) capacity: u32,
+}
+
+/// What the kernels of one query tell each other: `State`.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct StateArgument {
+    threshold: u64,
+    count: u32,
+    reserved: u32,
+    bins: [u32; SCORE_BINS],
+}
+
+// SAFETY: plain words in C layout, of the sizes that the kernels have; that holds for each of the following.
+unsafe impl DeviceRepr for SourceArgument {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for ListsArgument {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for BlockArgument {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for LoneArgument {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for BatchArgument {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for StateArgument {}
+// SAFETY: zeros are a state: that of a query that has not begun.
+unsafe impl cudarc::driver::ValidAsZeroBits for StateArgument {}

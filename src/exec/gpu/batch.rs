@@ -1,0 +1,306 @@
+//! Many queries in one launch.
+//!
+//! Queries go to the device in chunks, by two slots in turn: while one chunk runs, the next one is prepared and the one before
+//! is read. A chunk is one copy to the device, one launch that scores (two for AND+OR) and one that sorts; results arrive
+//! in page-locked memory. Work is shared out by blocks of postings, not by queries: a warp finds its list by the number
+//! of its item. All queries' rarest lists come first, so that the others' find high thresholds.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, cast_slice};
+use cudarc::driver::sys::CUevent_flags;
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, PinnedHostSlice};
+
+use super::arguments::{BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry};
+use super::executor::{GpuExecutor, pinned_results, poison, read_results};
+use super::kernels::{QueryMemory, num_candidates};
+use super::plan::{Plan, num_items_of};
+use crate::exec::{ExecError, Execution, Executor, Hit};
+use crate::query::{Mode, Query};
+
+/// Queries of a chunk at most.
+const CHUNK_QUERIES: usize = 1024;
+/// Chunks that queries are cut into at least, so that the next is prepared while one runs, ...
+const CHUNKS: usize = 4;
+/// ... unless they would be smaller than this.
+const SMALL_CHUNK: usize = 128;
+/// Candidates of all queries of a chunk: 64 MiB.
+const CHUNK_CANDIDATES: usize = 8 << 20;
+/// Candidates that a query of a batch must have room for: with seeds there are seldom more; those with more run alone.
+const CANDIDATES: usize = 4096;
+const CANDIDATES_A_RESULT: usize = 16;
+/// Words that the queries of a chunk take on their way to the device. A chunk ends where the next query may not fit.
+const INPUT_WORDS: usize = 1 << 20;
+
+/// What one chunk needs while it is under way.
+#[derive(Debug)]
+pub(super) struct BatchSlot {
+    stream: Arc<CudaStream>,
+    input: PinnedHostSlice<u32>,
+    d_input: CudaSlice<u32>,
+    d_states: CudaSlice<StateArgument>,
+    d_candidates: CudaSlice<u64>,
+    results: PinnedHostSlice<u64>,
+    started: CudaEvent,
+    finished: CudaEvent,
+    /// Which queries of the batch it holds, and those that are better run alone.
+    queries: Vec<usize>,
+    alone: Vec<usize>,
+}
+
+impl BatchSlot {
+    fn new(executor: &GpuExecutor) -> Result<Self, DriverError> {
+        let context = &executor.device.context;
+        let stream = context.new_stream()?;
+        let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+        let keys = num_candidates(executor.lists.host.num_docs()).max(CHUNK_CANDIDATES);
+        // SAFETY: the input is written before it is copied, states are cleared, and of candidates only those are read that
+        // have been written.
+        unsafe {
+            Ok(Self {
+                input: context.alloc_pinned(INPUT_WORDS)?,
+                d_input: stream.alloc(INPUT_WORDS)?,
+                d_states: stream.alloc(2 * CHUNK_QUERIES)?,
+                d_candidates: stream.alloc(keys)?,
+                results: pinned_results(&executor.device, CHUNK_QUERIES * (1 + 16))?,
+                started: event()?,
+                finished: event()?,
+                queries: Vec::new(),
+                alone: Vec::new(),
+                stream,
+            })
+        }
+    }
+}
+
+/// The queries of a chunk, as the device will read them.
+#[derive(Debug, Default)]
+struct Chunk {
+    queries: Vec<QueryEntry>,
+    terms: Vec<TermEntry>,
+    plans: Vec<Plan>,
+}
+
+/// Drivers of some queries, all first terms before all second ones, and the items of all of them.
+fn share_out(plans: &[Plan], needs_all: bool) -> (Vec<DriverEntry>, u32) {
+    let mut drivers = Vec::new();
+    let mut num_items = 0;
+    for t in 0..plans.iter().map(|plan| plan.num_drivers(needs_all)).max().unwrap_or(0) {
+        for (query, plan) in plans.iter().enumerate().filter(|(_, plan)| t < plan.num_drivers(needs_all)) {
+            let blocks_an_item = plan.blocks_an_item(t, needs_all);
+            drivers.push(DriverEntry { query: query as u32, term: t as u32, first_item: num_items, blocks_an_item });
+            num_items += num_items_of(plan.num_blocks(t), blocks_an_item);
+        }
+    }
+    (drivers, num_items)
+}
+
+/// Appends items to the words that travel to the device; returns where they begin there, in bytes.
+fn append<T: Pod>(input: &mut [u32], len: &mut usize, items: &[T]) -> u64 {
+    let words: &[u32] = cast_slice(items);
+    let start = *len;
+    input[start..start + words.len()].copy_from_slice(words);
+    // Everything begins at a multiple of 16 bytes.
+    *len = (start + words.len()).next_multiple_of(4);
+    4 * start as u64
+}
+
+impl GpuExecutor {
+    /// Searches many queries at once: `hits[i]` becomes what [`search`](Executor::search) finds for `queries[i]`.
+    ///
+    /// The device's time is that of all of them together.
+    ///
+    /// # Errors
+    /// As [`search`](Executor::search); then `hits` holds nothing that is worth reading.
+    pub fn search_batch(
+        &mut self,
+        queries: &[Query],
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Vec<Hit>>,
+    ) -> Result<Execution, ExecError> {
+        hits.resize_with(queries.len(), Vec::new);
+        self.check(|| doing(queries.len(), 0))?;
+        if self.slots.is_empty() {
+            let slots = BatchSlot::new(self).and_then(|first| Ok(vec![first, BatchSlot::new(self)?]));
+            self.slots = slots.map_err(|error| self.failed("allocating buffers for batches".to_owned(), &error))?;
+        }
+        let mut slots = std::mem::take(&mut self.slots);
+        let outcome = self.run_chunks(&mut slots, queries, mode, k, hits);
+        for slot in &mut slots {
+            // After an error a chunk may still be under way.
+            if slot.stream.synchronize().is_err() && self.broken.is_none() {
+                self.broken = Some("the GPU stopped at an earlier error in a batch".to_owned());
+            }
+            slot.queries.clear();
+        }
+        self.slots = slots;
+        outcome.map(|device_us| Execution { device_us: Some(device_us) })
+    }
+
+    fn run_chunks(
+        &mut self,
+        slots: &mut [BatchSlot],
+        queries: &[Query],
+        mode: Mode,
+        k: usize,
+        hits: &mut [Vec<Hit>],
+    ) -> Result<f64, ExecError> {
+        let room = CANDIDATES + CANDIDATES_A_RESULT * k;
+        let most = CHUNK_QUERIES.min(slots[0].d_candidates.len() / room).max(1);
+        let chunk_len = queries.len().div_ceil(CHUNKS).max(SMALL_CHUNK).min(most);
+        let mut device_us = 0.0;
+        let mut next = 0;
+        let mut turn = 0;
+        while next < queries.len() || slots.iter().any(|slot| !slot.queries.is_empty() || !slot.alone.is_empty()) {
+            let slot = &mut slots[turn];
+            turn = 1 - turn;
+            device_us += self.finish(slot, queries, mode, k, hits)?;
+            if next < queries.len() {
+                next = self.start(slot, queries, next, chunk_len, mode, k)?;
+            }
+        }
+        Ok(device_us)
+    }
+
+    /// Starts a chunk of the queries from `first` on; returns where the next chunk begins.
+    fn start(
+        &mut self,
+        slot: &mut BatchSlot,
+        queries: &[Query],
+        first: usize,
+        chunk_len: usize,
+        mode: Mode,
+        k: usize,
+    ) -> Result<usize, ExecError> {
+        let mut chunk = Chunk::default();
+        let mut next = first;
+        while next < queries.len() && chunk.plans.len() < chunk_len {
+            let query = &queries[next];
+            // A term takes at most a term and two drivers, each less than 6 words.
+            if (chunk.terms.len() + Query::MAX_TERMS) * 16 + chunk.queries.len() * 8 > INPUT_WORDS - 64 {
+                break;
+            }
+            let plan = Plan::new(&self.lists, query, mode, k)?;
+            if plan.by_tiles || plan.terms.is_empty() {
+                slot.alone.push(next);
+            } else {
+                chunk.queries.push(QueryEntry { first_term: chunk.terms.len() as u32, ..plan.query });
+                chunk.terms.extend(&plan.terms);
+                chunk.plans.push(plan);
+                slot.queries.push(next);
+            }
+            next += 1;
+        }
+        if !chunk.plans.is_empty() {
+            let launched = self.launch(slot, &chunk, mode, k);
+            launched.map_err(|error| self.failed(doing(chunk.plans.len(), first), &error))?;
+        }
+        Ok(next)
+    }
+
+    fn launch(&self, slot: &mut BatchSlot, chunk: &Chunk, mode: Mode, k: usize) -> Result<(), DriverError> {
+        let stream = &slot.stream;
+        let num_queries = chunk.plans.len();
+        let stride = 1 + k;
+        if slot.results.len() < num_queries * stride {
+            slot.results = pinned_results(&self.device, CHUNK_QUERIES.min(num_queries.next_power_of_two()) * stride)?;
+        }
+        if cfg!(debug_assertions) {
+            poison(stream, &mut slot.d_candidates)?;
+            slot.results.as_mut_slice()?.fill(super::arguments::UNWRITTEN);
+        }
+        let input = slot.input.as_mut_slice()?;
+        let mut len = 0;
+        let queries_at = append(input, &mut len, &chunk.queries);
+        let terms_at = append(input, &mut len, &chunk.terms);
+        let stages: &[bool] = match mode {
+            Mode::And => &[true],
+            Mode::Or => &[false],
+            Mode::AndOr => &[true, false],
+        };
+        let mut launches = Vec::new();
+        for &needs_all in stages {
+            let (drivers, num_items) = share_out(&chunk.plans, needs_all);
+            launches.push((needs_all, append(input, &mut len, &drivers), drivers.len() as u32, num_items));
+        }
+        slot.started.record(stream)?;
+        stream.memcpy_htod(&input[..len], &mut slot.d_input.slice_mut(..len))?;
+        stream.memset_zeros(&mut slot.d_states.slice_mut(..stages.len() * num_queries))?;
+        let input_at = slot.d_input.device_ptr(stream).0;
+        let states = slot.d_states.device_ptr_mut(stream).0;
+        let candidates = slot.d_candidates.device_ptr_mut(stream).0;
+        let capacity = slot.d_candidates.len() / num_queries;
+        let lists = self.lists.argument(stream);
+        let lone = LoneArgument::default();
+        let mut memory = QueryMemory { states, gates: 0, candidates };
+        let mut batch = BatchArgument {
+            queries: input_at + queries_at,
+            terms: input_at + terms_at,
+            capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
+            ..BatchArgument::default()
+        };
+        for (stage, &(needs_all, drivers_at, num_drivers, num_items)) in launches.iter().enumerate() {
+            if stage > 0 {
+                let gates = memory.states;
+                memory = QueryMemory {
+                    states: gates + (num_queries * size_of::<StateArgument>()) as u64,
+                    gates,
+                    candidates,
+                };
+            }
+            batch.drivers = input_at + drivers_at;
+            batch.num_drivers = num_drivers;
+            batch.num_items = num_items;
+            batch.needs_all = u32::from(needs_all);
+            // SAFETY: the input stays as it is until the stream has been synchronised; there is a state for each query and
+            // stage, and room for `capacity` keys of each; drivers and items were counted together.
+            unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
+        }
+        let results_at = slot.results.as_mut_ptr()? as u64;
+        // SAFETY: as above; the results have room for `stride` words of each query.
+        unsafe {
+            self.kernels.merge_topk(stream, &batch, &lone, &memory, results_at, stride as u32, num_queries as u32)
+        }?;
+        slot.finished.record(stream)
+    }
+
+    /// Waits for the slot's chunk and reads its results. Returns the device's time in microseconds.
+    fn finish(
+        &mut self,
+        slot: &mut BatchSlot,
+        queries: &[Query],
+        mode: Mode,
+        k: usize,
+        hits: &mut [Vec<Hit>],
+    ) -> Result<f64, ExecError> {
+        let mut device_us = 0.0;
+        if let Some(&first) = slot.queries.first() {
+            let wait = || {
+                slot.finished.synchronize()?;
+                Ok(f64::from(slot.started.elapsed_ms(&slot.finished)?) * 1e3)
+            };
+            let doing = || doing(slot.queries.len(), first);
+            device_us = wait().map_err(|error| self.failed(doing(), &error))?;
+            let results = slot.results.as_slice().map_err(|error| self.failed(doing(), &error))?;
+            for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
+                if result[0] == TOO_MANY {
+                    slot.alone.push(query);
+                    continue;
+                }
+                read_results(result, k, &mut hits[query])
+                    .map_err(|message| ExecError::Cuda { doing: format!("{}, query {query}", doing()), message })?;
+            }
+            slot.queries.clear();
+        }
+        for query in std::mem::take(&mut slot.alone) {
+            device_us += self.search(&queries[query], mode, k, &mut hits[query])?.device_us.unwrap_or(0.0);
+        }
+        Ok(device_us)
+    }
+}
+
+/// What was being done, for an error.
+fn doing(num_queries: usize, first: usize) -> String {
+    format!("kernels `score_drivers`, `merge_topk` for a batch of {num_queries} queries from number {first} on")
+}

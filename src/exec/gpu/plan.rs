@@ -1,0 +1,147 @@
+//! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists drive.
+
+use super::arguments::{DriverEntry, LoneArgument, QueryEntry, SCORE_BINS, TermEntry};
+use super::lists::DeviceLists;
+use crate::exec::ExecError;
+use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
+use crate::query::{Mode, Query};
+
+/// As `BOUND_SLACK` in tandem.cuh: what roundings may add to a sum of bounds.
+const BOUND_SLACK: f32 = 1.0 + 1.0 / 65536.0;
+/// Looking a document up costs about as much as two postings cost `score_union`, ...
+const POSTINGS_A_LOOKUP: f64 = 2.0;
+/// ... and so many documents of a tile, which is cleared and looked through, about as much as one.
+const DOCS_A_POSTING: f64 = 8.0;
+/// Blocks that a warp goes through in a batch where most of their postings are looked up elsewhere, and where few are.
+const DENSE_BLOCKS: u32 = 4;
+const SPARSE_BLOCKS: u32 = 16;
+
+/// A query, ready for the kernels.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) query: QueryEntry,
+    /// In the order in which scores are added.
+    pub(super) terms: Vec<TermEntry>,
+    /// How many of the terms drive for OR: the first ones.
+    num_drivers: usize,
+    pub(super) mode: Mode,
+    /// Whether so many documents would be looked up that going through all lists is cheaper.
+    pub(super) by_tiles: bool,
+}
+
+impl Plan {
+    /// Prepares a query with at least one term.
+    pub(super) fn new(lists: &DeviceLists, query: &Query, mode: Mode, k: usize) -> Result<Self, ExecError> {
+        if k == 0 || k > crate::exec::MAX_K {
+            return Err(ExecError::BadK(k));
+        }
+        // One list alone: its union is its intersection.
+        let mode = if query.terms.len() == 1 { Mode::Or } else { mode };
+        let mut seed = 0.0_f32;
+        let mut bounds = [0.0_f32; Query::MAX_TERMS];
+        let mut terms = Vec::with_capacity(query.terms.len());
+        for (term, bound) in query.terms.iter().zip(&mut bounds) {
+            let entry = lists.term(term);
+            *bound = entry.rest;
+            if mode != Mode::And && entry.doc_freq as usize >= k && entry.rest > seed {
+                seed = seed.max(lists.kth_score(term, entry.weight, k));
+            }
+            terms.push(entry);
+        }
+        for t in (0..terms.len().saturating_sub(1)).rev() {
+            terms[t].rest += terms[t + 1].rest;
+        }
+        let total = terms.first().map_or(0.0, |term| term.rest);
+        let bins =
+            |from: f32| SCORE_BINS as f32 / (total * BOUND_SLACK - from).max(total * 1e-3).max(f32::MIN_POSITIVE);
+        let entry = QueryEntry {
+            first_term: 0,
+            num_terms: terms.len() as u32,
+            k: k as u32,
+            seed,
+            bins_per_score: bins(seed),
+            bins_per_bound: bins(0.0),
+        };
+        let num_drivers = terms.iter().take_while(|term| term.rest * BOUND_SLACK >= seed).count();
+        let mut plan = Self { query: entry, terms, num_drivers, mode, by_tiles: false };
+        plan.by_tiles = mode != Mode::And && plan.lookups(&bounds) * POSTINGS_A_LOOKUP > plan.tile_work(lists);
+        Ok(plan)
+    }
+
+    /// About how often a document is looked up in a list.
+    fn lookups(&self, bounds: &[f32]) -> f64 {
+        let others = |t: usize| (self.terms.len() - 1 - t) as f64;
+        let lookups = |t: usize| f64::from(self.terms[t].doc_freq) * f64::from(self.share(t, bounds[t])) * others(t);
+        (0..self.num_drivers).map(lookups).sum()
+    }
+
+    /// About which share of a driver's postings is looked up: all, if what comes after it alone can reach the threshold.
+    fn share(&self, t: usize, bound: f32) -> f32 {
+        ((self.terms[t].rest - self.query.seed) / bound.max(f32::MIN_POSITIVE)).clamp(0.0, 1.0)
+    }
+
+    /// What `score_union` would do, in postings.
+    fn tile_work(&self, lists: &DeviceLists) -> f64 {
+        let postings: f64 = self.terms.iter().map(|term| f64::from(term.doc_freq)).sum();
+        postings + f64::from(lists.host.num_docs()) / DOCS_A_POSTING
+    }
+
+    /// How many lists drive.
+    pub(super) fn num_drivers(&self, needs_all: bool) -> usize {
+        if needs_all { 1 } else { self.num_drivers }
+    }
+
+    /// The blocks of term `t`.
+    pub(super) fn num_blocks(&self, t: usize) -> u32 {
+        self.terms[t].doc_freq.div_ceil(BLOCK_LEN as u32)
+    }
+
+    /// How many blocks of term `t` a warp goes through in a batch.
+    pub(super) fn blocks_an_item(&self, t: usize, needs_all: bool) -> u32 {
+        let all_enter = needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed;
+        if all_enter { DENSE_BLOCKS } else { SPARSE_BLOCKS }
+    }
+
+    /// The query as it is passed alone, for `warps` that the machine holds, and the items in it.
+    pub(super) fn alone(&self, needs_all: bool, warps: u32) -> (LoneArgument, u32) {
+        let mut lone = LoneArgument { query: self.query, ..LoneArgument::default() };
+        lone.terms[..self.terms.len()].copy_from_slice(&self.terms);
+        let num_drivers = self.num_drivers(needs_all);
+        let num_blocks: u64 = (0..num_drivers).map(|t| u64::from(self.num_blocks(t))).sum();
+        // A block for four warps, as long as all of them run at once; else so many blocks that they do.
+        let blocks_an_item = if num_blocks * 4 <= u64::from(warps) {
+            0
+        } else {
+            num_blocks.div_ceil(u64::from(warps)).clamp(1, 32) as u32
+        };
+        let mut num_items = 0;
+        for (t, driver) in lone.drivers[..num_drivers].iter_mut().enumerate() {
+            *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
+            num_items += num_items_of(self.num_blocks(t), blocks_an_item);
+        }
+        (lone, num_items)
+    }
+}
+
+/// The items that blocks are shared out to.
+pub(super) fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
+    if blocks_an_item == 0 { 4 * num_blocks } else { num_blocks.div_ceil(blocks_an_item) }
+}
+
+/// The exact `k`-th best score of a list of one block with at least `k` postings.
+pub(super) fn kth_score_of_block(
+    list: &crate::index::PostingList<'_>,
+    weight: f32,
+    k: usize,
+    norm: impl Fn(u32) -> f32,
+) -> f32 {
+    let mut buffer = BlockBuffer::default();
+    let len = list.decode_docs(0, &mut buffer.docs);
+    list.decode_freqs(0, &mut buffer.freqs);
+    let mut scores = [0.0_f32; BLOCK_LEN];
+    for ((score, &doc), &freq) in scores.iter_mut().zip(&buffer.docs[..len]).zip(&buffer.freqs) {
+        *score = Bm25::score(weight, freq, norm(doc));
+    }
+    let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+    *kth
+}
