@@ -21,6 +21,8 @@ const LEFT_BYTES: u64 = 256 << 20;
 
 /// Runs the three checks; an error if memory is lost, or if an index that does not fit is not refused in words.
 pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
+    // First of all, so that a machine without a GPU says so at once.
+    free_device_bytes()?;
     let (index, _) = input(arguments)?;
     let is_small = |query: &Query| query.terms.iter().map(|term| term.doc_freq).sum::<u32>() <= MAX_POSTINGS;
     let queries: Vec<Query> = pairs(&index).into_iter().filter(is_small).collect();
