@@ -15,6 +15,9 @@ const DOCS_A_POSTING: f64 = 8.0;
 /// Blocks that a warp goes through in a batch where most of their postings are looked up elsewhere, and where few are.
 const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
+/// The latter where a query has the machine to itself, at least; and what a warp looks at together, at most.
+const LONE_SPARSE_BLOCKS: u32 = 2;
+const WARP_BLOCKS: u32 = 32;
 
 /// A query, ready for the kernels.
 #[derive(Debug)]
@@ -98,24 +101,30 @@ impl Plan {
 
     /// How many blocks of term `t` a warp goes through in a batch.
     pub(super) fn blocks_an_item(&self, t: usize, needs_all: bool) -> u32 {
-        let all_enter = needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed;
-        if all_enter { DENSE_BLOCKS } else { SPARSE_BLOCKS }
+        if self.all_enter(t, needs_all) { DENSE_BLOCKS } else { SPARSE_BLOCKS }
+    }
+
+    /// Whether every posting of term `t` may have to be looked up: what comes after it can reach the threshold alone.
+    fn all_enter(&self, t: usize, needs_all: bool) -> bool {
+        needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
     }
 
     /// The query as it is passed alone, for `warps` that the machine holds, and the items in it.
     pub(super) fn alone(&self, needs_all: bool, warps: u32) -> (LoneArgument, u32) {
         let mut lone = LoneArgument { query: self.query, ..LoneArgument::default() };
         lone.terms[..self.terms.len()].copy_from_slice(&self.terms);
-        let num_drivers = self.num_drivers(needs_all);
-        let num_blocks: u64 = (0..num_drivers).map(|t| u64::from(self.num_blocks(t))).sum();
-        // A block for four warps, as long as all of them run at once; else so many blocks that they do.
-        let blocks_an_item = if num_blocks * 4 <= u64::from(warps) {
-            0
-        } else {
-            num_blocks.div_ceil(u64::from(warps)).clamp(1, 32) as u32
+        let drivers = 0..self.num_drivers(needs_all);
+        let blocks_of = |all_enter: bool| -> u32 {
+            drivers.clone().filter(|&t| self.all_enter(t, needs_all) == all_enter).map(|t| self.num_blocks(t)).sum()
         };
+        // Where every posting is looked up, a block for four warps, as long as about all of them run at once; else so many
+        // blocks that they do. Where few are, some blocks for each.
+        let dense_blocks = blocks_of(true);
+        let dense = if dense_blocks / 2 <= warps / 4 { 0 } else { dense_blocks.div_ceil(warps) };
+        let sparse = blocks_of(false).div_ceil(warps).clamp(LONE_SPARSE_BLOCKS, WARP_BLOCKS);
         let mut num_items = 0;
-        for (t, driver) in lone.drivers[..num_drivers].iter_mut().enumerate() {
+        for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
+            let blocks_an_item = if self.all_enter(t, needs_all) { dense } else { sparse };
             *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
             num_items += num_items_of(self.num_blocks(t), blocks_an_item);
         }
