@@ -50,34 +50,33 @@ __device__ __forceinline__ OctetHead chunk_head(const DecodeLists& lists, const 
     return {place.x, place.y, base};
 }
 
-// Decodes the chunks that are this warp's and calls consume(chunk, first, count, docs) for sixteen documents of each lane at a
-// time: they are postings `first` to `first + 15` of the chunk, of which `count` exist. G groups are under way at once.
-template <u32 G, class Consume>
+// Decodes the chunks that are this warp's and calls consume(chunk, group, count, docs) for sixteen documents of each lane at a
+// time, a group of four blocks for the warp: `count` of the lane's exist. In a full chunk, the compiler knows that all do.
+template <class Consume>
 __device__ __forceinline__ void decode_chunks(const DecodeLists& lists, Consume consume) {
     const u32 lane = threadIdx.x % OCTET, octet = threadIdx.x % WARP / OCTET;
     const u32 warps = gridDim.x * (DECODE_THREADS / WARP);
     for (u32 at = uniform((blockIdx.x * DECODE_THREADS + threadIdx.x) / WARP); at < lists.num_chunks; at += warps) {
         const uint4 words = __ldg(reinterpret_cast<const uint4*>(lists.chunks) + at);
         const DecodeChunk chunk = {words.x, uniform(words.y), words.z, words.w};
-        const auto first_of = [&](u32 group) { return (group * GROUP + octet) * BLOCK_LEN + lane * LANE_ITEMS; };
-#pragma unroll 1
-        for (u32 start = 0; start * GROUP * BLOCK_LEN < chunk.len; start += G) {
-            OctetHead heads[G];
+        if (chunk.len == CHUNK_BLOCKS * BLOCK_LEN) {
+            OctetHead heads[CHUNK_GROUPS];
 #pragma unroll
-            for (u32 i = 0; i < G; ++i) heads[i] = chunk_head(lists, chunk, (start + i) * GROUP + octet);
-            if ((start + G) * GROUP * BLOCK_LEN <= chunk.len && widths_agree(heads)) {
+            for (u32 i = 0; i < CHUNK_GROUPS; ++i) heads[i] = chunk_head(lists, chunk, i * GROUP + octet);
+            if (widths_agree(heads)) {
+                const DecodeChunk full = {chunk.first_block, CHUNK_BLOCKS * BLOCK_LEN, chunk.base, chunk.output};
                 decode_groups(lists.payload, heads, lane, [&](u32 i, const u32 (&docs)[LANE_ITEMS]) {
-                    consume(chunk, first_of(start + i), LANE_ITEMS, docs);
+                    consume(full, i, LANE_ITEMS, docs);
                 });
                 continue;
             }
+        }
 #pragma unroll 1
-            for (u32 group = start; group < start + G && group * GROUP * BLOCK_LEN < chunk.len; ++group) {
-                const OctetHead head[1] = {chunk_head(lists, chunk, group * GROUP + octet)};
-                const u32 first = first_of(group);
-                const u32 count = chunk.len > first ? min(chunk.len - first, LANE_ITEMS) : 0;
-                decode_groups(lists.payload, head, lane, [&](u32, const u32 (&docs)[LANE_ITEMS]) { consume(chunk, first, count, docs); });
-            }
+        for (u32 group = 0; group * GROUP * BLOCK_LEN < chunk.len; ++group) {
+            const OctetHead head[1] = {chunk_head(lists, chunk, group * GROUP + octet)};
+            const u32 first = (group * GROUP + octet) * BLOCK_LEN + lane * LANE_ITEMS;
+            const u32 count = chunk.len > first ? min(chunk.len - first, LANE_ITEMS) : 0;
+            decode_groups(lists.payload, head, lane, [&](u32, const u32 (&docs)[LANE_ITEMS]) { consume(chunk, group, count, docs); });
         }
     }
 }
@@ -88,7 +87,8 @@ extern "C" __global__ void __launch_bounds__(DECODE_THREADS, DECODE_RESIDENT) de
     __shared__ uint4 tiles[DECODE_THREADS / WARP][WARP * LANE_ITEMS / 4];
     const u32 lane = threadIdx.x % WARP;
     uint4* tile = tiles[threadIdx.x / WARP];
-    decode_chunks<2>(lists, [&](const DecodeChunk& chunk, u32 first, u32, const u32 (&docs)[LANE_ITEMS]) {
+    const uint4* stored = tile + 4 * (lane / 4) + (lane % 4 ^ lane / 8 % 4);
+    decode_chunks(lists, [&](const DecodeChunk& chunk, u32 group, u32, const u32 (&docs)[LANE_ITEMS]) {
         // Quarter q of lane t's documents lies where (t, q) would, but for an exchange that keeps the eight lanes that
         // are served together on different banks, both here and below.
         __syncwarp();
@@ -98,12 +98,13 @@ extern "C" __global__ void __launch_bounds__(DECODE_THREADS, DECODE_RESIDENT) de
                 make_uint4(docs[4 * quarter], docs[4 * quarter + 1], docs[4 * quarter + 2], docs[4 * quarter + 3]);
         }
         __syncwarp();
-        const u32 first_of_warp = first - lane * LANE_ITEMS;
-        uint4* target = reinterpret_cast<uint4*>(output + static_cast<u64>(BLOCK_LEN) * chunk.output + first_of_warp);
+        const u32 first = group * GROUP * BLOCK_LEN;
+        uint4* target = reinterpret_cast<uint4*>(output + static_cast<u64>(BLOCK_LEN) * chunk.output + first);
 #pragma unroll
         for (u32 step = 0; step < 4; ++step) {
-            const u32 place = step * WARP + lane, from = place / 4;
-            if (first_of_warp + 4 * place < chunk.len) target[place] = tile[4 * from + (place % 4 ^ from / 2 % 4)];
+            const u32 place = step * WARP + lane;
+            // Quarter lane % 4 of lane 8 step + lane / 4. Nobody reads them here: they need not stay in the cache.
+            if (first + 4 * place < chunk.len) __stcs(target + place, stored[step * WARP]);
         }
     });
 }
@@ -112,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(DECODE_THREADS, DECODE_RESIDENT) su
     const __grid_constant__ DecodeLists lists, u32* sums
 ) {
     u32 sum = 0;
-    decode_chunks<CHUNK_GROUPS>(lists, [&](const DecodeChunk&, u32, u32 count, const u32 (&docs)[LANE_ITEMS]) {
+    decode_chunks(lists, [&](const DecodeChunk&, u32, u32 count, const u32 (&docs)[LANE_ITEMS]) {
 #pragma unroll
         for (u32 i = 0; i < LANE_ITEMS; ++i) sum += i < count ? docs[i] : 0;
     });

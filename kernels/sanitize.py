@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes docs/sanitizer.md:
 
-    kernels/sanitize.py TEST_BINARY [FILTER ...] [--tools memcheck,racecheck,synccheck] [--seconds 300]
+    kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools memcheck,racecheck,synccheck] [--seconds 300]
 
-TEST_BINARY is what `cargo test --no-run` builds; FILTER names tests, by default all whose name has `gpu` in it. Exits with 1
-if a tool complains, a test fails or none runs.
+TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests' names.
+Exits with 1 if a tool complains, a test fails or none runs.
 """
 
 import argparse
@@ -18,10 +18,9 @@ import time
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "sanitizer.md"
 
 
-def run(tool, binary, filters, seconds):
+def run(tool, binary, test_filter, seconds):
     """Returns (tests that passed, the tool's verdict, seconds, whether all is well)."""
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", str(binary), *filters,
-               "--test-threads", "1"]
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", binary, *test_filter, "--test-threads", "1"]
     began = time.time()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env={**os.environ, "TANDEM_REQUIRE_GPU": "1"})
@@ -39,19 +38,20 @@ def run(tool, binary, filters, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the GPU's tests under compute-sanitizer.")
-    parser.add_argument("binary", type=pathlib.Path)
-    parser.add_argument("filters", nargs="*", default=["gpu"])
+    parser.add_argument("binaries", nargs="+")
     parser.add_argument("--tools", default="memcheck,racecheck,synccheck")
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
     arguments = parser.parse_args()
     rows, ran, all_well = [], set(), True
     for tool in arguments.tools.split(","):
-        tests, verdict, seconds, is_well = run(tool, arguments.binary.resolve(), arguments.filters, arguments.seconds)
-        rows.append(f"| {tool} | {len(tests)} | {verdict} | {seconds:.0f} |\n")
-        ran |= set(tests)
-        all_well &= is_well
-        print(rows[-1], end="", flush=True)
+        for binary in arguments.binaries:
+            path, *test_filter = binary.split(":")
+            tests, verdict, seconds, is_well = run(tool, str(pathlib.Path(path).resolve()), test_filter, arguments.seconds)
+            rows.append(f"| {tool} | {len(tests)} | {verdict} | {seconds:.0f} |\n")
+            ran |= set(tests)
+            all_well &= is_well
+            print(rows[-1], end="", flush=True)
     device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
     version = (re.findall(r"[Vv]ersion ([\d.]+)", version) or ["?"])[0]

@@ -98,16 +98,18 @@ fn read_all(index: Index) {
         let _ = index.external_id(tandem::ids::DocId(doc));
     }
     let words: Vec<String> = (0..LENGTHS.len()).map(|position| format!("t{position}")).collect();
+    let first = CpuExecutor::new(Arc::clone(&index), index.built_with());
+    let mut executors = Algorithm::ALL.map(|algorithm| first.clone_for_worker().with_algorithm(algorithm));
     let mut hits = Vec::new();
     for words in [&words[..], &words[3..5], &words[5..], &words[..1]] {
         let Some(query) = Query::prepare(QueryId(0), &words.join(" "), words, &index) else {
             continue;
         };
-        for mode in [Mode::And, Mode::Or, Mode::AndOr] {
-            let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
-            let _ = executor.search(&query, mode, 10, &mut hits);
-            executor = executor.with_algorithm(Algorithm::Exhaustive);
-            let _ = executor.search(&query, mode, 10, &mut hits);
+        for mode in [Mode::And, Mode::AndOr] {
+            let _ = executors[0].search(&query, mode, 10, &mut hits);
+        }
+        for executor in &mut executors {
+            let _ = executor.search(&query, Mode::Or, 10, &mut hits);
         }
     }
 }

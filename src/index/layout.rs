@@ -66,7 +66,7 @@
 //! | 1 for each large frequency | the frequency |
 //! | 1 for each 8 postings of 4 bits, or for each 4 of 8 bits and 18 more | each posting's frequency, or 0 if that is too large |
 //!
-//! All counts round up, and zeros fill the last row. There are 8 bits where more than one frequency in 128 is above 15.
+//! All counts round up, and zeros fill the last row. There are 8 bits where more than one frequency in 40 is above 15.
 //!
 //! Behind the last list, 448 zero bytes end the payload, so that wide loads stay inside it.
 //!

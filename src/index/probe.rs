@@ -16,8 +16,8 @@
 use super::BLOCK_LEN;
 
 /// A list has a probe form if it has more postings than the collection has documents divided by this. A probe form
-/// takes 1.1 bits a document and 4 a posting, so that it would be as large as the list itself at about 1 in 6.
-pub(super) const PROBE_SPARSITY: usize = 8;
+/// takes 1.1 bits a document and 4 or 8 a posting: as much as the list itself at about 1 in 6.
+pub(super) const PROBE_SPARSITY: usize = 6;
 
 /// Documents of a unit of the bitset.
 const UNIT_DOCS: usize = 512;
@@ -26,7 +26,7 @@ const COUNT_DOCS: usize = 128;
 /// Documents between two counts of all postings before.
 const BASE_DOCS: usize = 1 << 16;
 /// Frequencies take eight bits where more than one in this many does not fit in four.
-const LARGE_SPARSITY: usize = 128;
+const LARGE_SPARSITY: usize = 40;
 /// Bytes behind the last frequency of eight bits, so that many may be read at once.
 const SPARE_BYTES: usize = 72;
 /// In the word that tells the shape: frequencies take eight bits. The bits above count the large ones.

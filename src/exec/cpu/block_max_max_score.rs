@@ -10,29 +10,22 @@
 //!              skipped  both     rare     skipped     3.1 + 2.1 > 5.0: neither alone suffices
 //! ```
 //!
+//! Terms that lead a pass of their own do so before, with the bounds of lists: they are so few that windows have no say.
 //! Bounds are refreshed once a window, not once a document: doing the latter costs more than it saves.
 //!
 //! Source: Chakrabarti, Chaudhuri and Ganti, "Interval-based Pruning for Top-k Processing over Compressed Lists", ICDE 2011;
 //! Dimopoulos, Nepomnyachiy and Suel, "Optimizing Top-k Document Retrieval Strategies for Block-Max Indexes", WSDM 2013.
 
-use super::bulk::BulkScorer;
-use super::floor::Floor;
-use super::term::Term;
+use super::max_score::WindowSearch;
 use super::window_table::WindowTable;
-use crate::exec::TopK;
 
-/// Offers every document of the table's windows that can enter to `best`, in ascending order.
-pub(super) fn search(
-    terms: &[Term<'_>],
-    table: &WindowTable,
-    norms: &[f32],
-    bulk: &mut BulkScorer,
-    floor: &mut Floor,
-    best: &mut TopK,
-) {
+/// Offers every document that can enter.
+pub(super) fn search(search: &mut WindowSearch<'_>, table: &mut WindowTable) {
+    let Some(last) = search.run_leads() else { return };
+    table.fill(search.terms, last.first_term, search.docs.clone(), last.window_docs);
     for window in 0..table.len() {
-        if table.sum(window) > floor.pruning() {
-            bulk.score(terms, norms, &table.window(window), floor, best);
+        if table.sum(window) > search.floor.pruning() {
+            search.score(&table.window(window));
         }
     }
 }

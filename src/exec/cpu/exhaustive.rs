@@ -28,7 +28,7 @@ use crate::query::Query;
 use super::block_search::{find_block, first_geq};
 use super::sum::Sum;
 use super::term::Term;
-use super::tile::{TILE_DOCS, Tile, TileRoom, WORD_DOCS, WORD_FREQS, dense_form};
+use super::tile::{TILE_DOCS, Tile, TileRoom, WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window: as many as 16 bits tell apart.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
@@ -106,7 +106,7 @@ impl<S: Sum> Exhaustive<S> {
         norms: &[f32],
         best: &mut TopK,
     ) {
-        if terms.last().is_some_and(|term| dense_form(term, norms.len()).is_some()) {
+        if terms.last().is_some_and(|term| term.probe.is_some()) {
             return self.search_dense::<AVX2>(terms, range, norms, best);
         }
         let Self { blocks, freqs, sums, noted, .. } = self;
@@ -170,7 +170,7 @@ impl<S: Sum> Exhaustive<S> {
     ) {
         let Self { blocks, freqs, sums, room, .. } = self;
         // Terms ascend by their lists' lengths, so that dense ones are the last to be added.
-        let num_dense = terms.iter().rev().take_while(|term| dense_form(term, norms.len()).is_some()).count();
+        let num_dense = terms.iter().rev().take_while(|term| term.probe.is_some()).count();
         let (sparse_terms, dense_terms) = terms.split_at(terms.len() - num_dense);
         let blocks = &mut blocks[..sparse_terms.len()];
         for (block, term) in blocks.iter_mut().zip(sparse_terms) {

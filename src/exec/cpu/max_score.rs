@@ -41,68 +41,61 @@ use crate::query::Query;
 /// this power: its documents are looked up in each of them, and the more they are, the later their bounds say no. Measured.
 const LEAD_COST: u32 = 3;
 
-/// Offers every document of `docs` that can enter to `best`; terms are in the query's order. `floor` must not count on an
-/// order of documents.
-pub(super) fn search(
-    terms: &[Term<'_>],
-    docs: Range<u32>,
-    num_docs: u32,
-    norms: &[f32],
-    bulk: &mut BulkScorer,
-    floor: &mut Floor,
-    best: &mut TopK,
-) {
-    for first in 0..terms.len() {
-        let (lead, others) = match essential_terms(&terms[first..], floor) {
-            [] => return,
-            [lead, others @ ..] => (postings(slice::from_ref(lead)), others),
-        };
-        let leads_alone = lead * others.len().pow(LEAD_COST) < postings(others);
-        let end_of_essential = if leads_alone { first + 1 } else { terms.len() };
-        let window_docs = window_docs(lead + if leads_alone { 0 } else { postings(others) }, num_docs as usize);
-        let pass = Pass { terms, docs: docs.clone(), window_docs, first_term: first, end_of_essential };
-        pass.run(norms, bulk, floor, best);
-        if !leads_alone {
-            return;
-        }
+/// A search by windows of documents.
+#[derive(Debug)]
+pub(super) struct WindowSearch<'a> {
+    /// In the query's order.
+    pub(super) terms: &'a [Term<'a>],
+    /// The documents to look at.
+    pub(super) docs: Range<u32>,
+    /// Documents of the whole collection.
+    pub(super) num_docs: u32,
+    pub(super) norms: &'a [f32],
+    pub(super) bulk: &'a mut BulkScorer,
+    /// Must not count on an order of documents.
+    pub(super) floor: &'a mut Floor,
+    pub(super) best: &'a mut TopK,
+}
+
+/// Offers every document that can enter.
+pub(super) fn search(search: &mut WindowSearch<'_>) {
+    if let Some(LastPass { first_term, window_docs }) = search.run_leads() {
+        search.pass(first_term, search.terms.len(), window_docs);
     }
 }
 
-/// The postings of all these terms.
-pub(super) fn postings(terms: &[Term<'_>]) -> usize {
-    terms.iter().map(|term| term.list.doc_freq() as usize).sum()
+/// What is left to do when no term leads a pass of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastPass {
+    /// Documents with a term before this one have been looked at.
+    pub(super) first_term: usize,
+    /// How many documents windows should have.
+    pub(super) window_docs: usize,
 }
 
-/// The first terms, up to the one from which on all bounds together don't exceed the floor.
-pub(super) fn essential_terms<'t, 'a>(terms: &'t [Term<'a>], floor: &Floor) -> &'t [Term<'a>] {
-    let mut sum = 0.0;
-    let non_essential = terms.iter().rev().take_while(|term| {
-        sum += term.bound;
-        sum <= floor.pruning()
-    });
-    &terms[..terms.len() - non_essential.count()]
-}
+impl WindowSearch<'_> {
+    /// Runs the passes of those terms that lead one; returns what is left to do after them, if anything is.
+    pub(super) fn run_leads(&mut self) -> Option<LastPass> {
+        for first_term in 0..self.terms.len() {
+            let (lead, others) = essential_terms(&self.terms[first_term..], self.floor).split_first()?;
+            let (lead, num_others, others) = (postings(slice::from_ref(lead)), others.len(), postings(others));
+            let window_docs = |postings| window_docs(postings, self.num_docs as usize);
+            if lead * num_others.pow(LEAD_COST) >= others {
+                return Some(LastPass { first_term, window_docs: window_docs(lead + others) });
+            }
+            self.pass(first_term, first_term + 1, window_docs(lead));
+        }
+        None
+    }
 
-/// One pass over all windows.
-#[derive(Debug)]
-struct Pass<'a> {
-    terms: &'a [Term<'a>],
-    docs: Range<u32>,
-    window_docs: usize,
-    /// As a [`Window`] has them.
-    first_term: usize,
-    end_of_essential: usize,
-}
-
-impl Pass<'_> {
-    fn run(self, norms: &[f32], bulk: &mut BulkScorer, floor: &mut Floor, best: &mut TopK) {
-        let Self { terms, docs, window_docs, first_term, end_of_essential } = self;
+    /// One pass over all windows, with [`Window`]'s `first_term` and `end_of_essential`.
+    fn pass(&mut self, first_term: usize, end_of_essential: usize, window_docs: usize) {
         let mut bounds = [0.0; Query::MAX_TERMS];
         let mut first_blocks = [0; Query::MAX_TERMS];
-        let mut start = docs.start;
-        while start < docs.end {
-            let end = start.saturating_add(window_docs as u32).min(docs.end);
-            for (i, term) in terms.iter().enumerate().skip(first_term) {
+        let mut start = self.docs.start;
+        while start < self.docs.end {
+            let end = start.saturating_add(window_docs as u32).min(self.docs.end);
+            for (i, term) in self.terms.iter().enumerate().skip(first_term) {
                 let last_docs = term.list.last_docs();
                 let block = find_block(last_docs, first_blocks[i] as usize, start);
                 first_blocks[i] = block as u32;
@@ -111,9 +104,28 @@ impl Pass<'_> {
                 bounds[i] = if block < last_docs.len() && begins < end { term.bound } else { 0.0 };
             }
             let (bounds, first_blocks) = (&bounds, &first_blocks);
-            let window = Window { start, end, bounds, first_blocks, first_term, end_of_essential };
-            bulk.score(terms, norms, &window, floor, best);
+            self.score(&Window { start, end, bounds, first_blocks, first_term, end_of_essential });
             start = end;
         }
     }
+
+    /// Offers every document of the window that can enter.
+    pub(super) fn score(&mut self, window: &Window<'_>) {
+        self.bulk.score(self.terms, self.norms, window, self.floor, self.best);
+    }
+}
+
+/// The postings of all these terms.
+fn postings(terms: &[Term<'_>]) -> usize {
+    terms.iter().map(|term| term.list.doc_freq() as usize).sum()
+}
+
+/// The first terms, up to the one from which on all bounds together don't exceed the floor.
+fn essential_terms<'t, 'a>(terms: &'t [Term<'a>], floor: &Floor) -> &'t [Term<'a>] {
+    let mut sum = 0.0;
+    let non_essential = terms.iter().rev().take_while(|term| {
+        sum += term.bound;
+        sum <= floor.pruning()
+    });
+    &terms[..terms.len() - non_essential.count()]
 }

@@ -6,9 +6,10 @@ use super::algorithm::Algorithm;
 use super::auto;
 use super::block_max_wand::Blocks;
 use super::bounds::ImpactBounds;
-use super::bulk::{self, BulkScorer};
+use super::bulk::BulkScorer;
 use super::cursor::Cursor;
 use super::floor::Floor;
+use super::max_score::WindowSearch;
 use super::positions::Positions;
 use super::term::Term;
 use super::wand::{ListsOnly, Search};
@@ -56,7 +57,7 @@ impl Pruned {
     /// The algorithm for this disjunction: the one asked for, or a choice among them.
     pub(super) fn choose(&self, query: &Disjunction<'_>, k: usize) -> Algorithm {
         match self.algorithm {
-            Algorithm::Auto => auto::choose(query.terms, k, query.index.num_docs()),
+            Algorithm::Auto => auto::choose(query.terms, k),
             chosen => chosen,
         }
     }
@@ -100,7 +101,7 @@ impl Pruned {
             return;
         }
         let seed = if *is_seeded { seed::threshold(terms, best.k(), norms, &mut buffers[0]) } else { 0.0 };
-        let is_in_order = !matches!(algorithm, Algorithm::Maxscore | Algorithm::Ranges);
+        let is_in_order = matches!(algorithm, Algorithm::Wand | Algorithm::Bmw);
         let mut floor = Floor::new(seed.max(best.threshold()), is_in_order);
         let docs = docs.start.0..last_doc.0;
         match algorithm {
@@ -116,16 +117,15 @@ impl Pruned {
                     Search { terms, cursors, positions, norms, blocks, floor, best }.run(docs.end);
                 }
             }
-            Algorithm::Maxscore => {
+            Algorithm::Maxscore | Algorithm::Bmm | Algorithm::Ranges => {
                 bulk.reset(num_terms);
-                max_score::search(terms, docs, index.num_docs(), norms, bulk, &mut floor, best);
-            }
-            Algorithm::Bmm | Algorithm::Ranges => {
-                bulk.reset(num_terms);
-                let essential = max_score::postings(max_score::essential_terms(terms, &floor));
-                table.fill(terms, docs, bulk::window_docs(essential, index.num_docs() as usize));
-                let run = if algorithm == Algorithm::Bmm { block_max_max_score::search } else { ranges::search };
-                run(terms, table, norms, bulk, &mut floor, best);
+                let (num_docs, floor) = (index.num_docs(), &mut floor);
+                let mut search = WindowSearch { terms, docs, num_docs, norms, bulk, floor, best };
+                match algorithm {
+                    Algorithm::Maxscore => max_score::search(&mut search),
+                    Algorithm::Bmm => block_max_max_score::search(&mut search, table),
+                    _ => ranges::search(&mut search, table),
+                }
             }
             Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
         }

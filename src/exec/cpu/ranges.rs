@@ -10,34 +10,26 @@
 //! Source: Mallia, Siedlaczek and Suel, "Fast Disjunctive Candidate Generation Using Live Block Filtering", WSDM 2021;
 //! Mackenzie, Petri and Moffat, "Anytime Ranking on Document-Ordered Indexes", TOIS 2021 (ranges by descending bound).
 
-use super::bulk::BulkScorer;
-use super::floor::Floor;
-use super::term::Term;
+use super::max_score::WindowSearch;
 use super::window_table::WindowTable;
-use crate::exec::TopK;
 
 /// So many windows are scored before the sweep.
 const FIRST_WINDOWS: usize = 4;
 
-/// Offers every document of the table's windows that can enter to `best`; `floor` must not count on an order.
-pub(super) fn search(
-    terms: &[Term<'_>],
-    table: &WindowTable,
-    norms: &[f32],
-    bulk: &mut BulkScorer,
-    floor: &mut Floor,
-    best: &mut TopK,
-) {
+/// Offers every document that can enter.
+pub(super) fn search(search: &mut WindowSearch<'_>, table: &mut WindowTable) {
+    let Some(last) = search.run_leads() else { return };
+    table.fill(search.terms, last.first_term, search.docs.clone(), last.window_docs);
     let mut first = [usize::MAX; FIRST_WINDOWS];
     if table.len() > 2 * FIRST_WINDOWS {
         most_promising(table, &mut first);
         for &window in &first {
-            bulk.score(terms, norms, &table.window(window), floor, best);
+            search.score(&table.window(window));
         }
     }
     for window in 0..table.len() {
-        if table.sum(window) > floor.pruning() && !first.contains(&window) {
-            bulk.score(terms, norms, &table.window(window), floor, best);
+        if table.sum(window) > search.floor.pruning() && !first.contains(&window) {
+            search.score(&table.window(window));
         }
     }
 }

@@ -14,8 +14,8 @@
 //!
 //! A document that isn't in the list adds 0, which changes no sum's bits. Eight documents take little more than one division
 //! of vectors (5 cycles), in the list or not; a posting by itself (decoded, its norm gathered, its sum loaded and
-//! stored) takes as long. So a list with a sixth of all documents gains already, and one with nearly all gains
-//! sevenfold. Query logs are full of such lists: the words of every sentence are a handful of a query's lists, and four in
+//! stored) takes as long. So a list with a sixth of all documents, the least that has such a form, gains already, and one with
+//! nearly all gains sevenfold. Query logs are full of such lists: the words of every sentence are a handful of a query's lists, and four in
 //! five of its postings.
 //!
 //! Documents are taken in tiles, so that a list's frequencies, the norms and the sums of a tile stay in the L1 cache while
@@ -26,7 +26,6 @@ use std::ops::Range;
 use crate::index::Probe;
 
 use super::sum::Sum;
-use super::term::Term;
 
 /// Documents of a tile: their norms, sums and frequencies take 9 KiB of the L1 cache.
 pub(super) const TILE_DOCS: usize = 1024;
@@ -38,14 +37,6 @@ pub(super) const WORD_DOCS: usize = 64;
 pub(super) const WORD_FREQS: usize = WORD_DOCS + 8;
 
 pub(super) const TILE_WORDS: usize = TILE_DOCS / WORD_DOCS;
-
-/// A list is taken by tiles if it holds more than the collection's documents divided by this.
-const TILE_SPARSITY: usize = 6;
-
-/// The direct form of a list that is dense enough to be taken by tiles.
-pub(super) fn dense_form<'a>(term: &Term<'a>, num_docs: usize) -> Option<Probe<'a>> {
-    term.probe.filter(|_| term.list.doc_freq() as usize > num_docs / TILE_SPARSITY)
-}
 
 /// Documents in a row, of at most [`TILE_WORDS`] words of bits.
 #[derive(Clone, Debug)]

@@ -25,6 +25,7 @@ pub(super) struct WindowTable {
     /// A window's documents are two to this power.
     window_bits: u32,
     num_terms: usize,
+    first_term: usize,
     /// One a window and term, window by window.
     bounds: Vec<f32>,
     first_blocks: Vec<u32>,
@@ -33,17 +34,19 @@ pub(super) struct WindowTable {
 }
 
 impl WindowTable {
-    /// Fills the table for the documents of `docs`, not empty, in windows of `window_docs`, a power of two.
-    pub(super) fn fill(&mut self, terms: &[Term<'_>], docs: Range<u32>, window_docs: usize) {
+    /// Fills the table for the documents of `docs`, not empty, in windows of `window_docs`, a power of two. Terms before
+    /// `first_term` are left out.
+    pub(super) fn fill(&mut self, terms: &[Term<'_>], first_term: usize, docs: Range<u32>, window_docs: usize) {
         let num_windows = docs.len().div_ceil(window_docs);
         self.window_bits = window_docs.trailing_zeros();
         self.num_terms = terms.len();
+        self.first_term = first_term;
         self.docs = docs;
         self.bounds.clear();
         self.bounds.resize(num_windows * terms.len(), 0.0);
         self.first_blocks.clear();
         self.first_blocks.resize(num_windows * terms.len(), 0);
-        for (column, term) in terms.iter().enumerate() {
+        for (column, term) in terms.iter().enumerate().skip(first_term) {
             self.fill_column(column, term);
         }
         self.sums.clear();
@@ -115,7 +118,7 @@ impl WindowTable {
             end: start.saturating_add(1 << self.window_bits).min(self.docs.end),
             bounds: &self.bounds[row.clone()],
             first_blocks: &self.first_blocks[row],
-            first_term: 0,
+            first_term: self.first_term,
             end_of_essential: self.num_terms,
         }
     }
@@ -139,7 +142,7 @@ mod tests {
             let ranges = [0..33_001, 100..9000, 4096..8192, 8191..8193];
             for (docs, window_docs) in ranges.into_iter().flat_map(|docs| [(docs.clone(), 4096), (docs, 16_384)]) {
                 let mut table = WindowTable::default();
-                table.fill(&[term, term], docs.clone(), window_docs);
+                table.fill(&[term, term], 0, docs.clone(), window_docs);
                 assert_eq!(table.len(), docs.len().div_ceil(window_docs));
                 for number in 0..table.len() {
                     let window = table.window(number);

@@ -29,6 +29,8 @@ pub struct GpuExecutor {
     pub(super) stream: Arc<CudaStream>,
     buffers: Buffers,
     started: CudaEvent,
+    /// Between scoring and sorting, where somebody wants to know.
+    scored: Option<CudaEvent>,
     finished: CudaEvent,
     /// What batches need, once there has been one.
     pub(super) slots: Vec<BatchSlot>,
@@ -135,7 +137,24 @@ impl GpuExecutor {
             Ok((Buffers::new(&device, &stream, lists.host.num_docs())?, event()?, event()?))
         };
         let (buffers, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        Ok(Self { device, kernels, lists, stream, buffers, started, finished, slots: Vec::new(), broken: None })
+        let scored = None;
+        Ok(Self { device, kernels, lists, stream, buffers, started, scored, finished, slots: Vec::new(), broken: None })
+    }
+
+    /// From now on, notes for every query that runs alone when its documents have been scored: see [`GpuExecutor::topk_us`].
+    ///
+    /// # Errors
+    /// If the driver has no event to give.
+    pub(crate) fn time_topk(&mut self) -> Result<(), ExecError> {
+        let event = self.device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+        self.scored = Some(event.map_err(|e| cuda("making an event", &e))?);
+        Ok(())
+    }
+
+    /// Microseconds of the device from the last query's scores to its sorted results; `None` if that was not noted.
+    pub(crate) fn topk_us(&self) -> Option<f64> {
+        let scored = self.scored.as_ref()?;
+        scored.elapsed_ms(&self.finished).ok().map(|ms| f64::from(ms) * 1e3)
     }
 
     /// Runs the kernels of a query and waits for its results. Returns the device's time in microseconds.
@@ -145,7 +164,8 @@ impl GpuExecutor {
         if cfg!(debug_assertions) {
             self.buffers.poison(&self.stream)?;
         }
-        if plan.by_tiles || plan.query.k > LONE_K { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
+        let in_steps = plan.by_tiles || plan.query.k > LONE_K || self.scored.is_some();
+        if in_steps { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
     }
 
     /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory. Nothing
@@ -201,7 +221,8 @@ impl GpuExecutor {
         }
     }
 
-    /// The long way, for many results and for queries that go through all lists: one kernel scores, another one sorts.
+    /// The long way, for many results, for queries that go through all lists, and to time the parts: one kernel scores,
+    /// another one sorts.
     fn execute_in_steps(&mut self, plan: &Plan) -> Result<f64, DriverError> {
         let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
         let lists = self.lists.argument(stream);
@@ -233,6 +254,9 @@ impl GpuExecutor {
                 // SAFETY: as above.
                 unsafe { kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
             }
+        }
+        if let Some(scored) = &self.scored {
+            scored.record(stream)?;
         }
         // SAFETY: as above; `results` has 1 + MAX_K words, and the stream is synchronised below; should that fail, the
         // context is dead and runs no kernel any more.
