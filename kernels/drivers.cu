@@ -87,11 +87,6 @@ struct Drive {
         __syncwarp();
     }
 
-    // Where a document may be in the list of term `t`, if there is one.
-    __device__ __forceinline__ Postings postings_of(u32 t, u32 doc) const {
-        return Postings(lists, queue.terms[min(t, query.num_terms - 1)], doc);
-    }
-
     // Takes up to 32 documents from the queue's end, scores them and makes candidates of those that reach the threshold.
     __device__ __forceinline__ void score_waiting() {
         const u32 count = min(waiting, WARP);
@@ -101,10 +96,8 @@ struct Drive {
         bool alive = lane < count;
         u32 doc = 0;
         float norm = 1.0f, score = 0.0f;
-        if (alive) doc = queue.docs[waiting + lane];
-        // Where the document would be in the next list is asked for before it is known whether that matters.
-        Postings next = postings_of(driver + 1, doc);
         if (alive) {
+            doc = queue.docs[waiting + lane];
             const u32 place = queue.places[waiting + lane];
             const QueryTerm& term = queue.terms[driver];
             norm = __ldg(lists.norms + doc);
@@ -116,10 +109,8 @@ struct Drive {
             const QueryTerm& term = queue.terms[t];
             alive = alive && can_enter(score + term.rest);
             if (!__any_sync(FULL_WARP, alive)) return;
-            const Postings own = next;
-            next = postings_of(t + 1, doc);
             if (alive) {
-                const Place place = find_doc(lists, term, own, doc);
+                const Place place = find_doc(lists, term, doc);
                 if (place.found) {
                     const u32 freq = place.header.freq_at(lists.rows, place.position);
                     score = __fadd_rn(score, posting_score(term.weight, freq, norm));
@@ -133,8 +124,7 @@ struct Drive {
         // A document of an earlier list is taken up there.
         for (u32 t = 0; t < driver; ++t) {
             if (!__any_sync(FULL_WARP, alive)) return;
-            const QueryTerm& term = queue.terms[t];
-            if (alive) alive = !find_doc(lists, term, Postings(lists, term, doc), doc).found;
+            if (alive) alive = !find_doc(lists, queue.terms[t], doc).found;
         }
         emit(alive, key);
     }

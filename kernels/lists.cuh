@@ -103,27 +103,19 @@ struct Place {
     Header header;  // of the block
 };
 
-// Which of a list's postings may be of a document: [low, high). A list's directory tells; reading it early hides its latency.
-struct Postings {
-    u32 low, high;
-
-    __device__ __forceinline__ Postings(const Lists& lists, const QueryTerm& term, u32 doc) {
-        low = 0;
-        high = term.doc_freq;
-        if (term.shift == NO_DIRECTORY) return;
+// Looks `doc` up in a term's list: a thread on its own.
+__device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
+    Place place;
+    place.found = false;
+    u32 low = 0, high = term.doc_freq;
+    if (term.shift != NO_DIRECTORY) {
         const u32* entry = lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (doc >> term.shift));
         low = __ldg(entry);
         high = __ldg(entry + 1);
     }
-};
-
-// Looks `doc` up among some postings of a term's list: a thread on its own.
-__device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, Postings postings, u32 doc) {
-    Place place;
-    place.found = false;
     u32 block = ~0u;
-    while (postings.low < postings.high) {
-        const u32 middle = (postings.low + postings.high) / 2;
+    while (low < high) {
+        const u32 middle = (low + high) / 2;
         if (middle / BLOCK_LEN != block) {
             block = middle / BLOCK_LEN;
             place.header = Header(lists.blocks + (term.first_block + block));
@@ -134,8 +126,8 @@ __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& t
             place.found = true;
             return place;
         }
-        if (found < doc) postings.low = middle + 1;
-        else postings.high = middle;
+        if (found < doc) low = middle + 1;
+        else high = middle;
     }
     return place;
 }

@@ -15,8 +15,7 @@ const DOCS_A_POSTING: f64 = 8.0;
 /// Blocks that a warp goes through in a batch where most of their postings are looked up elsewhere, and where few are.
 const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
-/// The latter where a query has the machine to itself, at least; and what a warp looks at together, at most.
-const LONE_SPARSE_BLOCKS: u32 = 2;
+/// Blocks whose headers a warp looks at together.
 const WARP_BLOCKS: u32 = 32;
 
 /// A query, ready for the kernels.
@@ -121,11 +120,11 @@ impl Plan {
         let blocks_of = |all_enter: bool| -> u32 {
             drivers.clone().filter(|&t| self.all_enter(t, needs_all) == all_enter).map(|t| self.num_blocks(t)).sum()
         };
-        // Where every posting is looked up, a block for four warps, as long as about all of them run at once; else so many
-        // blocks that they do. Where few are, some blocks for each.
+        // Where every posting is looked up, a block for four warps, as long as all of them run at once; else so many blocks
+        // that they do. Where few are, a block is enough for a warp.
         let dense_blocks = blocks_of(true);
-        let dense = if dense_blocks / 2 <= warps / 4 { 0 } else { dense_blocks.div_ceil(warps) };
-        let sparse = blocks_of(false).div_ceil(warps).clamp(LONE_SPARSE_BLOCKS, WARP_BLOCKS);
+        let dense = if dense_blocks <= warps / 4 { 0 } else { dense_blocks.div_ceil(warps) };
+        let sparse = blocks_of(false).div_ceil(warps).clamp(1, WARP_BLOCKS);
         let mut num_items = 0;
         for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
             let blocks_an_item = if self.all_enter(t, needs_all) { dense } else { sparse };
