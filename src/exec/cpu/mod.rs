@@ -3,6 +3,7 @@
 //! | file | mode | how |
 //! | --- | --- | --- |
 //! | `exhaustive.rs`, `sum.rs` | OR | term at a time inside windows of documents; every posting is scored; in floats, or in 16-bit integers where postings are impacts |
+//! | `tile.rs` | OR, AND | lists with a good part of all documents: rows of documents, without decoding one |
 //! | `wand.rs`, `block_max_wand.rs` | OR | document at a time, skipping what the bounds of terms, or of blocks, rule out |
 //! | `max_score.rs` | OR | windows in bulk; terms that cannot lift a document into the result by themselves are only looked up |
 //! | `block_max_max_score.rs`, `ranges.rs` | OR | the same with bounds of each window; the most promising windows first |
@@ -40,6 +41,7 @@ pub mod multicore;
 mod positions;
 mod pruned;
 mod ranges;
+mod scored_block;
 mod scoring;
 mod seed;
 mod sum;
