@@ -304,3 +304,28 @@ impl GpuExecutor {
 fn doing(num_queries: usize, first: usize) -> String {
     format!("kernels `score_drivers`, `merge_topk` for a batch of {num_queries} queries from number {first} on")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::gpu::plan::tests::plan;
+
+    #[test]
+    fn gpu_batches_put_first_terms_first_and_leave_no_block_out() {
+        let plans = [
+            plan(&[(200, 5.0), (90_000, 1.0)], 0.0, Mode::Or),
+            plan(&[(5000, 5.0)], 0.0, Mode::Or),
+            plan(&[(129, 5.0), (1300, 4.0), (700_000, 1.0)], 2.0, Mode::Or),
+        ];
+        let (drivers, num_items) = share_out(&plans, false);
+        let order: Vec<_> = drivers.iter().map(|driver| (driver.query, driver.term)).collect();
+        assert_eq!(order, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
+        let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
+        for (driver, end) in drivers.iter().zip(ends) {
+            let blocks = plans[driver.query as usize].num_blocks(driver.term as usize);
+            assert_eq!(end - driver.first_item, num_items_of(blocks, driver.blocks_an_item));
+        }
+        let (drivers, _) = share_out(&plans, true);
+        assert_eq!(drivers.len(), 3);
+    }
+}
