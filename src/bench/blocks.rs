@@ -53,24 +53,18 @@ fn time_kind(kind: &'static str, blocks: &[(PostingList<'_>, usize)], rounds: us
     let (pieces, _) = blocks.as_chunks::<PIECE_BLOCKS>();
     let mut buffer = BlockBuffer::default();
     let mut least = vec![[Duration::MAX; 3]; pieces.len()];
-    let mut time = |piece: &[(PostingList<'_>, usize)], operation: usize| {
-        let began = Instant::now();
-        for &(list, block) in piece {
-            match operation {
-                0 => _ = list.decode_docs(block, &mut buffer.docs),
-                1 => _ = list.decode_freqs(block, &mut buffer.freqs),
-                _ => buffer.freqs[0] = list.freq_at(block, list.block_len(block) * 5 / 8),
-            }
-            black_box(&buffer);
-        }
-        began.elapsed()
-    };
     for _ in 0..rounds {
         for (piece, least) in pieces.iter().zip(&mut least) {
-            for (operation, least) in least.iter_mut().enumerate() {
-                // The first time fetches the piece from memory, the second finds it in the cache.
-                *least = time(piece, operation).min(time(piece, operation)).min(*least);
-            }
+            let [docs, freqs, freq_at] = least;
+            least_of(docs, piece, |list, block| {
+                list.decode_docs(block, &mut buffer.docs);
+                black_box(&buffer);
+            });
+            least_of(freqs, piece, |list, block| {
+                list.decode_freqs(block, &mut buffer.freqs);
+                black_box(&buffer);
+            });
+            least_of(freq_at, piece, |list, block| _ = black_box(list.freq_at(block, list.block_len(block) * 5 / 8)));
         }
     }
     let num_blocks = pieces.len() * PIECE_BLOCKS;
@@ -85,6 +79,22 @@ fn time_kind(kind: &'static str, blocks: &[(PostingList<'_>, usize)], rounds: us
         docs_ns: mean_ns(0),
         freqs_ns: mean_ns(1),
         freq_at_ns: mean_ns(2),
+    }
+}
+
+/// Lets `operation` go through the blocks twice, and keeps the least time: the first fetches them from memory, the second
+/// finds them in the cache.
+fn least_of(
+    least: &mut Duration,
+    piece: &[(PostingList<'_>, usize)],
+    mut operation: impl FnMut(&PostingList<'_>, usize),
+) {
+    for _ in 0..2 {
+        let began = Instant::now();
+        for (list, block) in piece {
+            operation(list, *block);
+        }
+        *least = began.elapsed().min(*least);
     }
 }
 
