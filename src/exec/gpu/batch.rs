@@ -258,6 +258,9 @@ impl GpuExecutor {
             unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
         }
         let results_at = slot.results.as_mut_ptr()? as u64;
+        if let Some(scored) = &self.scored {
+            scored.record(stream)?;
+        }
         // SAFETY: as above; the results have room for `stride` words of each query.
         unsafe {
             self.kernels.merge_topk(stream, &batch, &lone, &memory, results_at, stride as u32, num_queries as u32)
@@ -282,6 +285,10 @@ impl GpuExecutor {
             };
             let doing = || doing(slot.queries.len(), first);
             device_us = wait().map_err(|error| self.failed(doing(), &error))?;
+            if let Some(scored) = &self.scored {
+                let elapsed = scored.elapsed_ms(&slot.finished);
+                self.topk_us = f64::from(elapsed.map_err(|error| self.failed(doing(), &error))?) * 1e3;
+            }
             let results = slot.results.as_slice().map_err(|error| self.failed(doing(), &error))?;
             for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
                 if result[0] == TOO_MANY {

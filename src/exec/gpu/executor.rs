@@ -29,8 +29,9 @@ pub struct GpuExecutor {
     pub(super) stream: Arc<CudaStream>,
     buffers: Buffers,
     started: CudaEvent,
-    /// Between scoring and sorting, where somebody wants to know.
-    scored: Option<CudaEvent>,
+    /// Between scoring and sorting, where somebody wants to know; and the microseconds from there to the end.
+    pub(super) scored: Option<CudaEvent>,
+    pub(super) topk_us: f64,
     finished: CudaEvent,
     /// What batches need, once there has been one.
     pub(super) slots: Vec<BatchSlot>,
@@ -137,11 +138,11 @@ impl GpuExecutor {
             Ok((Buffers::new(&device, &stream, lists.host.num_docs())?, event()?, event()?))
         };
         let (buffers, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        let scored = None;
-        Ok(Self { device, kernels, lists, stream, buffers, started, scored, finished, slots: Vec::new(), broken: None })
+        let (slots, scored, topk_us, broken) = (Vec::new(), None, 0.0, None);
+        Ok(Self { device, kernels, lists, stream, buffers, started, scored, topk_us, finished, slots, broken })
     }
 
-    /// From now on, notes for every query that runs alone when its documents have been scored: see [`GpuExecutor::topk_us`].
+    /// From now on, notes when documents have been scored, and runs lone queries in steps for that: see [`GpuExecutor::topk_us`].
     ///
     /// # Errors
     /// If the driver has no event to give.
@@ -151,10 +152,9 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// Microseconds of the device from the last query's scores to its sorted results; `None` if that was not noted.
-    pub(crate) fn topk_us(&self) -> Option<f64> {
-        let scored = self.scored.as_ref()?;
-        scored.elapsed_ms(&self.finished).ok().map(|ms| f64::from(ms) * 1e3)
+    /// Microseconds of the device from scores to sorted results: of the last query, or of the last chunk of a batch.
+    pub(crate) fn topk_us(&self) -> f64 {
+        self.topk_us
     }
 
     /// Runs the kernels of a query and waits for its results. Returns the device's time in microseconds.
@@ -264,6 +264,9 @@ impl GpuExecutor {
         stream.memset_zeros(&mut buffers.d_states)?;
         self.finished.record(stream)?;
         self.finished.synchronize()?;
+        if let Some(scored) = &self.scored {
+            self.topk_us = f64::from(scored.elapsed_ms(&self.finished)?) * 1e3;
+        }
         Ok(f64::from(self.started.elapsed_ms(&self.finished)?) * 1e3)
     }
 
