@@ -2,19 +2,21 @@
 //!
 //! A group's eight values of *w* bits lie in *w* bytes, the last four from bit 4*w* on. Two loads of 16 bytes bring four
 //! values to each half of a vector, a shuffle gives each value the four bytes that hold it, and a shift and a mask leave its
-//! bits: what to shuffle and how far to shift is looked up by the width, up to 25 bits. Where no group is wider than 8
-//! bits, one `pdep` spreads the group over eight bytes instead.
+//! bits: what to shuffle and how far to shift is looked up by the width, up to 25 bits. Narrow groups take shortcuts: up to
+//! 8 bits, one `pdep` spreads eight frequencies over eight bytes; up to 10, eight gaps fit 16-bit lanes, and so do their
+//! sums, so that two groups are summed up at once.
 //!
 //! Loads go past the column, so it must be followed by [`READ_AHEAD`] bytes of anything. That and wider groups aside,
-//! results are those of [`ColumnCode::unpack`].
+//! results are those of [`ColumnCode::unpack`]. Runs are unpacked likewise, eight values after another from any bit on.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_load_si128,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_set1_epi8, _mm_set1_epi32, _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8,
-    _mm256_add_epi32, _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_cvtepu8_epi32,
-    _mm256_inserti128_si256, _mm256_load_si256, _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_setr_epi32,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srlv_epi32,
-    _mm256_storeu_si256, _pdep_u64,
+    _mm_loadl_epi64, _mm_loadu_si128, _mm_mulhi_epu16, _mm_mullo_epi16, _mm_set1_epi8, _mm_set1_epi32,
+    _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32,
+    _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_load_si256, _mm256_mullo_epi32,
+    _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_si256, _pdep_u64,
 };
 use std::sync::LazyLock;
 
@@ -25,6 +27,8 @@ use crate::index::BLOCK_LEN;
 const MAX_WIDTH: u8 = 25;
 /// The widest group that fits eight bytes.
 const MAX_PDEP_WIDTH: u8 = 8;
+/// The widest group whose values windows of two bytes hold. Eleven bits would not do; twelve would, but are rare alone.
+const MAX_SHORT_WIDTH: u8 = 10;
 /// Bytes from a column's start that its decoder may read.
 pub(in crate::index) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize + 32;
 
@@ -32,8 +36,11 @@ pub(in crate::index) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize +
 #[inline]
 pub(super) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) -> bool {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
-    if can {
+    if can && code.widest() <= MAX_SHORT_WIDTH {
         // SAFETY: the processor has AVX2; the other conditions are the function's.
+        unsafe { docs_of_short_groups(code, bytes, base, docs) };
+    } else if can {
+        // SAFETY: as above.
         unsafe { docs_of_groups(code, bytes, base, docs) };
     }
     can
@@ -49,6 +56,38 @@ pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLO
     } else if can {
         // SAFETY: the processor has AVX2; the other conditions are the function's.
         unsafe { freqs_of_groups(code, bytes, freqs) };
+    }
+    can
+}
+
+/// What comes out of unpacking a run: its values, frequencies, which are one more, or documents, which are their sums.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RunOf {
+    Values,
+    Freqs,
+    /// After this one.
+    Docs(u32),
+}
+
+/// Unpacks values of `width` bits, one after another from bit `bit` of `bytes` on, eight at a time: as many as are asked for
+/// and up to seven more. False where this processor or this file can't.
+#[inline]
+pub(super) fn unpack_run(
+    what: RunOf,
+    bytes: &[u8],
+    bit: usize,
+    width: u32,
+    len: usize,
+    out: &mut [u32; BLOCK_LEN],
+) -> bool {
+    let groups = len.div_ceil(GROUP_LEN);
+    // A group of 25 bits from bit 7 on ends in byte 25; its second load, from byte 13 on at most, in byte 28.
+    let end = bit / 8 + groups * width as usize + 32;
+    let can = is_x86_feature_detected!("avx2") && width <= u32::from(MAX_WIDTH) && end <= bytes.len();
+    if can {
+        let (bytes, out) = (&bytes[bit / 8..], &mut out.as_chunks_mut().0[..groups]);
+        // SAFETY: the processor has AVX2; the other conditions are the function's.
+        unsafe { groups_of_run(what, bytes, bit % 8, width as usize, out) };
     }
     can
 }
@@ -90,6 +129,36 @@ static UNPACKINGS: [Unpacking; MAX_WIDTH as usize + 1] = {
             }
             table[width].shifts[value] = bit as u32 % 8;
             table[width].masks[value] = (1 << width) - 1;
+            value += 1;
+        }
+        width += 1;
+    }
+    table
+};
+
+/// How a narrow group is unpacked to lanes of 16 bits: a multiplication shifts each value to its window's top, another one
+/// shifts it down.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct ShortUnpacking {
+    shuffle: [u8; 16],
+    up: [u16; 8],
+    down: [u16; 8],
+}
+
+static SHORT_UNPACKINGS: [ShortUnpacking; MAX_SHORT_WIDTH as usize + 1] = {
+    let mut table = [ShortUnpacking { shuffle: [0; 16], up: [0; 8], down: [0; 8] }; MAX_SHORT_WIDTH as usize + 1];
+    // Width 0 multiplies by zero.
+    let mut width = 1;
+    while width < table.len() {
+        let mut value = 0;
+        while value < GROUP_LEN {
+            let bit = value * width;
+            table[width].shuffle[2 * value] = (bit / 8) as u8;
+            table[width].shuffle[2 * value + 1] = (bit / 8 + 1) as u8;
+            // A value of 9 bits begins at bit 7 of a byte at the latest, one of 10 bits at bit 6: both end by bit 16.
+            table[width].up[value] = 1 << (16 - width - bit % 8);
+            table[width].down[value] = 1 << width;
             value += 1;
         }
         width += 1;
@@ -146,6 +215,18 @@ macro_rules! each_group {
     ($($number:literal)*: $group:ident $body:block) => {
         $({
             const $group: usize = $number;
+            $body
+        })*
+    };
+}
+
+/// Repeats the body for each two groups.
+macro_rules! each_pair {
+    ($first:ident, $second:ident => $body:block) => { each_pair!(0 2 4 6 8 10 12 14: $first $second $body) };
+    ($($number:literal)*: $first:ident $second:ident $body:block) => {
+        $({
+            const $first: usize = $number;
+            const $second: usize = $number + 1;
             $body
         })*
     };
@@ -218,9 +299,15 @@ impl Before {
         let totals = _mm256_shuffle_epi32::<0xff>(sums);
         let swapped = _mm256_permute2x128_si256::<0x01>(totals, totals);
         let lower_total = _mm256_blend_epi32::<0xf0>(_mm256_setzero_si256(), swapped);
-        let docs = _mm256_add_epi32(_mm256_add_epi32(sums, lower_total), self.0);
-        let total = _mm256_add_epi32(_mm256_add_epi32(totals, swapped), _mm256_set1_epi32(GROUP_LEN as i32));
-        self.0 = _mm256_add_epi32(self.0, total);
+        self.add(_mm256_add_epi32(sums, lower_total), _mm256_add_epi32(totals, swapped))
+    }
+
+    /// The documents of the next group, given the sums of its gaps minus one, and all their sum in all lanes.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn add(&mut self, sums: __m256i, total: __m256i) -> __m256i {
+        let docs = _mm256_add_epi32(sums, self.0);
+        self.0 = _mm256_add_epi32(self.0, _mm256_add_epi32(total, _mm256_set1_epi32(GROUP_LEN as i32)));
         docs
     }
 }
@@ -238,6 +325,49 @@ unsafe fn docs_of_groups(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [
         store(&mut docs[GROUP], before.sum_up(gaps));
     });
 }
+
+/// The values of a narrow group.
+///
+/// # Safety
+/// The width is at most 10, and 16 bytes from the group on can be read.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn unpack_short((group, width): (*const u8, usize)) -> __m128i {
+    // SAFETY: the table has 11 rows, aligned to 64 bytes.
+    unsafe {
+        let unpacking = SHORT_UNPACKINGS.as_ptr().add(width);
+        let shuffle = _mm_load_si128((&raw const (*unpacking).shuffle).cast());
+        let windows = _mm_shuffle_epi8(_mm_loadu_si128(group.cast()), shuffle);
+        let high = _mm_mullo_epi16(windows, _mm_load_si128((&raw const (*unpacking).up).cast()));
+        _mm_mulhi_epu16(high, _mm_load_si128((&raw const (*unpacking).down).cast()))
+    }
+}
+
+/// # Safety
+/// No group is wider than 10 bits, and there are [`READ_AHEAD`] bytes.
+#[target_feature(enable = "avx2")]
+unsafe fn docs_of_short_groups(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) {
+    let mut groups = Groups::new(code, bytes);
+    let mut before = Before::new(base);
+    let docs = docs.as_chunks_mut::<GROUP_LEN>().0;
+    each_pair!(FIRST, SECOND => {
+        // SAFETY: 16 groups of 10 bytes and the control leave more than 16 bytes of what can be read.
+        let (first, second) =
+            unsafe { (unpack_short(groups.next::<FIRST>()), unpack_short(groups.next::<SECOND>())) };
+        let gaps = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(first), second);
+        // Sums in each half; eight gaps of 10 bits sum up to 13 bits.
+        let sums = _mm256_add_epi16(gaps, _mm256_slli_si256::<2>(gaps));
+        let sums = _mm256_add_epi16(sums, _mm256_slli_si256::<4>(sums));
+        let sums = _mm256_add_epi16(sums, _mm256_slli_si256::<8>(sums));
+        let totals = _mm256_shuffle_epi8(sums, _mm256_set1_epi32(LAST_LANE));
+        let [first, second] = [_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums)];
+        store(&mut docs[FIRST], before.add(_mm256_cvtepu16_epi32(first), _mm256_permute2x128_si256::<0x00>(totals, totals)));
+        store(&mut docs[SECOND], before.add(_mm256_cvtepu16_epi32(second), _mm256_permute2x128_si256::<0x11>(totals, totals)));
+    });
+}
+
+/// Shuffles the last 16-bit lane of a half, its bytes 14 and 15, to the lower two bytes of four.
+const LAST_LANE: i32 = 0x8080_0f0e_u32 as i32;
 
 /// # Safety
 /// As [`docs_of_groups`].
@@ -267,6 +397,41 @@ unsafe fn freqs_of_narrow_groups(code: ColumnCode, bytes: &[u8], freqs: &mut [u3
         let values = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(values as i64));
         store(&mut freqs[GROUP], _mm256_add_epi32(values, _mm256_set1_epi32(1)));
     });
+}
+
+/// # Safety
+/// `width` is at most 25, `bit` below 8, and there are 32 bytes more than the groups take.
+#[target_feature(enable = "avx2")]
+unsafe fn groups_of_run(what: RunOf, bytes: &[u8], bit: usize, width: usize, groups: &mut [[u32; GROUP_LEN]]) {
+    // Where each value begins in what its half is loaded from. A group takes whole bytes: it is the same for all of them.
+    let upper = (bit + 4 * width) / 8;
+    let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let bits = _mm256_add_epi32(
+        _mm256_mullo_epi32(numbers, _mm256_set1_epi32(width as i32)),
+        _mm256_blend_epi32::<0xf0>(_mm256_set1_epi32(bit as i32), _mm256_set1_epi32(bit as i32 - 8 * upper as i32)),
+    );
+    let first_bytes = _mm256_mullo_epi32(_mm256_srli_epi32::<3>(bits), _mm256_set1_epi32(0x0101_0101));
+    let shuffle = _mm256_add_epi32(first_bytes, _mm256_set1_epi32(0x0302_0100));
+    let shifts = _mm256_and_si256(bits, _mm256_set1_epi32(7));
+    let mask = _mm256_set1_epi32((1 << width) - 1);
+    let mut before = Before::new(if let RunOf::Docs(base) = what { base } else { 0 });
+    for (number, group) in groups.iter_mut().enumerate() {
+        // SAFETY: a group's loads go 28 bytes past its first one at most.
+        let both = unsafe {
+            let first = bytes.as_ptr().add(number * width);
+            let (low, high) = (_mm_loadu_si128(first.cast()), _mm_loadu_si128(first.add(upper).cast()));
+            _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
+        };
+        let values = _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(both, shuffle), shifts), mask);
+        store(
+            group,
+            match what {
+                RunOf::Values => values,
+                RunOf::Freqs => _mm256_add_epi32(values, _mm256_set1_epi32(1)),
+                RunOf::Docs(_) => before.sum_up(values),
+            },
+        );
+    }
 }
 
 #[target_feature(enable = "avx2")]

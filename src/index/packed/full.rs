@@ -76,10 +76,18 @@ impl FullBlock<'_> {
         if avx2::decode_docs(self.doc_code, self.bytes, self.base, docs) {
             return;
         }
+        self.decode_docs_portable(docs);
+    }
+
+    // What few blocks need is kept out of the callers' loops.
+    #[cold]
+    #[inline(never)]
+    fn decode_docs_portable(&self, docs: &mut [u32; BLOCK_LEN]) {
         self.doc_code.unpack(self.bytes, docs);
         sum_gaps(self.base, docs);
     }
 
+    #[inline(never)]
     fn decode_bitset(&self, docs: &mut [u32; BLOCK_LEN]) {
         // Eight places are written for each byte, so there is room for seven more than are kept.
         let mut places = [0; BLOCK_LEN + 8];
@@ -105,7 +113,13 @@ impl FullBlock<'_> {
         if avx2::decode_freqs(self.freq_code, bytes, freqs) {
             return;
         }
-        self.freq_code.unpack(bytes, freqs);
+        self.decode_freqs_portable(freqs);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decode_freqs_portable(&self, freqs: &mut [u32; BLOCK_LEN]) {
+        self.freq_code.unpack(self.freq_bytes(), freqs);
         for freq in freqs {
             *freq = freq.wrapping_add(1);
         }

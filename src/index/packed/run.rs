@@ -3,6 +3,8 @@
 //! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps and
 //! those of the frequencies. Nothing is padded, so a posting takes what it must.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 use super::bits::{BitWriter, read_bits};
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
@@ -76,6 +78,13 @@ impl<'a> Run<'a> {
     /// Decodes the documents into the first `len` places.
     #[inline]
     pub(in crate::index) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
+        #[cfg(target_arch = "x86_64")]
+        if !self.doc_code.has_exceptions() {
+            let (what, width) = (avx2::RunOf::Docs(self.base), self.doc_code.width());
+            if avx2::unpack_run(what, self.bytes, self.bit, width, self.len, docs) {
+                return;
+            }
+        }
         self.unpack(self.bit, self.doc_code, docs);
         for (position, more) in self.doc_code.exceptions(self.bytes, self.exceptions_bit()) {
             docs[position] = docs[position].wrapping_add(more);
@@ -86,13 +95,24 @@ impl<'a> Run<'a> {
     /// Decodes the frequencies into the first `len` places.
     #[inline]
     pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
-        self.unpack(self.freqs_bit(), self.freq_code, freqs);
-        for freq in &mut freqs[..self.len] {
-            *freq = freq.wrapping_add(1);
-        }
+        self.unpack_freqs(freqs);
         for (position, more) in self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()) {
             freqs[position] = freqs[position].wrapping_add(more);
         }
+    }
+
+    /// The frequencies without exceptions.
+    #[inline]
+    fn unpack_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let width = self.freq_code.width();
+            if avx2::unpack_run(avx2::RunOf::Freqs, self.bytes, self.freqs_bit(), width, self.len, freqs) {
+                return;
+            }
+        }
+        self.unpack(self.freqs_bit(), self.freq_code, freqs);
+        freqs[..self.len].iter_mut().for_each(|freq| *freq = freq.wrapping_add(1));
     }
 
     /// One frequency alone.
@@ -135,6 +155,10 @@ impl<'a> Run<'a> {
     #[inline]
     fn unpack(&self, bit: usize, code: Code, values: &mut [u32; BLOCK_LEN]) {
         let width = code.width();
+        #[cfg(target_arch = "x86_64")]
+        if avx2::unpack_run(avx2::RunOf::Values, self.bytes, bit, width, self.len, values) {
+            return;
+        }
         for (i, value) in values[..self.len].iter_mut().enumerate() {
             *value = read_bits(self.bytes, bit + i * width as usize, width);
         }
@@ -167,16 +191,21 @@ mod tests {
             packed.write(&mut writer);
             writer.finish();
             let (len, doc_code, freq_code) = (docs.len(), packed.doc_code, packed.freq_code);
-            let run = Run { base, len, doc_code, freq_code, bytes: &bytes, bit };
-            prop_assert_eq!(run.end().div_ceil(8), bytes.len());
-            prop_assert_eq!(run.part_bits().0 + run.part_bits().1 + bit, run.end());
-            let mut out = [0; BLOCK_LEN];
-            run.decode_docs(&mut out);
-            prop_assert_eq!(&out[..len], &docs[..]);
-            run.decode_freqs(&mut out);
-            prop_assert_eq!(&out[..len], &freqs[..]);
-            for (position, &freq) in freqs.iter().enumerate() {
-                prop_assert_eq!(run.freq_at(position), freq);
+            let packed_len = bytes.len();
+            // With room for wide loads behind the run, and without.
+            for room in [0, 100] {
+                bytes.resize(packed_len + room, 0xff);
+                let run = Run { base, len, doc_code, freq_code, bytes: &bytes, bit };
+                prop_assert_eq!(run.end().div_ceil(8), packed_len);
+                prop_assert_eq!(run.part_bits().0 + run.part_bits().1 + bit, run.end());
+                let mut out = [0; BLOCK_LEN];
+                run.decode_docs(&mut out);
+                prop_assert_eq!(&out[..len], &docs[..]);
+                run.decode_freqs(&mut out);
+                prop_assert_eq!(&out[..len], &freqs[..]);
+                for (position, &freq) in freqs.iter().enumerate() {
+                    prop_assert_eq!(run.freq_at(position), freq);
+                }
             }
         }
     }
