@@ -25,6 +25,8 @@ pub struct GpuExecutor {
     pub(super) stream: Arc<CudaStream>,
     buffers: Buffers,
     started: CudaEvent,
+    /// Between scoring and sorting, where somebody wants to know.
+    scored: Option<CudaEvent>,
     finished: CudaEvent,
     /// What batches need, once there has been one.
     pub(super) slots: Vec<BatchSlot>,
@@ -127,7 +129,24 @@ impl GpuExecutor {
             Ok((Buffers::new(&device, &stream, lists.host.num_docs())?, event()?, event()?))
         };
         let (buffers, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        Ok(Self { device, kernels, lists, stream, buffers, started, finished, slots: Vec::new(), broken: None })
+        let scored = None;
+        Ok(Self { device, kernels, lists, stream, buffers, started, scored, finished, slots: Vec::new(), broken: None })
+    }
+
+    /// From now on, notes for every query that runs alone when its documents have been scored: see [`GpuExecutor::topk_us`].
+    ///
+    /// # Errors
+    /// If the driver has no event to give.
+    pub(crate) fn time_topk(&mut self) -> Result<(), ExecError> {
+        let event = self.device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+        self.scored = Some(event.map_err(|e| cuda("making an event", &e))?);
+        Ok(())
+    }
+
+    /// Microseconds of the device from the last query's scores to its sorted results; `None` if that was not noted.
+    pub(crate) fn topk_us(&self) -> Option<f64> {
+        let scored = self.scored.as_ref()?;
+        scored.elapsed_ms(&self.finished).ok().map(|ms| f64::from(ms) * 1e3)
     }
 
     /// Runs the kernels of a query and waits for them. Returns the device's time in microseconds.
@@ -176,6 +195,9 @@ impl GpuExecutor {
             lone = Some(argument);
         }
         let lone = lone.unwrap_or_default();
+        if let Some(scored) = &self.scored {
+            scored.record(stream)?;
+        }
         // SAFETY: as above; `results` has 1 + MAX_K words, and the stream is synchronised below; should that fail, the
         // context is dead and runs no kernel any more.
         unsafe { kernels.merge_topk(stream, &batch, &lone, &memory, results_at, 0, 1) }?;

@@ -19,7 +19,7 @@ use super::plan::kth_score_of_block;
 use super::staging::{STAGING_WORDS, Staging};
 use crate::exec::ExecError;
 use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Bm25, Index, LongList};
+use crate::index::{BLOCK_LEN, Bm25, DeviceLists as PackedLists, Index};
 use crate::query::QueryTerm;
 
 /// Words of payload that a part holds at least, unless it is the last: 128 MiB.
@@ -64,7 +64,8 @@ impl DeviceLists {
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
         let failed = |error: DriverError| cuda("copying the index to the device", &error);
-        let parts = parts(index);
+        let packed = index.device_lists();
+        let parts = parts(index, &packed);
         let num_long = index.blocks().len() as u64;
         let num_blocks = (num_long + u64::from(index.num_terms())).max(1);
         let directory_words = (num_long * DIRECTORY_STRIDE).max(1);
@@ -99,7 +100,7 @@ impl DeviceLists {
         };
         let (mut staging, d_norms, d_short_lists, mut d_counts) = measure().map_err(failed)?;
         let source = |staging: &mut Staging<'_>, part: &Part| -> Result<UploadedPart, DriverError> {
-            UploadedPart::new(staging, stream, index, part)
+            UploadedPart::new(staging, stream, index, &packed, part)
         };
         for part in &parts {
             let mut measure = || {
@@ -201,10 +202,9 @@ fn shift(num_docs: u32, doc_freq: u32) -> u32 {
 }
 
 /// Shares the terms out to parts.
-fn parts(index: &Index) -> Vec<Part> {
+fn parts(index: &Index, packed: &PackedLists) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut part = Part::default();
-    let mut long_lists = index.long_lists().iter();
     let num_long = index.blocks().len() as u32;
     for term in (0..index.num_terms()).map(TermId) {
         let list = index.list_position(term);
@@ -218,16 +218,18 @@ fn parts(index: &Index) -> Vec<Part> {
             ..TermArgument::default()
         };
         let is_long = list.doc_freq as usize >= BLOCK_LEN;
-        if let Some(long) = long_lists.as_slice().first().filter(|_| is_long) {
-            long_lists.next();
-            let end = end_of(long);
+        if is_long {
+            let number = list.start as usize;
+            let start = packed.starts[number];
+            let end = packed.starts.get(number + 1).map_or(packed.payload.len() as u64, |&next| next);
+            let blocks = u64::from(list.first_block);
             // Not by the words: a list of neighbours that occur once each takes none.
             if part.blocks.1 == 0 {
-                part.words = (long.payload_word, end.0);
-                part.blocks = (u64::from(long.first_block), end.1);
+                part.words = (start, end);
+                part.blocks = (blocks, blocks);
             }
-            (part.words.1, part.blocks.1) = end;
-            source.start -= part.words.0;
+            (part.words.1, part.blocks.1) = (end, blocks + u64::from(source.num_blocks));
+            source.start = start - part.words.0;
             source.first_block -= part.blocks.0 as u32;
         }
         part.sources.push(SourceArgument {
@@ -248,13 +250,7 @@ fn parts(index: &Index) -> Vec<Part> {
     parts
 }
 
-/// Where a list's payload ends, and its blocks.
-fn end_of(list: &LongList) -> (u64, u64) {
-    let blocks = u64::from(list.doc_freq).div_ceil(BLOCK_LEN as u64);
-    (list.payload_word + 4 * u64::from(list.rows), u64::from(list.first_block) + blocks)
-}
-
-/// A part on the device, as it lies in the file.
+/// A part on the device, as the index hands it out.
 struct UploadedPart {
     d_sources: CudaSlice<SourceArgument>,
     d_last_docs: CudaSlice<u32>,
@@ -267,15 +263,16 @@ impl UploadedPart {
         staging: &mut Staging<'_>,
         stream: &Arc<CudaStream>,
         index: &Index,
+        packed: &PackedLists,
         part: &Part,
     ) -> Result<Self, DriverError> {
         let range = |(from, to): (u64, u64)| from as usize..to as usize;
-        let entries: &[u32] = bytemuck::cast_slice(&index.blocks()[range(part.blocks)]);
+        let entries: &[u32] = bytemuck::cast_slice(&packed.blocks[range(part.blocks)]);
         Ok(Self {
             d_sources: stream.clone_htod(&part.sources)?,
             d_last_docs: staging.upload(&index.last_docs()[range(part.blocks)])?,
             d_entries: staging.upload(entries)?,
-            d_payload: staging.upload(&index.payload()[range(part.words)])?,
+            d_payload: staging.upload(&packed.payload[range(part.words)])?,
         })
     }
 

@@ -43,6 +43,19 @@ pub(super) fn measure(
         one_by_one(&mut gpu, limits, queries, rounds, &target, rows)?;
         batches(&mut gpu, queries, &target, rows)?;
     }
+    gpu.time_topk()?;
+    let (mut topk_us, mut device_us) = (Vec::new(), Vec::new());
+    let mut hits = Vec::new();
+    for query in queries {
+        let execution = gpu.search(query, Mode::Or, K, &mut hits)?;
+        topk_us.extend(gpu.topk_us());
+        device_us.extend(execution.device_us);
+    }
+    let share = 100.0 * mean(&topk_us) / mean(&device_us);
+    rows.push(
+        Row::new(format!("or top {K}: top-k's share of the device's time, one query"), "%", share)
+            .with_target(15.0, 5.0),
+    );
     Ok(())
 }
 
