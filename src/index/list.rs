@@ -216,16 +216,9 @@ impl<'a> PostingList<'a> {
     /// If the list has no such block.
     #[inline]
     pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
-        match self.block(block) {
-            Block::Full(full) => {
-                full.decode_docs(docs);
-                BLOCK_LEN
-            }
-            Block::Run(run) => {
-                run.decode_docs(docs);
-                run.len
-            }
-        }
+        let Some(full) = self.full_block(block) else { return self.decode_run_docs(block, docs) };
+        full.decode_docs(docs);
+        BLOCK_LEN
     }
 
     /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
@@ -234,16 +227,24 @@ impl<'a> PostingList<'a> {
     /// If the list has no such block.
     #[inline]
     pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
-        match self.block(block) {
-            Block::Full(full) => {
-                full.decode_freqs(freqs);
-                BLOCK_LEN
-            }
-            Block::Run(run) => {
-                run.decode_freqs(freqs);
-                run.len
-            }
-        }
+        let Some(full) = self.full_block(block) else { return self.decode_run_freqs(block, freqs) };
+        full.decode_freqs(freqs);
+        BLOCK_LEN
+    }
+
+    // A list has at most one block that isn't full. Its code, inlined, would take the registers of those that are.
+    #[inline(never)]
+    fn decode_run_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
+        let Block::Run(run) = self.block(block) else { return 0 };
+        run.decode_docs(docs);
+        run.len
+    }
+
+    #[inline(never)]
+    fn decode_run_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
+        let Block::Run(run) = self.block(block) else { return 0 };
+        run.decode_freqs(freqs);
+        run.len
     }
 
     /// The frequency of posting `position` of block `block`, without decoding the others.
@@ -328,14 +329,28 @@ impl<'a> PostingList<'a> {
         }
     }
 
+    /// Block `block`, if it is full.
+    #[inline]
+    fn full_block(&self, block: usize) -> Option<FullBlock<'a>> {
+        match &self.form {
+            Form::Long(blocks) if (block + 1) * BLOCK_LEN <= self.doc_freq as usize => {
+                Some(blocks.full_block(block, self.base(block), self.last_docs[block]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The document before block `block` of a long list.
+    #[inline]
+    fn base(&self, block: usize) -> u32 {
+        if block == 0 { u32::MAX } else { self.last_docs[block - 1] }
+    }
+
     #[inline]
     pub(super) fn block(&self, block: usize) -> Block<'a> {
         match &self.form {
             Form::Short(run) => Block::Run(*run),
-            Form::Long(blocks) => {
-                let base = if block == 0 { u32::MAX } else { self.last_docs[block - 1] };
-                blocks.block(block, base, self.last_docs[block])
-            }
+            Form::Long(blocks) => blocks.block(block, self.base(block), self.last_docs[block]),
         }
     }
 }
@@ -351,15 +366,23 @@ impl<'a> Blocks<'a> {
     /// The block after document `base`.
     #[inline]
     pub(super) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
-        let entry = self.entries[block];
-        let bytes = &self.payload[entry.byte as usize..];
         let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
-        if len < BLOCK_LEN {
-            let (doc_code, freq_code) = entry.run_codes();
-            return Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 0 });
+        if len == BLOCK_LEN {
+            return Block::Full(self.full_block(block, base, last_doc));
         }
+        let entry = self.entries[block];
+        let (doc_code, freq_code) = entry.run_codes();
+        let bytes = &self.payload[entry.byte as usize..];
+        Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 0 })
+    }
+
+    /// The block, which is full, after document `base`.
+    #[inline]
+    fn full_block(&self, block: usize, base: u32, last_doc: u32) -> FullBlock<'a> {
+        let entry = self.entries[block];
         let (doc_code, freq_code) = entry.column_codes();
-        Block::Full(FullBlock { base, last_doc, doc_code, freq_code, bytes, freqs_at: entry.freqs_at() })
+        let bytes = &self.payload[entry.byte as usize..];
+        FullBlock { base, last_doc, doc_code, freq_code, bytes, freqs_at: entry.freqs_at() }
     }
 }
 

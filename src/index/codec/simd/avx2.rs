@@ -1,8 +1,8 @@
 //! Inner loops for x86 processors with AVX2, BMI and POPCNT (all since 2015).
 //!
-//! Unpacking takes rows *r* and *r* + 16 of a block at once, one in each half of a 32-byte vector; a **row** is four
-//! numbers, one a lane. Both halves then run through the same instructions, each summing up its own half of the block; only
-//! at the end is the sum of the first half added to the second.
+//! Unpacking takes two rows of a block at once, one in each half of a 32-byte vector; a **row** is four numbers, one a lane.
+//! Numbers and frequencies take a row and the next; documents rows *r* and *r* + 16: both halves then run through the same
+//! instructions, each summing up its own half of the block; only at the end is the sum of the first half added to the second.
 //!
 //! ```text
 //! rows        0 .. 15                    16 .. 31
@@ -119,16 +119,14 @@ macro_rules! unrolled {
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
     let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
-    let (rows, _) = out.as_chunks_mut::<4>();
-    let (low_rows, high_rows) = rows.split_at_mut(HALF);
-    let (low_rows, high_rows): (&mut [[u32; 4]; HALF], &mut [[u32; 4]; HALF]) =
-        (low_rows.try_into().expect("half a block"), high_rows.try_into().expect("half a block"));
+    let rows: &mut [[u32; 4]; 2 * HALF] = out.as_chunks_mut().0.try_into().expect("a block has 32 rows");
     let mask = _mm256_set1_epi32(((1_u64 << W) - 1) as u32 as i32);
     let base = base as i32;
     let ones = _mm256_set1_epi32(1);
     let mut before = _mm256_setr_epi32(base, base, base, base, 0, 0, 0, 0);
     unrolled!(ROW => {
-        let mut numbers = two_rows::<W>(words, ROW);
+        let (low_row, high_row) = if WHAT == DOCS { (ROW, ROW + HALF) } else { (2 * ROW, 2 * ROW + 1) };
+        let mut numbers = two_rows::<W>(words, low_row, high_row);
         if W < 32 {
             numbers = _mm256_and_si256(numbers, mask);
         }
@@ -141,24 +139,29 @@ fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut
             numbers = _mm256_add_epi32(numbers, before);
             before = _mm256_shuffle_epi32::<0xff>(numbers);
         }
-        low_rows[ROW] = bytemuck::cast(_mm256_castsi256_si128(numbers));
-        high_rows[ROW] = bytemuck::cast(_mm256_extracti128_si256::<1>(numbers));
+        if WHAT == DOCS {
+            rows[low_row] = bytemuck::cast(_mm256_castsi256_si128(numbers));
+            rows[high_row] = bytemuck::cast(_mm256_extracti128_si256::<1>(numbers));
+        } else {
+            let pair: &mut [[u32; 4]; 2] = (&mut rows[low_row..=high_row]).try_into().expect("two rows");
+            *pair = bytemuck::cast(numbers);
+        }
     });
     if WHAT == DOCS {
         let half_sum = _mm256_castsi256_si128(before);
         let half_sum = _mm256_setr_m128i(half_sum, half_sum);
-        let (pairs, _) = high_rows.as_flattened_mut().as_chunks_mut::<8>();
+        let (pairs, _) = rows[HALF..].as_flattened_mut().as_chunks_mut::<8>();
         for pair in pairs {
             *pair = bytemuck::cast(_mm256_add_epi32(bytemuck::cast(*pair), half_sum));
         }
     }
 }
 
-/// Rows `row` and `row + 16`, with whatever is above their `W` bits.
+/// Two rows, with whatever is above their `W` bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-fn two_rows<const W: usize>(words: &[[u32; 4]; W], row: usize) -> __m256i {
-    let (low, high) = (row * W, (row + HALF) * W);
+fn two_rows<const W: usize>(words: &[[u32; 4]; W], low_row: usize, high_row: usize) -> __m256i {
+    let (low, high) = (low_row * W, high_row * W);
     let shifts = |low: usize, high: usize| {
         let (low, high) = (low as i32, high as i32);
         _mm256_setr_epi32(low, low, low, low, high, high, high, high)
