@@ -17,6 +17,7 @@
 
 #include "histogram.cuh"
 #include "lists.cuh"
+#include "merge.cuh"
 
 constexpr u32 DRIVE_WARPS = DRIVE_THREADS / WARP;
 constexpr u32 QUEUE_LEN = WARP - 1 + BLOCK_LEN;  // fewer than a warp wait while a block is read
@@ -170,11 +171,11 @@ struct Drive {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
-    State* states, const State* gates, u64* candidates
+// What the warp has to do: an item of the batch.
+__device__ __forceinline__ void drive_item(
+    const Lists& lists, const Batch& batch, const LoneQuery& lone, State* states, const State* gates, u64* candidates,
+    Queue& queue
 ) {
-    __shared__ Queue queues[DRIVE_WARPS];
     const u32 lane = threadIdx.x % WARP;
     const u32 item = (blockIdx.x * DRIVE_THREADS + threadIdx.x) / WARP;
     if (item >= batch.num_items) return;
@@ -184,7 +185,6 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
     if (batch.needs_all != 0) query.need_all();
     if (gates != nullptr && gates[driver.query].count >= query.k) return;  // documents with all terms were enough
 
-    Queue& queue = queues[threadIdx.x / WARP];
     const u32* terms = reinterpret_cast<const u32*>(batch.terms != nullptr ? batch.terms + query.first_term : lone.terms);
     for (u32 i = lane; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
         reinterpret_cast<u32*>(queue.terms)[i] = terms[i];
@@ -210,4 +210,49 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
         }
     }
     while (drive.waiting != 0) drive.score_waiting();
+}
+
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
+    State* states, const State* gates, u64* candidates
+) {
+    __shared__ Queue queues[DRIVE_WARPS];
+    drive_item(lists, batch, lone, states, gates, candidates, queues[threadIdx.x / WARP]);
+}
+
+// The whole of a lone query, or a stage of one, in one launch: the thread block that is done last sorts the results, writes
+// them to the host's memory, and clears what the next query will find.
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
+    State* state, State* gate, u64* candidates, u64* results, u32 is_last_stage
+) {
+    __shared__ union Shared {
+        Queue queues[DRIVE_WARPS];
+        Merge merge;
+    } shared;
+    __shared__ bool is_last;
+    if (blockIdx.x == 0 && threadIdx.x == 0) state->started_ns = clock_ns();
+    drive_item(lists, batch, lone, state, gate, candidates, shared.queues[threadIdx.x / WARP]);
+
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(&state->tickets, 1) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!is_last) return;
+    Query query = lone.query;
+    if (batch.needs_all != 0) query.need_all();
+    const bool had_all = gate != nullptr && gate->count >= query.k;  // then the stage before has written the results
+    if (!had_all && (is_last_stage != 0 || __ldcg(&state->count) >= query.k)) {
+        const u64* started_ns = gate != nullptr ? &gate->started_ns : &state->started_ns;
+        merge_candidates<DRIVE_THREADS>(query, state, candidates, batch.capacity, results, started_ns, shared.merge);
+    }
+    if (is_last_stage == 0) return;
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < sizeof(State) / sizeof(u32); i += DRIVE_THREADS) {
+        reinterpret_cast<u32*>(state)[i] = 0;
+        if (gate != nullptr) reinterpret_cast<u32*>(gate)[i] = 0;
+    }
 }

@@ -16,7 +16,7 @@ constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 TILE_DOCS = 8192;       // documents that a block of score_union accumulates: 32 KiB of shared memory
 constexpr u32 UNION_THREADS = 256;
 constexpr u32 DRIVE_THREADS = 128;
-constexpr u32 MERGE_THREADS = 256;
+constexpr u32 MERGE_THREADS = 512;
 constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
 constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
@@ -121,7 +121,9 @@ struct Batch {
 struct State {
     u64 threshold;         // a key that k documents are known to reach: whatever is below is out
     u32 count;             // candidates that were found, be there room for them or not
-    u32 reserved;
+    u32 tickets;           // score_lone: thread blocks that are done
+    u64 started_ns;        // score_lone: when, by the device's clock
+    u64 reserved;
     u32 bins[SCORE_BINS];  // how many of them there are by score; read sixteen bytes at a time
 };
 
@@ -156,6 +158,13 @@ __device__ __forceinline__ float key_score(u64 key) { return __uint_as_float(sta
 __device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
     const u64 raised = *static_cast<const volatile u64*>(&state->threshold);
     return max(max(raised, least_key(seed)), 1ull);
+}
+
+// The device's clock in nanoseconds. It ticks coarsely.
+__device__ __forceinline__ u64 clock_ns() {
+    u64 now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
 }
 
 __device__ __forceinline__ u32 warp_sum(u32 value) {

@@ -40,6 +40,18 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    for part in ["gpu", "gpu-memory"] {
+        // Where there is a GPU, the index is missing.
+        let output = tandem(dir.path(), &["bench", "nowhere", "--queries", "none.tsv", "--what", part]);
+        assert_eq!(output.status.code(), Some(2), "{part}");
+        let said = text(&output.stderr);
+        assert!(said.contains("error: --on gpu: ") || said.contains("nowhere"), "{part}: {said}");
+    }
+}
+
+#[test]
 fn tatikondas_figures_are_measured_written_and_drawn() {
     let dir = tempfile::tempdir().unwrap();
     for (name, charts) in [

@@ -23,6 +23,12 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether it has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Whether a column holds numbers (or nothing, or a dash) in every row.
     fn is_numeric(&self, column: usize) -> bool {
         let is_number =

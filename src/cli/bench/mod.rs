@@ -97,7 +97,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let path = arguments.out.join("bench.csv");
     write(&path, &measurements)?;
-    say(&format!("{notes}\n{}\nwritten: {}\n", summary::table(&measurements), path.display()))
+    let table = summary::table(&measurements);
+    // The GPU's parts have tables of their own.
+    let table = if table.is_empty() { String::new() } else { format!("\n{table}") };
+    say(&format!("{notes}{table}\nwritten: {}\n", path.display()))
 }
 
 fn memory(rounds: usize) -> (String, Vec<Measurement>) {

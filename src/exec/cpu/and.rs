@@ -37,7 +37,42 @@ use super::term::Term;
 const MANY_CANDIDATES: usize = 24;
 
 /// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
+///
+/// One body is compiled twice, for every x86-64 and for those with AVX2, as in `exhaustive.rs`.
 pub(super) fn search(
+    terms: &[Term<'_>],
+    range: Range<DocId>,
+    norms: &[f32],
+    buffers: &mut [BlockBuffer],
+    matches: &mut Matches,
+    best: &mut TopK,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("popcnt")
+        && std::arch::is_x86_feature_detected!("bmi1")
+    {
+        // SAFETY: the processor has these features, as has just been asked.
+        return unsafe { search_avx2(terms, range, norms, buffers, matches, best) };
+    }
+    search_any(terms, range, norms, buffers, matches, best);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt,bmi1")]
+fn search_avx2(
+    terms: &[Term<'_>],
+    range: Range<DocId>,
+    norms: &[f32],
+    buffers: &mut [BlockBuffer],
+    matches: &mut Matches,
+    best: &mut TopK,
+) {
+    search_any(terms, range, norms, buffers, matches, best);
+}
+
+#[inline(always)]
+fn search_any(
     terms: &[Term<'_>],
     range: Range<DocId>,
     norms: &[f32],
@@ -136,6 +171,7 @@ fn sieving_order<'o>(others: &[Term<'_>], num_docs: usize, order: &'o mut [u8; Q
 }
 
 /// Offers the documents of one list.
+#[inline(always)]
 fn search_one(term: &Term<'_>, range: Range<DocId>, norms: &[f32], buffer: &mut BlockBuffer, best: &mut TopK) {
     let (start, end) = (range.start.0, range.end.0);
     let last_docs = term.list.last_docs();
@@ -164,6 +200,7 @@ fn search_one(term: &Term<'_>, range: Range<DocId>, norms: &[f32], buffer: &mut 
 /// Keeps the candidates that the list holds, but for those in blocks with a bound of at most `needed`.
 /// Returns a document before which the list holds none that is past the last candidate: [`DocId::END`]'s number at the list's
 /// end, 0 if it isn't known.
+#[inline(always)]
 fn retain(
     t: usize,
     term: &Term<'_>,

@@ -118,7 +118,7 @@ impl Cursor {
         block < last_docs.len()
     }
 
-    /// The first document of at least `target` in the decoded block, [`END`] if there is none.
+    /// Goes to the first document of at least `target` in the decoded block; returns it, or what the next block isn't below.
     #[inline(always)]
     fn seek_inside(&mut self, target: u32) -> u32 {
         loop {

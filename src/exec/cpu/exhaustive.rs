@@ -14,18 +14,20 @@
 //! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted, and
 //!   only those are compared and cleared.
 //! - A single term needs no sums: its shares are offered as they are.
+//! - Lists that are dense by themselves are the query's last, and most of its postings. They are taken neither from blocks nor
+//!   posting by posting, but as rows of documents: see `tile.rs`.
 //!
-//! The next window begins at the next document of any list, so that gaps cost nothing. One body is compiled twice, with
+//! The next window begins at the next document of any list, so that gaps cost nothing (beside a dense list there are none). One body is compiled twice, with
 //! AVX2 and without; no float operation is reordered or fused in either.
 
 use std::ops::Range;
 
 use crate::exec::TopK;
 use crate::ids::DocId;
-use crate::index::{BLOCK_LEN, PostingList};
+use crate::index::BLOCK_LEN;
 use crate::query::Query;
 
-use super::block_search::{find_block, first_geq};
+use super::scored_block::ScoredBlock;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, Tile, TileRoom, WORD_DOCS, WORD_FREQS};
@@ -50,26 +52,10 @@ pub(super) struct Exhaustive<S: Sum> {
     room: Box<TileRoom>,
 }
 
-/// A decoded block of one term.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-struct ScoredBlock<S> {
-    docs: [u32; BLOCK_LEN],
-    shares: [S; BLOCK_LEN],
-    /// The block's number in its list.
-    block: usize,
-    /// Its postings.
-    len: usize,
-    /// The first that is not in a window yet.
-    position: usize,
-}
-
 impl<S: Sum> Default for Exhaustive<S> {
     fn default() -> Self {
-        let (docs, shares) = ([0; BLOCK_LEN], [S::default(); BLOCK_LEN]);
-        let block = ScoredBlock { docs, shares, block: 0, len: 0, position: 0 };
         Self {
-            blocks: vec![block; Query::MAX_TERMS].into(),
+            blocks: vec![ScoredBlock::default(); Query::MAX_TERMS].into(),
             freqs: [0; BLOCK_LEN],
             sums: Box::new([S::default(); MAX_WINDOW_DOCS]),
             noted: vec![0; MAX_NOTED].into(),
@@ -129,7 +115,7 @@ impl<S: Sum> Exhaustive<S> {
             let mut num_noted = 0;
             for (block, term) in blocks.iter_mut().zip(terms) {
                 while block.doc() < end {
-                    let docs = block.take_below(end, |docs, shares| {
+                    let docs = block.take_below(end, term, freqs, norms, |docs, shares| {
                         for (&doc, &share) in docs.iter().zip(shares) {
                             sums[usize::from((doc - start) as u16)] += share;
                         }
@@ -142,9 +128,6 @@ impl<S: Sum> Exhaustive<S> {
                         docs.len()
                     });
                     num_noted += docs;
-                    if block.position == block.len {
-                        block.open(block.block + 1, term, freqs, norms);
-                    }
                 }
             }
             match noted.get(..num_noted) {
@@ -156,9 +139,7 @@ impl<S: Sum> Exhaustive<S> {
             }
         }
     }
-}
 
-impl<S: Sum> Exhaustive<S> {
     /// As [`Exhaustive::search`], where the last term's list is dense: windows follow one another without a gap.
     #[inline(always)]
     fn search_dense<const AVX2: bool>(
@@ -183,14 +164,11 @@ impl<S: Sum> Exhaustive<S> {
             let window_end = window_start.saturating_add(DENSE_WINDOW_DOCS).min(end);
             for (block, term) in blocks.iter_mut().zip(sparse_terms) {
                 while block.doc() < window_end {
-                    block.take_below(window_end, |docs, shares| {
+                    block.take_below(window_end, term, freqs, norms, |docs, shares| {
                         for (&doc, &share) in docs.iter().zip(shares) {
                             sums[usize::from((doc - window_start) as u16)] += share;
                         }
                     });
-                    if block.position == block.len {
-                        block.open(block.block + 1, term, freqs, norms);
-                    }
                 }
             }
             while start < window_end {
@@ -222,54 +200,6 @@ fn window_for<S>(density: f32) -> (u32, bool) {
     }
 }
 
-impl<S: Sum> ScoredBlock<S> {
-    /// The first document that is in no window yet; [`DocId::END`]'s number past the list's end.
-    #[inline(always)]
-    fn doc(&self) -> u32 {
-        // A position past the last is only at the end of the list.
-        if self.position < self.len { self.docs[self.position % BLOCK_LEN] } else { DocId::END.0 }
-    }
-
-    /// Opens the list at its first document of at least `start`.
-    #[inline(always)]
-    fn start(&mut self, term: &Term<'_>, start: u32, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
-        let block = find_block(term.list.last_docs(), 0, start);
-        self.open(block, term, freqs, norms);
-        if self.doc() < start {
-            self.position = first_geq(&self.docs, start);
-            // Only in a short list can there be none.
-            if self.docs[self.position] < start {
-                self.position = self.len;
-            }
-        }
-    }
-
-    /// Decodes and scores a block; past the last, the list is at its end.
-    #[inline(always)]
-    fn open(&mut self, block: usize, term: &Term<'_>, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
-        let list: PostingList<'_> = term.list;
-        (self.block, self.position) = (block, 0);
-        if block >= list.num_blocks() {
-            self.len = 0;
-            return;
-        }
-        self.len = list.decode_docs(block, &mut self.docs);
-        // Searching takes all 128 places in order; a tail's free places count as past the end.
-        self.docs[self.len..].fill(DocId::END.0);
-        list.decode_freqs(block, freqs);
-        S::write_shares(&self.docs[..self.len], &freqs[..self.len], term.weight, norms, &mut self.shares[..self.len]);
-    }
-
-    /// Visits the documents below `end`, at least one, that are in no window yet, and their shares.
-    #[inline(always)]
-    fn take_below<R>(&mut self, end: u32, visit: impl FnOnce(&[u32], &[S]) -> R) -> R {
-        let stop = if self.docs[self.len - 1] < end { self.len } else { first_geq(&self.docs, end) };
-        let visited = self.position..stop;
-        self.position = stop;
-        visit(&self.docs[visited.clone()], &self.shares[visited])
-    }
-}
-
 /// Offers the documents of a single term, block by block.
 #[inline(always)]
 fn stream<S: Sum>(
@@ -281,7 +211,7 @@ fn stream<S: Sum>(
     best: &mut TopK,
 ) {
     while block.doc() < end {
-        block.take_below(end, |docs, shares| {
+        block.take_below(end, term, freqs, norms, |docs, shares| {
             let threshold = S::of_score(best.threshold());
             if exceeds(shares, threshold) {
                 for (&doc, &share) in docs.iter().zip(shares) {
@@ -289,10 +219,6 @@ fn stream<S: Sum>(
                 }
             }
         });
-        if block.position < block.len {
-            return;
-        }
-        block.open(block.block + 1, term, freqs, norms);
     }
 }
 

@@ -33,7 +33,9 @@ pub(super) struct Matches {
     docs: [u32; BLOCK_LEN],
     /// Where each stood in the leading block.
     origin: [u8; BLOCK_LEN],
-    /// For each term and origin: block times 128 plus position; what isn't a candidate any more is left as it was.
+    /// The leading block's number.
+    lead_block: usize,
+    /// For each term but the first, and origin: block times 128 plus position; what isn't a candidate any more is left as it was.
     places: Box<[[u32; BLOCK_LEN]; Query::MAX_TERMS]>,
     scores: [f32; BLOCK_LEN],
     freqs: [u32; BLOCK_LEN],
@@ -51,6 +53,7 @@ impl Default for Matches {
             len: 0,
             docs: [0; BLOCK_LEN],
             origin: [0; BLOCK_LEN],
+            lead_block: 0,
             places: Box::new([[0; BLOCK_LEN]; Query::MAX_TERMS]),
             scores: [0.0; BLOCK_LEN],
             freqs: [0; BLOCK_LEN],
@@ -79,6 +82,7 @@ impl Matches {
     }
 
     /// Takes the documents from `start` to before `end` of a block of the leading list.
+    #[inline(always)]
     pub(super) fn lead(&mut self, list: PostingList<'_>, block: usize, start: u32, end: u32) {
         let len = list.decode_docs(block, &mut self.docs);
         self.origin = POSITIONS;
@@ -89,9 +93,7 @@ impl Matches {
             self.origin.copy_within(from..stop, 0);
         }
         self.len = stop - from;
-        for (place, position) in self.places[0][..len].iter_mut().zip((block * BLOCK_LEN) as u32..) {
-            *place = position;
-        }
+        self.lead_block = block;
     }
 
     /// Forgets all candidates.
@@ -108,7 +110,7 @@ impl Matches {
     }
 
     /// Keeps the candidates that `probe` knows.
-    #[inline]
+    #[inline(always)]
     pub(super) fn retain_probed(&mut self, probe: Probe<'_>) {
         let mut kept = 0;
         for i in 0..self.len {
@@ -121,7 +123,7 @@ impl Matches {
     }
 
     /// Begins to keep candidates one by one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sieve(&mut self, term: usize) -> Sieve<'_> {
         let Self { len, docs, origin, places, table, .. } = self;
         Sieve { len, docs, origin, places: &mut places[term], table, kept: 0 }
@@ -129,6 +131,7 @@ impl Matches {
 
     /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of probed terms come from
     /// their probes, those of the others from the noted places. `rest[t]` bounds the sum of the shares from term t on.
+    #[inline(always)]
     pub(super) fn offer_to(&mut self, best: &mut TopK, terms: &[Term<'_>], rest: &[f32], norms: &[f32], is_led: bool) {
         for (t, term) in terms.iter().enumerate() {
             match term.probe {
@@ -160,6 +163,7 @@ impl Matches {
     }
 
     /// Drops candidates whose score so far and `rest`, what the other terms can add, don't exceed `floor`.
+    #[inline(always)]
     fn retain_hopeful(&mut self, rest: f32, floor: f32) {
         let mut kept = 0;
         for i in 0..self.len {
@@ -173,10 +177,15 @@ impl Matches {
     }
 
     /// Reads the candidates' frequencies from where they stand in a list.
+    #[inline(always)]
     fn read_freqs(&mut self, term: usize, list: PostingList<'_>) {
-        let places = &self.places[term];
-        let place = |origin: u8| {
-            (places[usize::from(origin)] as usize / BLOCK_LEN, places[usize::from(origin)] as usize % BLOCK_LEN)
+        let (places, lead_block) = (&self.places[term], self.lead_block);
+        let place = |origin: u8| match term {
+            0 => (lead_block, usize::from(origin)),
+            _ => {
+                let place = places[usize::from(origin)] as usize;
+                (place / BLOCK_LEN, place % BLOCK_LEN)
+            }
         };
         let mut decoded = [0; BLOCK_LEN];
         let mut from = 0;
@@ -213,7 +222,7 @@ impl Sieve<'_> {
     }
 
     /// Keeps candidate `i` if `is_here`, noting its place; `i` ascends from call to call.
-    #[inline]
+    #[inline(always)]
     pub(super) fn keep(&mut self, i: usize, is_here: bool, block: usize, position: usize) {
         let origin = self.origin[i];
         self.docs[self.kept] = self.docs[i];
@@ -228,7 +237,7 @@ impl Sieve<'_> {
     /// Keeps those candidates of `run` that are among `docs`, the documents of block `block`, which reaches past the last.
     ///
     /// A table says of each document near them which candidate it is: one look for each of the block's documents.
-    #[inline]
+    #[inline(always)]
     pub(super) fn keep_common(&mut self, run: Range<usize>, docs: &[u32; BLOCK_LEN], block: usize) {
         let (first, last) = (self.docs[run.start], self.docs[run.end - 1]);
         if (last - first) as usize >= TABLE_DOCS {
@@ -243,21 +252,20 @@ impl Sieve<'_> {
         for (candidate, &doc) in (1..).zip(&self.docs[run.clone()]) {
             self.table[(doc - first) as usize % TABLE_DOCS] = candidate;
         }
-        let mut found = [(0, 0); BLOCK_LEN + 1];
-        let mut num_found = 0;
-        let from = first_geq(docs, first);
-        for (position, &doc) in (from as u8..).zip(&docs[from..]) {
-            if doc > last {
-                break;
-            }
+        // Written in any case, counted if found: no branch that could be mispredicted.
+        let mut found = [(0, 0); 2 * BLOCK_LEN];
+        let mut num_found = 0_u8;
+        let (from, to) = (first_geq(docs, first), first_geq(docs, last));
+        let to = to + usize::from(docs[to] == last);
+        for (position, &doc) in (from as u8..).zip(&docs[from..to]) {
             let candidate = self.table[(doc - first) as usize % TABLE_DOCS];
-            found[num_found % (BLOCK_LEN + 1)] = (candidate, position);
-            num_found += usize::from(candidate > 0);
+            found[usize::from(num_found)] = (candidate, position);
+            num_found += u8::from(candidate > 0);
         }
         for &doc in &self.docs[run.clone()] {
             self.table[(doc - first) as usize % TABLE_DOCS] = 0;
         }
-        for &(candidate, position) in &found[..num_found] {
+        for &(candidate, position) in &found[..usize::from(num_found)] {
             self.keep(run.start + usize::from(candidate) - 1, true, block, usize::from(position));
         }
     }
@@ -266,5 +274,41 @@ impl Sieve<'_> {
 impl Drop for Sieve<'_> {
     fn drop(&mut self) {
         *self.len = self.kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::DocId;
+
+    #[test]
+    fn candidates_are_found_together_wherever_they_lie() {
+        // Near enough to one another for the table or not, in a full block or a tail.
+        for (step, other_step, tail) in
+            [(1, 1, 128), (3, 2, 128), (40, 30, 128), (40, 30, 77), (999, 1110, 128), (7, 7, 100)]
+        {
+            let lead: Vec<u32> = (0..100).map(|i| 500 + i * step).collect();
+            let mut docs = [DocId::END.0; BLOCK_LEN];
+            for (doc, i) in docs.iter_mut().zip(0..tail) {
+                *doc = 500 + i * other_step;
+            }
+            let reach = docs[tail as usize - 1];
+            let run = lead.iter().filter(|&&doc| doc <= reach).count();
+            let mut matches = Matches::default();
+            lead.iter().for_each(|&doc| _ = matches.push(doc));
+            matches.origin = POSITIONS;
+            let mut sieve = matches.sieve(1);
+            sieve.keep_common(0..run, &docs, 3);
+            drop(sieve);
+            let expected: Vec<u32> = lead.iter().copied().filter(|doc| docs.contains(doc)).collect();
+            assert_eq!(matches.docs(), expected, "steps {step} and {other_step}");
+            for (&doc, &origin) in matches.docs().iter().zip(&matches.origin) {
+                assert_eq!(lead[usize::from(origin)], doc);
+                let place = matches.places[1][usize::from(origin)] as usize;
+                assert_eq!((place / BLOCK_LEN, docs[place % BLOCK_LEN]), (3, doc));
+            }
+            assert!(matches.table.iter().all(|&candidate| candidate == 0));
+        }
     }
 }

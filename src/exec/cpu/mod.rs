@@ -3,6 +3,7 @@
 //! | file | mode | how |
 //! | --- | --- | --- |
 //! | `exhaustive.rs`, `sum.rs` | OR | term at a time inside windows of documents; every posting is scored; in floats, or in 16-bit integers where postings are impacts |
+//! | `tile.rs` | OR, AND | lists with a good part of all documents: rows of documents, without decoding one |
 //! | `wand.rs`, `block_max_wand.rs` | OR | document at a time, skipping what the bounds of terms, or of blocks, rule out |
 //! | `max_score.rs` | OR | windows in bulk; terms that cannot lift a document into the result by themselves are only looked up |
 //! | `block_max_max_score.rs`, `ranges.rs` | OR | the same with bounds of each window; the most promising windows first |
@@ -12,10 +13,11 @@
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
 //! | [`multicore`] | all | many cores: each its own queries, all one query, or what pays at the moment |
 //!
-//! AND keeps its candidates in `matches.rs`, searches blocks by `block_search.rs`; shares are computed in bulk by `scoring.rs`.
-//! WAND reads lists through forward cursors (`cursor.rs`) and finds pivots by `positions.rs`. All keep the best documents in a [`TopK`](super::TopK). A score is a sum
-//! of the terms' shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference
-//! for every other executor, on the GPU too.
+//! AND keeps its candidates in `matches.rs` and searches blocks by `block_search.rs`. WAND reads lists through forward cursors
+//! (`cursor.rs`) and finds pivots by `positions.rs`. MaxScore and its block-max forms score windows by `bulk.rs`, which
+//! decodes by `decoded.rs` and sifts candidates by `candidates.rs`. Shares are computed in bulk by `scoring.rs`. All keep the best
+//! documents in a [`TopK`](super::TopK). A score is a sum of the terms' shares in the query's order, so that all algorithms
+//! give the same bits; the exhaustive one is the reference for every other executor, on the GPU too.
 
 mod algorithm;
 mod and;
@@ -40,6 +42,7 @@ pub mod multicore;
 mod positions;
 mod pruned;
 mod ranges;
+mod scored_block;
 mod scoring;
 mod seed;
 mod sum;

@@ -260,3 +260,46 @@ mod avx2 {
         _mm256_testz_si256(excess, excess) == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_added_alike_posting_by_posting_and_in_vectors() {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            let mut norms: [f32; WORD_DOCS] = std::array::from_fn(|i| 0.2 + (i * 37 % 23) as f32 / 7.0);
+            norms[5] = 0.0;
+            let freqs: [u8; WORD_FREQS] = std::array::from_fn(|i| (i * 89 % 256) as u8);
+            for bits in [0, 1, u64::MAX, 0x8000_0000_0000_0001, 0x0123_4567_89ab_cdef, 0xff00_00ff_0f0f_5555] {
+                let mut sums = [std::array::from_fn(|i| i as f32 / 3.0); 2];
+                f32::add_word::<false>(bits, &freqs, 1.7, &norms, &mut sums[0]);
+                f32::add_word::<true>(bits, &freqs, 1.7, &norms, &mut sums[1]);
+                assert_eq!(sums[0].map(f32::to_bits), sums[1].map(f32::to_bits), "{bits:x}");
+                let mut sums = [std::array::from_fn(|i| i as u16); 2];
+                u16::add_word::<false>(bits, &freqs, 3, &norms, &mut sums[0]);
+                u16::add_word::<true>(bits, &freqs, 3, &norms, &mut sums[1]);
+                assert_eq!(sums[0], sums[1], "{bits:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn some_sum_is_above_what_is_below_the_largest() {
+        fn check<const AVX2: bool>() {
+            for largest in 0..WORD_DOCS {
+                let sums: [u16; WORD_DOCS] =
+                    std::array::from_fn(|i| if i == largest { 65_535 } else { 65_534 - i as u16 });
+                assert!(u16::any_above::<AVX2>(&sums, 65_534) && !u16::any_above::<AVX2>(&sums, 65_535));
+                let sums = sums.map(f32::from);
+                assert!(f32::any_above::<AVX2>(&sums, 65_534.0) && !f32::any_above::<AVX2>(&sums, 65_535.0));
+            }
+        }
+        check::<false>();
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            check::<true>();
+        }
+    }
+}

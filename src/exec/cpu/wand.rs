@@ -152,32 +152,30 @@ impl<const N: usize, B: BlockBounds<N>> Search<'_, N, B> {
     /// Adds the other members' shares to the lead's, if their bounds, `others` together, leave the document a chance.
     #[inline(always)]
     fn complete(&mut self, lead: usize, doc: u32, share: f32, members: u64, others: f32, bounds: &[f32; N]) {
-        let others_members = members & !(1 << lead);
         let mut bound = share + others;
-        let mut shares = [0.0; N];
+        // Bounds, replaced by shares one by one.
+        let mut shares = *bounds;
+        shares[lead] = share;
+        let unknown = members & !(1 << lead);
         if B::ARE_USED {
-            shares = *bounds;
-            for lane in lanes(others_members) {
-                shares[lane] = self.blocks.bound(lane, &self.terms[lane], doc);
-                bound += shares[lane] - bounds[lane];
+            for lane in lanes(unknown) {
+                let of_block = self.blocks.bound(lane, &self.terms[lane], doc);
+                bound += of_block - shares[lane];
+                shares[lane] = of_block;
                 if bound <= self.floor.pruning() {
                     return;
                 }
             }
         }
-        shares[lead] = share;
-        for lane in lanes(others_members) {
+        for lane in lanes(unknown) {
             let share = self.look_up(lane, doc);
-            bound += share - if B::ARE_USED { shares[lane] } else { bounds[lane] };
+            bound += share - shares[lane];
+            shares[lane] = share;
             if bound <= self.floor.pruning() {
                 return;
             }
-            shares[lane] = share;
         }
-        if B::ARE_USED {
-            lanes(!members & (u64::MAX >> (64 - N))).for_each(|lane| shares[lane] = 0.0);
-        }
-        self.offer(doc, &shares);
+        self.offer(doc, members, &shares);
     }
 
     /// A term's share of a document's score, 0 if the document doesn't have it.
@@ -215,13 +213,13 @@ impl<const N: usize, B: BlockBounds<N>> Search<'_, N, B> {
                 return;
             }
         }
-        self.offer(pivot.doc, &shares);
+        self.offer(pivot.doc, pivot.members, &shares);
     }
 
-    /// Offers a document with these shares: they are added in the query's order.
+    /// Offers a document with the members' shares: they are added in the query's order.
     #[inline(always)]
-    fn offer(&mut self, doc: u32, shares: &[f32; N]) {
-        let score = shares.iter().fold(0.0, |score, share| score + share);
+    fn offer(&mut self, doc: u32, members: u64, shares: &[f32; N]) {
+        let score = lanes(members).fold(0.0, |score, lane| score + shares[lane]);
         self.floor.offer(doc, score, self.best);
     }
 }

@@ -122,7 +122,9 @@ pub(super) struct BatchArgument {
 pub(super) struct StateArgument {
     threshold: u64,
     count: u32,
-    reserved: u32,
+    tickets: u32,
+    started_ns: u64,
+    reserved: u64,
     bins: [u32; SCORE_BINS],
 }
 

@@ -258,6 +258,9 @@ impl GpuExecutor {
             unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
         }
         let results_at = slot.results.as_mut_ptr()? as u64;
+        if let Some(scored) = &self.scored {
+            scored.record(stream)?;
+        }
         // SAFETY: as above; the results have room for `stride` words of each query.
         unsafe {
             self.kernels.merge_topk(stream, &batch, &lone, &memory, results_at, stride as u32, num_queries as u32)
@@ -282,6 +285,10 @@ impl GpuExecutor {
             };
             let doing = || doing(slot.queries.len(), first);
             device_us = wait().map_err(|error| self.failed(doing(), &error))?;
+            if let Some(scored) = &self.scored {
+                let elapsed = scored.elapsed_ms(&slot.finished);
+                self.topk_us = f64::from(elapsed.map_err(|error| self.failed(doing(), &error))?) * 1e3;
+            }
             let results = slot.results.as_slice().map_err(|error| self.failed(doing(), &error))?;
             for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
                 if result[0] == TOO_MANY {
@@ -303,4 +310,29 @@ impl GpuExecutor {
 /// What was being done, for an error.
 fn doing(num_queries: usize, first: usize) -> String {
     format!("kernels `score_drivers`, `merge_topk` for a batch of {num_queries} queries from number {first} on")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::gpu::plan::tests::plan;
+
+    #[test]
+    fn gpu_batches_put_first_terms_first_and_leave_no_block_out() {
+        let plans = [
+            plan(&[(200, 5.0), (90_000, 1.0)], 0.0, Mode::Or),
+            plan(&[(5000, 5.0)], 0.0, Mode::Or),
+            plan(&[(129, 5.0), (1300, 4.0), (700_000, 1.0)], 2.0, Mode::Or),
+        ];
+        let (drivers, num_items) = share_out(&plans, false);
+        let order: Vec<_> = drivers.iter().map(|driver| (driver.query, driver.term)).collect();
+        assert_eq!(order, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
+        let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
+        for (driver, end) in drivers.iter().zip(ends) {
+            let blocks = plans[driver.query as usize].num_blocks(driver.term as usize);
+            assert_eq!(end - driver.first_item, num_items_of(blocks, driver.blocks_an_item));
+        }
+        let (drivers, _) = share_out(&plans, true);
+        assert_eq!(drivers.len(), 3);
+    }
 }

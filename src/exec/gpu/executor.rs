@@ -1,20 +1,24 @@
 //! Running queries on a GPU, one at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use cudarc::driver::sys::{CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUevent_flags};
+use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUevent_flags};
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
 
-use super::arguments::{BatchArgument, StateArgument, TOO_MANY, UNWRITTEN};
+use super::arguments::{BatchArgument, LoneArgument, StateArgument, TOO_MANY, UNWRITTEN};
 use super::batch::BatchSlot;
 use super::device::{Device, cuda};
-use super::kernels::{Kernels, QueryMemory, num_candidates};
+use super::kernels::{Kernels, LONE_K, LONE_RESULTS, QueryMemory, num_candidates};
 use super::lists::DeviceLists;
 use super::plan::Plan;
-use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
+use crate::exec::{ExecError, Execution, Executor, Hit, TopK};
 use crate::ids::ProcessorKind;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
+
+/// How often the results are looked at before the driver is asked for errors.
+const SPINS: u32 = 1 << 14;
 
 /// One stream of the machine's first GPU.
 #[derive(Debug)]
@@ -25,8 +29,9 @@ pub struct GpuExecutor {
     pub(super) stream: Arc<CudaStream>,
     buffers: Buffers,
     started: CudaEvent,
-    /// Between scoring and sorting, where somebody wants to know.
-    scored: Option<CudaEvent>,
+    /// Between scoring and sorting, where somebody wants to know; and the microseconds from there to the end.
+    pub(super) scored: Option<CudaEvent>,
+    pub(super) topk_us: f64,
     finished: CudaEvent,
     /// What batches need, once there has been one.
     pub(super) slots: Vec<BatchSlot>,
@@ -42,6 +47,8 @@ struct Buffers {
     d_candidates: CudaSlice<u64>,
     /// How many results, then their keys: page-locked, written by the GPU itself.
     results: PinnedHostSlice<u64>,
+    /// Where they are: asking for it would wait for the driver.
+    results_at: u64,
 }
 
 impl Buffers {
@@ -51,9 +58,11 @@ impl Buffers {
     }
 
     fn new(device: &Device, stream: &Arc<CudaStream>, num_docs: u32) -> Result<Self, DriverError> {
-        // SAFETY: states are cleared before each query, and kernels read as many keys as they have written.
-        let (d_states, d_candidates) = unsafe { (stream.alloc(2)?, stream.alloc(num_candidates(num_docs))?) };
-        Ok(Self { d_states, d_candidates, results: pinned_results(device, 1 + MAX_K)? })
+        // SAFETY: kernels read as many keys as they have written.
+        let d_candidates = unsafe { stream.alloc(num_candidates(num_docs)) }?;
+        let mut results = pinned_results(device, LONE_RESULTS)?;
+        let results_at = results.as_mut_ptr()? as u64;
+        Ok(Self { d_states: stream.alloc_zeros(2)?, d_candidates, results, results_at })
     }
 
     /// Fills the buffers with keys better than any real one, so that a kernel that reads what none has written shows up.
@@ -129,11 +138,11 @@ impl GpuExecutor {
             Ok((Buffers::new(&device, &stream, lists.host.num_docs())?, event()?, event()?))
         };
         let (buffers, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        let scored = None;
-        Ok(Self { device, kernels, lists, stream, buffers, started, scored, finished, slots: Vec::new(), broken: None })
+        let (slots, scored, topk_us, broken) = (Vec::new(), None, 0.0, None);
+        Ok(Self { device, kernels, lists, stream, buffers, started, scored, topk_us, finished, slots, broken })
     }
 
-    /// From now on, notes for every query that runs alone when its documents have been scored: see [`GpuExecutor::topk_us`].
+    /// From now on, notes when documents have been scored, and runs lone queries in steps for that: see [`GpuExecutor::topk_us`].
     ///
     /// # Errors
     /// If the driver has no event to give.
@@ -143,73 +152,130 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// Microseconds of the device from the last query's scores to its sorted results; `None` if that was not noted.
-    pub(crate) fn topk_us(&self) -> Option<f64> {
-        let scored = self.scored.as_ref()?;
-        scored.elapsed_ms(&self.finished).ok().map(|ms| f64::from(ms) * 1e3)
+    /// Microseconds of the device from scores to sorted results: of the last query, or of the last chunk of a batch.
+    pub(crate) fn topk_us(&self) -> f64 {
+        self.topk_us
     }
 
-    /// Runs the kernels of a query and waits for them. Returns the device's time in microseconds.
+    /// Runs the kernels of a query and waits for its results. Returns the device's time in microseconds.
     fn execute(&mut self, plan: &Plan) -> Result<f64, DriverError> {
-        let buffers = &mut self.buffers;
-        let (stream, kernels) = (&self.stream, &self.kernels);
-        buffers.results.as_mut_slice()?[0] = UNWRITTEN;
+        // SAFETY: the results are there, and no kernel writes them now.
+        unsafe { (self.buffers.results_at as *mut u64).write_volatile(UNWRITTEN) };
         if cfg!(debug_assertions) {
-            buffers.poison(stream)?;
+            self.buffers.poison(&self.stream)?;
         }
-        let lists = self.lists.argument(stream);
-        let results_at = buffers.results.as_mut_ptr()? as u64;
-        let warps = kernels.resident_warps();
+        let in_steps = plan.by_tiles || plan.query.k > LONE_K || self.scored.is_some();
+        if in_steps { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
+    }
 
-        self.started.record(stream)?;
-        stream.memset_zeros(&mut buffers.d_states)?;
+    /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory. Nothing
+    /// else is asked of the driver.
+    fn execute_at_once(&mut self, plan: &Plan) -> Result<f64, DriverError> {
+        let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
+        let lists = self.lists.argument(stream);
+        let results_at = buffers.results_at;
         let states = buffers.d_states.device_ptr_mut(stream).0;
         let candidates = buffers.d_candidates.device_ptr_mut(stream).0;
-        let intersection = QueryMemory { states, gates: 0, candidates };
-        let mut memory = intersection;
-        let mut batch = BatchArgument { capacity: buffers.d_candidates.len() as u32, ..BatchArgument::default() };
-        let mut lone = None;
-        if plan.mode != Mode::Or {
-            let (argument, num_items) = plan.alone(true, warps);
-            let batch = BatchArgument { num_drivers: 1, num_items, needs_all: 1, ..batch };
-            // SAFETY: the batch points nowhere; there are two states, and room for every document; the terms are the
-            // index's own.
-            unsafe { kernels.score_drivers(stream, &lists, &batch, &argument, &intersection) }?;
-            lone = Some(argument);
+        let capacity = buffers.d_candidates.len() as u32;
+        let mut memory = QueryMemory { states, gates: 0, candidates };
+        for needs_all in [true, false] {
+            if plan.mode == (if needs_all { Mode::Or } else { Mode::And }) {
+                continue;
+            }
+            let (lone, num_items) = plan.alone(needs_all, kernels.resident_warps());
+            let num_drivers = plan.num_drivers(needs_all) as u32;
+            let needs = u32::from(needs_all);
+            let batch =
+                BatchArgument { num_drivers, num_items, needs_all: needs, capacity, ..BatchArgument::default() };
+            let is_last_stage = !needs_all || plan.mode == Mode::And;
+            // SAFETY: the batch points nowhere; there are two states, which are clear, and room for every document; the
+            // terms are the index's own; `results` has that many words, and lives as long as the stream.
+            unsafe { kernels.score_lone(stream, &lists, &batch, &lone, &memory, results_at, is_last_stage) }?;
+            memory = QueryMemory { states: states + size_of::<StateArgument>() as u64, gates: states, candidates };
         }
-        if plan.mode == Mode::And {
-            batch.needs_all = 1;
-        } else {
-            let (argument, num_items) = plan.alone(false, warps);
+        let results = results_at as *const u64;
+        self.await_results(results)?;
+        // SAFETY: `results` has that many words; the kernel has written this one before the first.
+        let elapsed_ns = unsafe { results.add(LONE_RESULTS - 1).read_volatile() };
+        Ok(elapsed_ns as f64 * 1e-3)
+    }
+
+    /// Looks at the first word of the results until a kernel has written it: that is known sooner than its end.
+    fn await_results(&self, results: *const u64) -> Result<(), DriverError> {
+        loop {
+            for _ in 0..SPINS {
+                // SAFETY: the results live as long as the executor; the GPU writes this word last.
+                if unsafe { results.read_volatile() } != UNWRITTEN {
+                    // What was written before it is not to be read before it.
+                    std::sync::atomic::fence(Ordering::Acquire);
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            // An error would leave it unwritten for ever, and so would a fault of ours.
+            // SAFETY: the stream is this executor's.
+            let status = unsafe { sys::cuStreamQuery(self.stream.cu_stream()) };
+            if status != sys::CUresult::CUDA_ERROR_NOT_READY {
+                return status.result();
+            }
+        }
+    }
+
+    /// The long way, for many results, for queries that go through all lists, and to time the parts: one kernel scores,
+    /// another one sorts.
+    fn execute_in_steps(&mut self, plan: &Plan) -> Result<f64, DriverError> {
+        let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
+        let lists = self.lists.argument(stream);
+        let results_at = buffers.results_at;
+        let warps = kernels.resident_warps();
+        self.started.record(stream)?;
+        let states = buffers.d_states.device_ptr_mut(stream).0;
+        let candidates = buffers.d_candidates.device_ptr_mut(stream).0;
+        let mut memory = QueryMemory { states, gates: 0, candidates };
+        let mut batch = BatchArgument { capacity: buffers.d_candidates.len() as u32, ..BatchArgument::default() };
+        let mut lone = LoneArgument::default();
+        if plan.mode != Mode::Or {
+            (lone, batch.num_items) = plan.alone(true, warps);
+            batch = BatchArgument { num_drivers: 1, needs_all: 1, ..batch };
+            // SAFETY: the batch points nowhere; there are two states, which are clear, and room for every document; the
+            // terms are the index's own.
+            unsafe { kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
+        }
+        if plan.mode != Mode::And {
             if plan.mode == Mode::AndOr {
                 memory = QueryMemory { states: states + size_of::<StateArgument>() as u64, gates: states, candidates };
             }
+            (lone, batch.num_items) = plan.alone(false, warps);
+            batch = BatchArgument { num_drivers: plan.num_drivers(false) as u32, needs_all: 0, ..batch };
             if plan.by_tiles {
                 // SAFETY: as above.
-                unsafe { kernels.score_union(stream, &lists, &argument, &memory) }?;
+                unsafe { kernels.score_union(stream, &lists, &lone, &memory) }?;
             } else {
-                let batch = BatchArgument { num_drivers: plan.num_drivers(false) as u32, num_items, ..batch };
                 // SAFETY: as above.
-                unsafe { kernels.score_drivers(stream, &lists, &batch, &argument, &memory) }?;
+                unsafe { kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
             }
-            lone = Some(argument);
         }
-        let lone = lone.unwrap_or_default();
         if let Some(scored) = &self.scored {
             scored.record(stream)?;
         }
         // SAFETY: as above; `results` has 1 + MAX_K words, and the stream is synchronised below; should that fail, the
         // context is dead and runs no kernel any more.
         unsafe { kernels.merge_topk(stream, &batch, &lone, &memory, results_at, 0, 1) }?;
+        stream.memset_zeros(&mut buffers.d_states)?;
         self.finished.record(stream)?;
         self.finished.synchronize()?;
+        if let Some(scored) = &self.scored {
+            self.topk_us = f64::from(scored.elapsed_ms(&self.finished)?) * 1e3;
+        }
         Ok(f64::from(self.started.elapsed_ms(&self.finished)?) * 1e3)
     }
 
     /// Notes that the device is lost if it is, and makes an error of a failed call.
     pub(super) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
         let error = cuda(doing, error);
-        if self.stream.synchronize().is_err() {
+        // A launch that was refused leaves what the stages before it did.
+        let cleared = self.stream.memset_zeros(&mut self.buffers.d_states);
+        if cleared.and_then(|()| self.stream.synchronize()).is_err() {
             self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
         }
         error
@@ -239,15 +305,13 @@ pub(super) fn read_results(results: &[u64], k: usize, hits: &mut Vec<Hit>) -> Re
 
 /// What was being done, for an error: the kernels that run in `query` and the query itself.
 fn doing(query: &Query, plan: &Plan) -> String {
-    let mut kernels = Vec::new();
-    if plan.mode != Mode::Or || !plan.by_tiles {
-        kernels.push("`score_drivers`");
-    }
-    if plan.by_tiles {
-        kernels.push("`score_union`");
-    }
-    kernels.push("`merge_topk`");
-    format!("kernels {} for query {}", kernels.join(", "), query.label)
+    let kernels = match (plan.by_tiles, plan.mode) {
+        (true, Mode::Or) => "kernels `score_union`, `merge_topk`",
+        (true, _) => "kernels `score_drivers`, `score_union`, `merge_topk`",
+        (false, _) if plan.query.k > LONE_K => "kernels `score_drivers`, `merge_topk`",
+        (false, _) => "kernel `score_lone`",
+    };
+    format!("{kernels} for query {}", query.label)
 }
 
 impl Executor for GpuExecutor {

@@ -27,7 +27,7 @@ const CUBIN_SM_90: &[u8] = include_bytes!("../../../kernels/compiled/tandem.sm_9
 const TILE_DOCS: u32 = 8192;
 const UNION_THREADS: u32 = 256;
 const DRIVE_THREADS: u32 = 128;
-const MERGE_THREADS: u32 = 256;
+const MERGE_THREADS: u32 = 512;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
@@ -77,6 +77,7 @@ unsafe impl DeviceRepr for IndexArgument {}
 #[derive(Debug)]
 pub(super) struct Kernels {
     score_drivers: CudaFunction,
+    score_lone: CudaFunction,
     score_union: CudaFunction,
     merge_topk: CudaFunction,
     measure_blocks: CudaFunction,
@@ -100,6 +101,7 @@ impl Kernels {
             layout.extend(stream.clone_dtoh(&module.get_global("transcode_layout", stream)?)?);
             let kernels = Self {
                 score_drivers: module.load_function("score_drivers")?,
+                score_lone: module.load_function("score_lone")?,
                 score_union: module.load_function("score_union")?,
                 merge_topk: module.load_function("merge_topk")?,
                 measure_blocks: module.load_function("measure_blocks")?,
@@ -170,6 +172,32 @@ impl Kernels {
         launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
         let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP);
         // SAFETY: the arguments are those of `score_drivers` in kernels/drivers.cu, in order and type; the caller vouches
+        // for what they point to.
+        unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
+    }
+
+    /// Starts `score_lone`: a lone query, or the first stage of one, with its results.
+    ///
+    /// # Safety
+    /// As [`Kernels::score_drivers`]; the states must be clear before the first stage. At `results` there must be room for
+    /// [`LONE_RESULTS`] words until the kernel has ended.
+    #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
+    pub(super) unsafe fn score_lone(
+        &self,
+        stream: &CudaStream,
+        lists: &ListsArgument,
+        batch: &BatchArgument,
+        lone: &LoneArgument,
+        memory: &QueryMemory,
+        results: u64,
+        is_last_stage: bool,
+    ) -> Result<(), DriverError> {
+        let is_last_stage = u32::from(is_last_stage);
+        let mut launch = stream.launch_builder(&self.score_lone);
+        launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
+        launch.arg(&results).arg(&is_last_stage);
+        let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
+        // SAFETY: the arguments are those of `score_lone` in kernels/drivers.cu, in order and type; the caller vouches
         // for what they point to.
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
@@ -286,6 +314,11 @@ impl Kernels {
     }
 }
 
+/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took.
+pub(super) const LONE_RESULTS: usize = 2 + MAX_K;
+/// The most results that `score_lone` sorts: more are better sorted by larger thread blocks.
+pub(super) const LONE_K: u32 = DRIVE_THREADS;
+
 /// Addresses of what the kernels of some queries write. `gates` is 0, or that of the states whose counts tell that enough
 /// documents have all terms.
 #[derive(Clone, Copy, Debug)]
@@ -310,7 +343,9 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        for kernel in ["score_drivers", "score_union", "merge_topk", "measure_blocks", "scan_rows", "write_blocks"] {
+        for kernel in
+            ["score_drivers", "score_lone", "score_union", "merge_topk", "measure_blocks", "scan_rows", "write_blocks"]
+        {
             assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(PTX.contains(".target sm_75"));

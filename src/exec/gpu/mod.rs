@@ -1,9 +1,10 @@
 //! The CUDA executor: lists that drive, and documents that are looked up.
 //!
 //! ```text
-//! one query   clear the state ─▶ score_drivers (and) ─▶ score_drivers (or) ─▶ merge_topk ─▶ keys in pinned host memory
-//!                                                       or score_union
-//! a batch     queries ─▶ clear the states ─▶ the same, over all queries at once
+//! one query           score_lone (and) ─▶ score_lone (or) ─▶ keys in pinned host memory
+//!   of many terms     score_drivers (and) ─▶ score_union (or) ─▶ merge_topk ─▶ keys
+//!   for many results  score_drivers (and) ─▶ score_drivers (or) ─▶ merge_topk ─▶ keys
+//! a batch             queries ─▶ clear the states ─▶ as the last one, over all queries at once
 //! ```
 //!
 //! The index lies in device memory in a form of its own ([`lists`]), made from the file when it is uploaded. For AND+OR all

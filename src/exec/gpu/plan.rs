@@ -15,6 +15,8 @@ const DOCS_A_POSTING: f64 = 8.0;
 /// Blocks that a warp goes through in a batch where most of their postings are looked up elsewhere, and where few are.
 const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
+/// Blocks whose headers a warp looks at together.
+const WARP_BLOCKS: u32 = 32;
 
 /// A query, ready for the kernels.
 #[derive(Debug)]
@@ -35,26 +37,30 @@ impl Plan {
         if k == 0 || k > crate::exec::MAX_K {
             return Err(ExecError::BadK(k));
         }
-        // One list alone: its union is its intersection.
-        let mode = if query.terms.len() == 1 { Mode::Or } else { mode };
         let mut seed = 0.0_f32;
-        let mut bounds = [0.0_f32; Query::MAX_TERMS];
         let mut terms = Vec::with_capacity(query.terms.len());
-        for (term, bound) in query.terms.iter().zip(&mut bounds) {
+        for term in &query.terms {
             let entry = lists.term(term);
-            *bound = entry.rest;
-            if mode != Mode::And && entry.doc_freq as usize >= k && entry.rest > seed {
+            if (mode != Mode::And || query.terms.len() == 1) && entry.doc_freq as usize >= k && entry.rest > seed {
                 seed = seed.max(lists.kth_score(term, entry.weight, k));
             }
             terms.push(entry);
         }
+        Ok(Self::of_terms(terms, seed, lists.host.num_docs(), mode, k))
+    }
+
+    /// A plan for terms that hold their own bounds, and a score that `k` documents are known to reach.
+    fn of_terms(mut terms: Vec<TermEntry>, seed: f32, num_docs: u32, mode: Mode, k: usize) -> Self {
+        // One list alone: its union is its intersection.
+        let mode = if terms.len() == 1 { Mode::Or } else { mode };
+        let bounds: Vec<f32> = terms.iter().map(|term| term.rest).collect();
         for t in (0..terms.len().saturating_sub(1)).rev() {
             terms[t].rest += terms[t + 1].rest;
         }
         let total = terms.first().map_or(0.0, |term| term.rest);
         let bins =
             |from: f32| SCORE_BINS as f32 / (total * BOUND_SLACK - from).max(total * 1e-3).max(f32::MIN_POSITIVE);
-        let entry = QueryEntry {
+        let query = QueryEntry {
             first_term: 0,
             num_terms: terms.len() as u32,
             k: k as u32,
@@ -63,9 +69,9 @@ impl Plan {
             bins_per_bound: bins(0.0),
         };
         let num_drivers = terms.iter().take_while(|term| term.rest * BOUND_SLACK >= seed).count();
-        let mut plan = Self { query: entry, terms, num_drivers, mode, by_tiles: false };
-        plan.by_tiles = mode != Mode::And && plan.lookups(&bounds) * POSTINGS_A_LOOKUP > plan.tile_work(lists);
-        Ok(plan)
+        let mut plan = Self { query, terms, num_drivers, mode, by_tiles: false };
+        plan.by_tiles = mode != Mode::And && plan.lookups(&bounds) * POSTINGS_A_LOOKUP > plan.tile_work(num_docs);
+        plan
     }
 
     /// About how often a document is looked up in a list.
@@ -81,9 +87,9 @@ impl Plan {
     }
 
     /// What `score_union` would do, in postings.
-    fn tile_work(&self, lists: &DeviceLists) -> f64 {
+    fn tile_work(&self, num_docs: u32) -> f64 {
         let postings: f64 = self.terms.iter().map(|term| f64::from(term.doc_freq)).sum();
-        postings + f64::from(lists.host.num_docs()) / DOCS_A_POSTING
+        postings + f64::from(num_docs) / DOCS_A_POSTING
     }
 
     /// How many lists drive.
@@ -98,24 +104,30 @@ impl Plan {
 
     /// How many blocks of term `t` a warp goes through in a batch.
     pub(super) fn blocks_an_item(&self, t: usize, needs_all: bool) -> u32 {
-        let all_enter = needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed;
-        if all_enter { DENSE_BLOCKS } else { SPARSE_BLOCKS }
+        if self.all_enter(t, needs_all) { DENSE_BLOCKS } else { SPARSE_BLOCKS }
+    }
+
+    /// Whether every posting of term `t` may have to be looked up: what comes after it can reach the threshold alone.
+    fn all_enter(&self, t: usize, needs_all: bool) -> bool {
+        needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
     }
 
     /// The query as it is passed alone, for `warps` that the machine holds, and the items in it.
     pub(super) fn alone(&self, needs_all: bool, warps: u32) -> (LoneArgument, u32) {
         let mut lone = LoneArgument { query: self.query, ..LoneArgument::default() };
         lone.terms[..self.terms.len()].copy_from_slice(&self.terms);
-        let num_drivers = self.num_drivers(needs_all);
-        let num_blocks: u64 = (0..num_drivers).map(|t| u64::from(self.num_blocks(t))).sum();
-        // A block for four warps, as long as all of them run at once; else so many blocks that they do.
-        let blocks_an_item = if num_blocks * 4 <= u64::from(warps) {
-            0
-        } else {
-            num_blocks.div_ceil(u64::from(warps)).clamp(1, 32) as u32
+        let drivers = 0..self.num_drivers(needs_all);
+        let blocks_of = |all_enter: bool| -> u32 {
+            drivers.clone().filter(|&t| self.all_enter(t, needs_all) == all_enter).map(|t| self.num_blocks(t)).sum()
         };
+        // Where every posting is looked up, a block for four warps, as long as all of them run at once; else so many blocks
+        // that they do. Where few are, a block is enough for a warp.
+        let dense_blocks = blocks_of(true);
+        let dense = if dense_blocks <= warps / 4 { 0 } else { dense_blocks.div_ceil(warps) };
+        let sparse = blocks_of(false).div_ceil(warps).clamp(1, WARP_BLOCKS);
         let mut num_items = 0;
-        for (t, driver) in lone.drivers[..num_drivers].iter_mut().enumerate() {
+        for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
+            let blocks_an_item = if self.all_enter(t, needs_all) { dense } else { sparse };
             *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
             num_items += num_items_of(self.num_blocks(t), blocks_an_item);
         }
@@ -144,4 +156,65 @@ pub(super) fn kth_score_of_block(
     }
     let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
     *kth
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A plan for lists of these lengths and bounds.
+    pub(in crate::exec::gpu) fn plan(lists: &[(u32, f32)], seed: f32, mode: Mode) -> Plan {
+        let entry = |&(doc_freq, rest): &(u32, f32)| TermEntry { doc_freq, rest, ..TermEntry::default() };
+        Plan::of_terms(lists.iter().map(entry).collect(), seed, 1_000_000, mode, 10)
+    }
+
+    #[test]
+    fn gpu_plan_drives_by_the_lists_that_can_reach_the_seed_with_those_after_them() {
+        let lists = [(1000, 6.0), (50_000, 4.0), (300_000, 1.5), (400_000, 1.0)];
+        for (seed, drivers) in [(0.0, 4), (0.9, 4), (1.1, 3), (2.4, 3), (2.6, 2), (6.4, 2), (6.6, 1)] {
+            let plan = plan(&lists, seed, Mode::Or);
+            assert_eq!((plan.num_drivers(false), plan.num_drivers(true)), (drivers, 1), "seed {seed}");
+            assert_eq!(plan.terms[0].rest, 12.5);
+            // The last bin holds the best score that there can be.
+            assert!((12.5 - seed) * plan.query.bins_per_score <= SCORE_BINS as f32);
+        }
+    }
+
+    #[test]
+    fn gpu_plan_of_one_term_is_a_union_in_any_mode() {
+        for mode in Mode::ALL {
+            let plan = plan(&[(500, 2.0)], 1.0, mode);
+            assert_eq!((plan.mode, plan.num_drivers(false), plan.by_tiles), (Mode::Or, 1, false));
+        }
+    }
+
+    #[test]
+    fn gpu_plan_goes_through_all_lists_where_all_would_be_looked_up() {
+        let alike = [(400_000, 1.0); 12];
+        assert!(plan(&alike, 1.0, Mode::Or).by_tiles);
+        assert!(!plan(&alike, 1.0, Mode::And).by_tiles);
+        assert!(!plan(&alike[..2], 1.8, Mode::Or).by_tiles);
+    }
+
+    #[test]
+    fn gpu_plan_shares_all_blocks_out() {
+        let lists = [(1000, 6.0), (50_001, 4.0), (300_000, 1.5)];
+        for warps in [1, 10, 100, 10_000] {
+            for (seed, needs_all) in [(0.0, false), (2.0, false), (7.0, false), (0.0, true)] {
+                let plan = plan(&lists, seed, Mode::AndOr);
+                let (lone, num_items) = plan.alone(needs_all, warps);
+                let drivers = &lone.drivers[..plan.num_drivers(needs_all)];
+                let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
+                for (t, (driver, end)) in drivers.iter().zip(ends).enumerate() {
+                    assert_eq!(driver.term as usize, t);
+                    let items = end - driver.first_item;
+                    let blocks = lists[t].0.div_ceil(BLOCK_LEN as u32);
+                    match driver.blocks_an_item {
+                        0 => assert_eq!(items, 4 * blocks),
+                        each => assert!(items * each >= blocks && (items - 1) * each < blocks),
+                    }
+                }
+            }
+        }
+    }
 }
