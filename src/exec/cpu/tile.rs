@@ -209,7 +209,7 @@ pub(super) static EXPANSIONS: [[u8; 8]; 256] = {
 pub(super) fn bits_before(bits: u64) -> [u8; 8] {
     let pairs = bits - (bits >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
-    let bytes = nibbles + (nibbles >> 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
     bytes.wrapping_mul(0x0101_0101_0101_0100).to_le_bytes()
 }
 
