@@ -4,6 +4,7 @@ use super::device::DeviceBlock;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
 use super::packed::{Code, FullBlock, Run, read_bits};
+use super::prefetch::prefetch;
 use super::probe::{Probe, ProbeShape};
 use super::{BLOCK_LEN, Bm25};
 use crate::ids::DocId;
@@ -39,6 +40,11 @@ pub(super) struct Blocks<'a> {
 
 /// What stands for the last document of a short list: above every document.
 const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
+
+/// As many bytes as most packed blocks take, and the line in which they begin.
+const BLOCK_BYTES: usize = 192;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
 
 /// A part of a list's bytes in the file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,6 +213,30 @@ impl<'a> PostingList<'a> {
                 Some(Probe::new(shape, words))
             }
             _ => None,
+        }
+    }
+
+    /// Asks for what opening the list reads first, which may be far from the processor.
+    #[inline]
+    pub fn prefetch_head(&self) {
+        match &self.form {
+            Form::Short(run) => prefetch(run.bytes, 2 * LINE_BYTES),
+            Form::Long(blocks) => {
+                prefetch(self.last_docs, 2 * LINE_BYTES);
+                prefetch(blocks.entries, 2 * LINE_BYTES);
+                prefetch(blocks.payload, BLOCK_BYTES);
+            }
+        }
+    }
+
+    /// Asks for the packed postings of block `block`, to decode them soon.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[inline]
+    pub fn prefetch(&self, block: usize) {
+        if let Form::Long(blocks) = &self.form {
+            prefetch(&blocks.payload[blocks.entries[block].byte as usize..], BLOCK_BYTES);
         }
     }
 
