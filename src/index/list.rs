@@ -229,17 +229,6 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// Asks for the packed postings of block `block`, to decode them soon.
-    ///
-    /// # Panics
-    /// If the list has no such block.
-    #[inline]
-    pub fn prefetch(&self, block: usize) {
-        if let Form::Long(blocks) = &self.form {
-            prefetch(&blocks.payload[blocks.entries[block].byte as usize..], BLOCK_BYTES);
-        }
-    }
-
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
     ///
     /// # Panics

@@ -36,14 +36,6 @@ use super::term::Term;
 /// At least so many candidates in one block are sought together.
 const MANY_CANDIDATES: usize = 24;
 
-/// Candidates from number `start` to before `end`, which fall in one block of a list.
-#[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    block: u32,
-    start: u8,
-    end: u8,
-}
-
 /// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
 ///
 /// One body is compiled twice, for every x86-64 and for those with AVX2, as in `exhaustive.rs`.
@@ -112,7 +104,6 @@ fn search_any(
     let order = sieving_order(others, norms.len(), &mut order);
     // The block that each list has decoded.
     let mut decoded = [usize::MAX; Query::MAX_TERMS];
-    let mut runs = [Run::default(); BLOCK_LEN];
 
     let last_docs = lead.list.last_docs();
     let mut start = range.start.0;
@@ -143,7 +134,7 @@ fn search_any(
                 None => {
                     let others = lead_bound + before[t] + rest.get(t + 1).copied().unwrap_or(0.0);
                     let needed = pruning(best.threshold()) - others;
-                    retain(t, &terms[t], needed, &mut buffers[t], &mut decoded[t], &mut runs, matches)
+                    retain(t, &terms[t], needed, &mut buffers[t], &mut decoded[t], matches)
                 }
             };
             start = start.max(beyond);
@@ -216,33 +207,28 @@ fn retain(
     needed: f32,
     buffer: &mut BlockBuffer,
     decoded: &mut usize,
-    runs: &mut [Run; BLOCK_LEN],
     matches: &mut Matches,
 ) -> u32 {
     let last_docs = term.list.last_docs();
     let mut sieve = matches.sieve(t);
     let len = sieve.docs().len();
-    // First, which candidates fall in which block: the blocks are asked for together.
-    let mut num_runs = 0;
     let mut block = if *decoded == usize::MAX { 0 } else { *decoded };
+    let mut beyond = 0;
     let mut i = 0;
     while i < len {
         block = find_block(last_docs, block, sieve.docs()[i]);
-        let Some(&last) = last_docs.get(block) else { break };
-        let rest = &sieve.docs()[i..];
-        let few = rest.iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
-        let run = if few == MANY_CANDIDATES { rest.partition_point(|&doc| doc <= last) } else { few };
-        if term.block_bound(block) > needed {
-            term.list.prefetch(block);
-            runs[num_runs] = Run { block: block as u32, start: i as u8, end: (i + run) as u8 };
-            num_runs += 1;
+        if block == last_docs.len() {
+            return DocId::END.0;
         }
-        i += run;
-    }
-    let known_to = if i < len { DocId::END.0 } else { 0 };
-    let mut beyond = 0;
-    for &Run { block, start, end } in &runs[..num_runs] {
-        let (block, start, end) = (block as usize, usize::from(start), usize::from(end));
+        let last = last_docs[block];
+        let few = sieve.docs()[i..].iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
+        let are_many = few == MANY_CANDIDATES;
+        let run = if are_many { sieve.docs()[i..].partition_point(|&doc| doc <= last) } else { few };
+        if term.block_bound(block) <= needed {
+            i += run;
+            beyond = 0;
+            continue;
+        }
         if block != *decoded {
             let filled = term.list.decode_docs(block, &mut buffer.docs);
             // Searching takes all 128 places in order; a tail's free places count as past the end.
@@ -251,21 +237,18 @@ fn retain(
             }
             *decoded = block;
         }
-        if end - start >= MANY_CANDIDATES {
-            sieve.keep_common(start..end, &buffer.docs, block);
-            beyond = buffer.docs[first_geq(&buffer.docs, sieve.docs()[end - 1])];
+        if are_many {
+            sieve.keep_common(i..i + run, &buffer.docs, block);
+            beyond = buffer.docs[first_geq(&buffer.docs, sieve.docs()[i + run - 1])];
         } else {
-            for candidate in start..end {
+            for candidate in i..i + run {
                 let doc = sieve.docs()[candidate];
                 let position = first_geq(&buffer.docs, doc);
                 beyond = buffer.docs[position];
                 sieve.keep(candidate, beyond == doc, block, position);
             }
         }
-        // Past a candidate that was dropped with its block, nothing is known.
-        if end < len {
-            beyond = 0;
-        }
+        i += run;
     }
-    beyond.max(known_to)
+    beyond
 }
