@@ -4,15 +4,16 @@
 //! frequencies apart: bits a value with everything (skip tables, headers), values decoded a second by one thread, what
 //! share of the rate of copying memory that is (bytes of values written), values encoded a second. All codecs take turns;
 //! lists are timed in pieces of some 40,000 values, and each piece's least time over the rounds counts, with the piece in
-//! the cache. Decoding goes block by block into one buffer, as a search does, and includes opening the list. The last rows
-//! set `bp128` beside crate `bitpacking` on the same lists cut to whole blocks, which is all that the crate packs. Without
-//! arguments the index is a synthetic one of 200,000 documents.
+//! the cache. Decoding goes block by block into one buffer, as a search does, and includes opening the list. Then `bp128`
+//! stands beside crate `bitpacking` on the same lists cut to whole blocks, which is all that the crate packs. The last rows
+//! are the index's own blocks, of every eighth list: nanoseconds to decode one. Without arguments the index is a synthetic
+//! one of 200,000 documents.
 
 use std::error::Error;
 use std::path::Path;
 
 use bitpacking::{BitPacker, BitPacker4x};
-use tandem::bench::{CodecTimes, ListColumns, copy_rate, sample_lists, time_codecs};
+use tandem::bench::{CodecTimes, ListColumns, copy_rate, sample_lists, time_blocks, time_codecs};
 use tandem::corpus::synth::{SynthOptions, build_synthetic};
 use tandem::index::codec::{Codec, CodecError, Column, ListReader, all_codecs, codec_by_name};
 use tandem::index::{BLOCK_LEN, Index};
@@ -56,6 +57,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("whole blocks alone");
     for pair in whole_times.chunks(2) {
         println!("{:<18} {}   {}", pair[0].codec, cells(&pair[0]), cells(&pair[1]));
+    }
+    println!(
+        "{:<18} {:>9} {:>9} {:>9} {:>9} {:>12}",
+        "the index's own", "blocks", "postings", "docs ns", "freqs ns", "one freq ns"
+    );
+    for times in time_blocks(&index, 8, rounds) {
+        let (blocks, len) = (times.num_blocks, times.mean_len);
+        let (docs, freqs, freq) = (times.docs_ns, times.freqs_ns, times.freq_at_ns);
+        println!("{:<18} {blocks:>9} {len:>9.1} {docs:>9.1} {freqs:>9.1} {freq:>12.1}", times.kind);
     }
     Ok(())
 }

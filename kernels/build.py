@@ -140,7 +140,7 @@ def counters():
         "\n# What the hardware counted\n\n"
         f"Written by `kernels/counters.py` with Nsight Compute: the longest of a few launches of each kernel ({'; '.join(head)}).\n"
         "DRAM, issue slots, ALU and shared memory are percents of what the hardware could do at best; warps are those resident, of 64.\n"
-        "The counters' tool empties the caches before a launch, and clocks are lower at its beginning: times are longer than in a benchmark.\n\n"
+        "The caches are empty when a launch begins.\n\n"
         "| kernel | " + " | ".join(title for _, title in shown) + " |\n"
         "| --- |" + " --- |" * len(shown) + "\n"
         + "".join(f"| `{row['kernel']}` | " + " | ".join(row[column] or "-" for column, _ in shown) + " |\n" for row in rows))

@@ -75,7 +75,7 @@ def main():
                 longest[kernel] = values, grid
     device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
     with arguments.out.open("w", newline="") as file:
-        file.write(f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
+        file.write(f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}, {arguments.limit} queries\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kernel", *COUNTERS, "grid"])
         for kernel, (values, grid) in sorted(longest.items()):

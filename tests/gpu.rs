@@ -335,7 +335,7 @@ fn batches_of_ties_equal_the_cpu() {
     let all = strided(0, 1, num_docs, 1);
     let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
     let Some(mut world) = World::new(&[all, most], vec![7; num_docs as usize], Bm25::default()) else { return };
-    let queries: Vec<Query> = (0..300).map(|i| world.query(&[&[0][..], &[1], &[0, 1]][i % 3])).collect();
+    let queries: Vec<Query> = (0..300).map(|i| world.query([&[0][..], &[1], &[0, 1]][i % 3])).collect();
     world.check_batch(&queries[..7], 10, "ties");
     let mut found = Vec::new();
     world.gpu.search_batch(&queries, Mode::Or, 1, &mut found).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! A profile measures each query alone, and takes the median of a few runs. A live run draws from all that can happen:
 //! both processors and the driver share caches and clocks, half a core may be all that a rented core is, and now and
-//! then the system takes a moment for itself. On two virtual cores that came to 5 to 30 %, and it drifts within minutes.
-//! So right before a policy is simulated and driven, it serves backlogs of *other* draws from the same queries:
+//! then the system takes a moment for itself. On virtual cores that came to 5 to 40 %, and it drifts within seconds.
+//! So before each live run of a policy, it serves a backlog of *other* draws from the same queries:
 //!
 //! ```text
 //! start ──hand over──┤ worker at work ├──hand back── finish        live time = slowdown x profiled time + hand-off

@@ -25,12 +25,10 @@ use crate::sched::{Job, Policy, PolicyKind, PolicyOptions};
 use crate::sim::{SimQuery, bounds};
 use crate::time::Nanos;
 
-/// A calibration serves so many backlogs, for what disturbs one of them. Each is what arrives in this time at the rate above
-/// which no scheduler is stable, or so many queries.
-const CALIBRATION_BACKLOGS: u64 = 5;
-const CALIBRATION_SECONDS: f64 = 0.1;
+/// A backlog is what arrives in this time at the rate above which no scheduler is stable, or so many queries.
+const CALIBRATION_SECONDS: f64 = 0.05;
 const CALIBRATION_QUERIES: usize = 1000;
-/// The rate at which they arrive, as a multiple of that: nobody waits for work.
+/// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
 const CALIBRATION_OVERLOAD: f64 = 2.0;
 /// How long workers are kept busy before: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -57,6 +55,8 @@ pub(super) struct Lab {
     workload: Workload,
     /// Estimates of models that did not see the query.
     estimates: Vec<(QueryId, PerKind<Nanos>)>,
+    /// Backlogs served so far: each has draws of its own.
+    backlogs: u64,
 }
 
 impl Lab {
@@ -150,6 +150,7 @@ impl Lab {
             out,
             estimates: Vec::new(),
             workload,
+            backlogs: 0,
         })
     }
 
@@ -192,23 +193,29 @@ impl Lab {
         Ok(())
     }
 
-    /// Measures how this machine serves under a policy: backlogs of queries, drawn as no other run draws them.
+    /// Keeps the workers busy for a while: clocks rise from idle.
+    pub(super) fn warm_up(&mut self) -> Result<(), Failure> {
+        self.fleet.warm_up(WARM_UP).map_err(|e| Failure::failed(e.to_string()))
+    }
+
+    /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
     pub(super) fn calibrate(&mut self, kind: PolicyKind, options: &PolicyOptions) -> Result<Calibration, Failure> {
         let queries = self.sim_queries(None);
-        let region = bounds::region(queries.iter().map(|query| query.service), self.machine())
-            .ok_or_else(|| Failure::failed("queries take no time at all: nothing to schedule"))?;
-        self.fleet.warm_up(WARM_UP).map_err(|e| Failure::failed(e.to_string()))?;
-        let count = ((region.rate_qps * CALIBRATION_SECONDS) as usize).max(CALIBRATION_QUERIES);
-        let rate_qps = region.rate_qps * CALIBRATION_OVERLOAD;
+        let region_qps = self.region_qps(&queries)?;
+        let count = ((region_qps * CALIBRATION_SECONDS) as usize).max(CALIBRATION_QUERIES);
+        let rate_qps = region_qps * CALIBRATION_OVERLOAD;
         let service: HashMap<QueryId, PerKind<Nanos>> = queries.iter().map(|query| (query.id, query.service)).collect();
-        let mut backlogs = Vec::new();
-        for backlog in 1..=CALIBRATION_BACKLOGS {
-            let draw = self.draw_with(self.seed.wrapping_add(backlog), count);
-            let policy = self.policy(kind, options)?;
-            let outcome = self.drive_drawn(policy, rate_qps, draw, Nanos::MAX, None)?;
-            backlogs.push(Calibration::of(&outcome, |query, kind| service[&query][kind]));
-        }
-        Ok(Calibration::median(&backlogs))
+        self.backlogs += 1;
+        let draw = self.draw_with(self.seed.wrapping_add(self.backlogs), count);
+        let outcome = self.drive_drawn(self.policy(kind, options)?, rate_qps, draw, Nanos::MAX, None)?;
+        Ok(Calibration::of(&outcome, |query, kind| service[&query][kind]))
+    }
+
+    /// The rate above which no scheduler is stable.
+    pub(super) fn region_qps(&self, queries: &[SimQuery]) -> Result<f64, Failure> {
+        let region = bounds::region(queries.iter().map(|query| query.service), self.machine());
+        let region = region.ok_or_else(|| Failure::failed("queries take no time at all: nothing to schedule"))?;
+        Ok(region.rate_qps)
     }
 
     pub(super) fn machine(&self) -> &Machine {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 
 use super::super::Failure;
+use super::calibration::Calibration;
 use super::lab::Lab;
 use super::{Arguments, SHARES};
 use crate::live;
@@ -12,9 +13,11 @@ use crate::query::at_rate;
 use crate::report::summary::Summary;
 use crate::report::validation::{ValidationCapacityRow, ValidationRow};
 use crate::sched::{LawBroken, PolicyKind, RunLog};
-use crate::sim::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, find_capacity, simulate, simulate_into};
+use crate::sim::{Capacity, Grid, NoMiss, SimQuery, SimRun, find_capacity, simulate, simulate_into};
 use crate::time::Nanos;
 
+/// Backlogs that are served before the first prediction.
+const FIRST_BACKLOGS: usize = 5;
 /// A live run is given up when its oldest query is this many deadlines old.
 const HOPELESS_DEADLINES: u64 = 4;
 /// How often the step between the last live rate that met all deadlines and the first that did not is halved.
@@ -37,9 +40,10 @@ pub(super) fn validate_policy(
     arguments: &Arguments,
     deadline: Nanos,
 ) -> Result<Found, Failure> {
-    let calibration = lab.calibrate(policy, &arguments.options)?;
-    let queries = lab.sim_queries(Some(&calibration));
-    let (predicted, count) = predict(lab, policy, arguments, deadline, &queries)?;
+    lab.warm_up()?;
+    let calibrations: Vec<Calibration> =
+        (0..FIRST_BACKLOGS).map(|_| lab.calibrate(policy, &arguments.options)).collect::<Result<_, _>>()?;
+    let (first, count) = predict(lab, policy, arguments, deadline, &Calibration::median(&calibrations))?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
     let mut trial = Trial {
@@ -47,7 +51,7 @@ pub(super) fn validate_policy(
         policy,
         arguments,
         deadline,
-        queries: &queries,
+        calibrations,
         count,
         rows: Vec::new(),
         progress,
@@ -56,7 +60,7 @@ pub(super) fn validate_policy(
     };
 
     for share in SHARES {
-        if !trial.try_rate(share * predicted.low_qps)? {
+        if !trial.try_rate(share * first.low_qps)? {
             return Ok(Found { rows: trial.rows, capacity: None });
         }
     }
@@ -83,8 +87,10 @@ pub(super) fn validate_policy(
             trial.late_runs, trial.runs
         );
     }
+    let calibration = Calibration::median(&trial.calibrations);
     let mut rows = trial.rows;
     rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
+    let predicted = capacity(lab, policy, arguments, deadline, &lab.sim_queries(Some(&calibration)), count)?;
     let capacity = ValidationCapacityRow {
         policy: policy.name(),
         deadline,
@@ -105,39 +111,46 @@ fn predict(
     policy: PolicyKind,
     arguments: &Arguments,
     deadline: Nanos,
-    queries: &[SimQuery],
+    calibration: &Calibration,
 ) -> Result<(Capacity, usize), Failure> {
-    let machine = lab.machine();
-    let region = bounds::region(queries.iter().map(|query| query.service), machine)
-        .ok_or_else(|| Failure::failed("queries take no time at all: nothing to schedule"))?;
+    let queries = lab.sim_queries(Some(calibration));
     // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
-    let mut rate_qps = region.rate_qps;
-    let mut found = None;
-    for _ in 0..2 {
-        let count = ((rate_qps * arguments.seconds) as usize).clamp(200, 5_000_000);
-        let (unit, drawn) = lab.draw(count);
-        let grid = Grid { low_qps: region.rate_qps * 1e-3, high_qps: region.rate_qps * 1.5, step: 1.02, parts: 8 };
-        let capacity = find_capacity(&grid, |rate| {
-            let run = SimRun {
-                machine,
-                policy: lab.policy(policy, &arguments.options)?,
-                queries,
-                arrivals: at_rate(&unit, rate).zip(drawn.iter().copied()),
-                deadline,
-            };
-            let verdict = simulate_into(run, NoMiss::default(), |sink| sink.is_broken).map_err(broken)?;
-            Ok::<_, Failure>(!verdict.is_broken)
-        })?;
-        if capacity.low_qps <= 0.0 {
-            return Err(Failure::input(format!(
-                "{policy}: some query misses its deadline of {} ms at any rate: give --deadline-ms more",
-                deadline.as_ms()
-            )));
-        }
-        rate_qps = capacity.low_qps;
-        found = Some((capacity, count));
+    let length = |rate_qps: f64| ((rate_qps * arguments.seconds) as usize).clamp(200, 5_000_000);
+    let rough = capacity(lab, policy, arguments, deadline, &queries, length(lab.region_qps(&queries)?))?;
+    let count = length(rough.low_qps);
+    Ok((capacity(lab, policy, arguments, deadline, &queries, count)?, count))
+}
+
+/// The capacity by simulation, for runs of `count` queries.
+fn capacity(
+    lab: &Lab,
+    policy: PolicyKind,
+    arguments: &Arguments,
+    deadline: Nanos,
+    queries: &[SimQuery],
+    count: usize,
+) -> Result<Capacity, Failure> {
+    let region_qps = lab.region_qps(queries)?;
+    let (unit, drawn) = lab.draw(count);
+    let grid = Grid { low_qps: region_qps * 1e-3, high_qps: region_qps * 1.5, step: 1.02, parts: 8 };
+    let capacity = find_capacity(&grid, |rate| {
+        let run = SimRun {
+            machine: lab.machine(),
+            policy: lab.policy(policy, &arguments.options)?,
+            queries,
+            arrivals: at_rate(&unit, rate).zip(drawn.iter().copied()),
+            deadline,
+        };
+        let verdict = simulate_into(run, NoMiss::default(), |sink| sink.is_broken).map_err(broken)?;
+        Ok::<_, Failure>(!verdict.is_broken)
+    })?;
+    if capacity.low_qps <= 0.0 {
+        return Err(Failure::input(format!(
+            "{policy}: some query misses its deadline of {} ms at any rate: give --deadline-ms more",
+            deadline.as_ms()
+        )));
     }
-    found.ok_or_else(|| Failure::failed("no capacity was searched for"))
+    Ok(capacity)
 }
 
 fn broken(e: LawBroken) -> Failure {
@@ -150,7 +163,8 @@ struct Trial<'a> {
     policy: PolicyKind,
     arguments: &'a Arguments,
     deadline: Nanos,
-    queries: &'a [SimQuery],
+    /// How this machine served, from before the first run to before the last.
+    calibrations: Vec<Calibration>,
     count: usize,
     rows: Vec<ValidationRow>,
     progress: ProgressBar,
@@ -163,18 +177,21 @@ impl Trial<'_> {
     /// Simulates and drives at a rate. `false` if Ctrl-C came.
     ///
     /// Another program on the machine can hold up a run for longer than the deadline, the policy can't: a live run that
-    /// misses where the simulator sees no miss is repeated once, and the better one counts. `attempts` says so.
+    /// misses where the simulator sees no miss is repeated once, and the better one counts. `attempts` says so. Each is
+    /// predicted from a backlog that was served right before.
     fn try_rate(&mut self, rate_qps: f64) -> Result<bool, Failure> {
-        let predicted = self.simulated(rate_qps)?;
         let mut best: Option<ValidationRow> = None;
         for attempts in 1..=2 {
+            let calibration = self.lab.calibrate(self.policy, &self.arguments.options)?;
+            self.calibrations.push(calibration);
+            let predicted = self.simulated(rate_qps, &calibration)?;
             let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
             let missed = |row: &ValidationRow| row.measured.missed + row.unanswered;
             let kept = match best.take() {
                 Some(first) if missed(&first) <= missed(&row) => ValidationRow { attempts, ..first },
                 _ => row,
             };
-            let is_settled = kept.passed() || predicted.missed > 0;
+            let is_settled = kept.passed() || kept.predicted.missed > 0;
             best = Some(kept);
             if is_settled {
                 break;
@@ -184,12 +201,13 @@ impl Trial<'_> {
         Ok(true)
     }
 
-    fn simulated(&self, rate_qps: f64) -> Result<Summary, Failure> {
+    fn simulated(&self, rate_qps: f64, calibration: &Calibration) -> Result<Summary, Failure> {
+        let queries = self.lab.sim_queries(Some(calibration));
         let (unit, drawn) = self.lab.draw(self.count);
         let run = SimRun {
             machine: self.lab.machine(),
             policy: self.lab.policy(self.policy, &self.arguments.options)?,
-            queries: self.queries,
+            queries: &queries,
             arrivals: at_rate(&unit, rate_qps).zip(drawn),
             deadline: self.deadline,
         };

@@ -185,7 +185,7 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
     }
     println!(
         "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon \n\
-         with them, were found right before by serving a backlog of other draws: so many times the time that the same \n\
+         with them, were found between the runs, by serving backlogs of other draws: so many times the time that the same \n\
          queries took alone, and so much for the way to the worker and back.\n{table}"
     );
 }

@@ -215,8 +215,8 @@ fn retain(
     let mut block = if *decoded == usize::MAX { 0 } else { *decoded };
     let mut beyond = 0;
     let mut i = 0;
+    block = sieve.docs().first().map_or(block, |&doc| find_block(last_docs, block, doc));
     while i < len {
-        block = find_block(last_docs, block, sieve.docs()[i]);
         if block == last_docs.len() {
             return DocId::END.0;
         }
@@ -224,8 +224,13 @@ fn retain(
         let few = sieve.docs()[i..].iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
         let are_many = few == MANY_CANDIDATES;
         let run = if are_many { sieve.docs()[i..].partition_point(|&doc| doc <= last) } else { few };
+        // The block of the candidate after these comes near while this one is decoded and searched.
+        let next = sieve.docs().get(i + run).map_or(block, |&doc| find_block(last_docs, block + 1, doc));
+        if next != block {
+            term.list.prefetch(next);
+        }
         if term.block_bound(block) <= needed {
-            i += run;
+            (i, block) = (i + run, next);
             beyond = 0;
             continue;
         }
@@ -248,7 +253,7 @@ fn retain(
                 sieve.keep(candidate, beyond == doc, block, position);
             }
         }
-        i += run;
+        (i, block) = (i + run, next);
     }
     beyond
 }

@@ -174,12 +174,12 @@ fn chart(mode: Mode, runs: &[Run]) -> LineChart {
     let series = runs.enumerate().flat_map(|(colour, run)| {
         let bins = bins(&run.samples);
         let line = |name: &str, stroke, us: fn(&Sample) -> f64| Series {
-            name: format!("{}, {name}", if run.kind == "log" { "log" } else { "pairs of terms" }),
+            name: format!("{}, {name}", run.kind),
             points: bins.iter().map(|bin| Point { x: bin.postings, y: us(bin), is_hollow: false }).collect(),
             stroke,
             colour: Some(colour),
         };
-        [line("one CPU core", Stroke::Dashed, |bin| bin.cpu_us), line("GPU", Stroke::Solid, |bin| bin.gpu_us)]
+        [line("CPU core", Stroke::Dashed, |bin| bin.cpu_us), line("GPU", Stroke::Solid, |bin| bin.gpu_us)]
     });
     LineChart {
         title: format!("One query at a time, {} top {K}: CPU and GPU", mode.name()),
