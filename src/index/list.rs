@@ -285,7 +285,7 @@ impl<'a> PostingList<'a> {
         if let Form::Long(blocks) = &self.form
             && let Some(entry) = blocks.entries.get(block)
         {
-            prefetch(&blocks.payload[entry.byte as usize..]);
+            prefetch(&blocks.payload[entry.byte as usize..], BLOCK_BYTES);
         }
     }
 
@@ -413,19 +413,6 @@ impl<'a> Blocks<'a> {
         let bytes = &self.payload[entry.byte as usize..];
         FullBlock { base, last_doc, doc_code, freq_code, bytes, freqs_at: entry.freqs_at() }
     }
-}
-
-/// Asks for the cache lines of a block: most take three at most.
-#[inline]
-fn prefetch(bytes: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..3 {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint and reads nothing: any address will do.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(64 * line).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
 }
 
 /// The short list that begins at this byte; none if its head isn't inside `bytes`.
