@@ -1,12 +1,12 @@
-// block_codec.cuh: lists, blocks and packed postings, read by one warp at a time into registers.
+// block_codec.cuh: lists, blocks and packed postings as the index hands them out, read by one warp at a time into registers:
+// transcode.cu's reader.
 //
 // Lane t holds postings 4t to 4t+3. In a full block these four lie side by side: the vertical layout keeps value i in lane
 // i % 4 of a row of four words, so that all four start at bit t * bits of their word stream, and two 16-byte loads and four
 // funnel shifts unpack them. Gaps (stored minus one) become documents by three adds in the lane and one scan over the warp.
 // Fewer postings (a short list, or a long one's last block) are packed one after another and read word by word. The few
 // values that are wider than the others have their high bits elsewhere: lane e fetches exception e, and shuffles bring it to
-// its posting. Dense documents are a bitset. The file is described in src/index/layout.rs; the host's twin is
-// src/index/packed.
+// its posting. Dense documents are a bitset. The form is described in src/index/device.rs; the host's twin is src/index/packed.
 #pragma once
 
 #include "tandem.cuh"
@@ -62,7 +62,6 @@ struct List {
     u32 first_base;
     u32 packing;         // of a short list
     u32 bit;             // of a short list
-    float list_impact;
 
     __device__ __forceinline__ List(const Index& index, const Term& term)
         : last_docs(index.last_docs + term.first_block),
@@ -72,17 +71,10 @@ struct List {
           doc_freq(term.doc_freq),
           first_base(term.base),
           packing(term.packing),
-          bit(term.start % 32),
-          list_impact(term.max_impact) {}
+          bit(term.start % 32) {}
 
     __device__ __forceinline__ bool is_short() const { return doc_freq < BLOCK_LEN; }
     __device__ __forceinline__ u32 last_doc(u32 block) const { return is_short() ? ANY_DOC : __ldg(last_docs + block); }
-    __device__ __forceinline__ u32 block_packing(u32 block) const { return is_short() ? packing : __ldg(&blocks[block].y); }
-
-    // The bound of a block's impacts.
-    __device__ __forceinline__ float max_impact(u32 block) const {
-        return __fmul_rn(list_impact, __uint2float_rn((block_packing(block) >> 24) + 1) * (1.0f / 256.0f));
-    }
 
     __device__ __forceinline__ BlockHeader header(u32 block) const {
         BlockHeader header;
@@ -102,31 +94,6 @@ struct List {
         return header;
     }
 };
-
-// The first block from `begin` on whose last document is at least `doc`, or `list.num_blocks`. The whole warp asks alike.
-//
-// 32 blocks are probed at once: three dependent loads settle 32 thousand blocks. With NEAR the next 32 are tried first.
-template <bool NEAR>
-__device__ __forceinline__ u32 find_block(const List& list, u32 begin, u32 doc, u32 lane) {
-    u32 end = list.num_blocks;
-    if (NEAR && begin < end) {
-        const u32 probe = begin + lane;
-        const u32 hits = __ballot_sync(FULL_WARP, probe >= end || list.last_doc(probe) >= doc);
-        if (hits != 0) return min(begin + __ffs(hits) - 1, end);
-        begin += WARP;
-    }
-    // Blocks before `begin` end below `doc`; block `end`, if there is one, does not start after the answer.
-    while (begin < end && end - begin > WARP) {
-        const u32 step = (end - begin) / WARP;
-        const u32 hits = __ballot_sync(FULL_WARP, list.last_doc(begin + (lane + 1) * step - 1) >= doc);
-        const u32 below = hits == 0 ? WARP : __ffs(hits) - 1;
-        begin += below * step;
-        if (hits != 0) end = begin + step;
-    }
-    const u32 probe = begin + lane;
-    const u32 hits = __ballot_sync(FULL_WARP, probe >= end || list.last_doc(probe) >= doc);
-    return hits == 0 ? end : min(begin + __ffs(hits) - 1, end);
-}
 
 // The lane's four of a block's values, without exceptions; 0 past the end.
 __device__ __forceinline__ void unpack(const u32* words, u32 bit, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
@@ -261,30 +228,4 @@ __device__ __forceinline__ void decode_freqs(const BlockHeader& header, u32 lane
     if (has_exceptions(code)) add_exceptions(header.words, freq_exceptions_bit(header), code, lane, freqs);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
-}
-
-// One frequency alone, for the few postings of a block that an intersection keeps.
-__device__ __forceinline__ u32 freq_at(const BlockHeader& header, u32 position) {
-    const u32 code = header.freq_code(), width = code_width(code);
-    u32 value = 0;
-    if (width != 0) {
-        const u32 stride = header.full() ? 4 : 1;
-        const u32 column = header.full() ? position % 4 : 0;
-        const u32 bit = header.freq_bit() + (header.full() ? position / 4 : position) * width;
-        const u32* words = header.freq_words() + column;
-        const u32 low = __ldg(words + bit / 32 * stride);
-        const u32 high = __ldg(words + (bit + width - 1) / 32 * stride);
-        value = __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
-    }
-    if (has_exceptions(code)) {
-        const u32 bit = freq_exceptions_bit(header);
-        const Exceptions exceptions(header.words, bit);
-        for (u32 e = 0; e < exceptions.count; ++e) {
-            const u32 at = exceptions.at(bit, e);
-            const u32 exception = read_bits(header.words, at, 7);
-            if (exception == position) value += read_bits(header.words, at + 7, exceptions.high_width) << width;
-            if (exception >= position) break;
-        }
-    }
-    return value + 1;
 }

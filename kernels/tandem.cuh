@@ -22,7 +22,7 @@ constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
 constexpr u32 ANY_DOC = NO_DOC - 1;   // stands for the last document of a short list, which is not stored
 
-// The index as it lies on disk: block_codec.cuh reads it, transcode.cu turns it into `Lists`.
+// Lists as the index hands them out: block_codec.cuh reads them, transcode.cu turns them into `Lists`.
 struct Index {
     const u32* last_docs;    // of each block of a long list
     const uint2* blocks;     // where it is in the payload, and how it is packed: BlockEntry on the host
@@ -33,7 +33,7 @@ struct Index {
     u32 reserved;
 };
 
-// A list as it lies on disk. One of fewer than BLOCK_LEN postings is short.
+// A list as the index hands it out. One of fewer than BLOCK_LEN postings is short.
 struct Term {
     u64 start;               // a long list's first word in the payload, a short list's first bit among the short lists
     u32 first_block;         // of a long list

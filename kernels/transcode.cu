@@ -1,5 +1,5 @@
-// transcode.cu: lists as they lie on disk become lists as searches read them, when an index is uploaded.
-// In:   a part of the index as it lies on disk; the lists in it; where each block's rows begin. Out: blocks, rows, directory.
+// transcode.cu: lists as the index hands them out become lists as searches read them, when an index is uploaded.
+// In:   a part of the index; the lists in it; where each block's rows begin. Out: blocks, rows, directory.
 // A warp takes a block: measure_blocks tells how many rows it will take, scan_rows where they go, write_blocks writes them.
 // The bounds of impacts are computed here, from the norms that searches use: they hold whatever BM25's parameters are.
 // Twin on the host: exec/gpu/lists.rs. Shared memory: 2 KiB.

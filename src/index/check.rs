@@ -195,8 +195,8 @@ fn is_full_block_good(full: &FullBlock<'_>, len: usize, next_doc: u32) -> bool {
 /// Whether a run takes at most `len` bits, and its postings are what they must be: the last is document `last_doc` if given.
 fn is_run_good(run: &Run<'_>, len: usize, next_doc: u32, num_docs: u32, last_doc: Option<u32>) -> bool {
     if run.end() - run.bit > len.saturating_sub(run.bit)
-        || run.doc_code == Code::BITSET
-        || run.freq_code == Code::BITSET
+        || run.doc_code == Code::INVALID
+        || run.freq_code == Code::INVALID
     {
         return false;
     }

@@ -24,7 +24,7 @@ use super::scoring::score_block;
 use super::term::Term;
 
 /// At least so many frequencies wanted of a block are decoded together.
-const MANY_FREQS: usize = 2;
+const MANY_FREQS: usize = 3;
 
 /// Candidates of one block, ascending.
 #[derive(Debug)]

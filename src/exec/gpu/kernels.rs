@@ -42,7 +42,7 @@ const SAMPLED_TILES: u32 = 4;
 /// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
 
-/// The index as it lies on disk: `Index` in tandem.cuh.
+/// Lists as the index hands them out: `Index` in tandem.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct IndexArgument {
@@ -55,7 +55,7 @@ pub(super) struct IndexArgument {
     pub(super) reserved: u32,
 }
 
-/// A list as it lies on disk: `Term` in tandem.cuh.
+/// A list as the index hands it out: `Term` in tandem.cuh.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct TermArgument {

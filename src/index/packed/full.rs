@@ -128,7 +128,12 @@ impl FullBlock<'_> {
     /// One frequency alone.
     #[inline]
     pub(in crate::index) fn freq_at(&self, position: usize) -> u32 {
-        self.freq_code.value_at(self.freq_bytes(), position).wrapping_add(1)
+        let bytes = self.freq_bytes();
+        #[cfg(target_arch = "x86_64")]
+        if let Some(value) = avx2::value_at(self.freq_code, bytes, position) {
+            return value + 1;
+        }
+        self.freq_code.value_at(bytes, position).wrapping_add(1)
     }
 
     /// Bytes that documents and frequencies take.

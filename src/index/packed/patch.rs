@@ -1,7 +1,7 @@
 //! Widths, and what sticks out of them.
 //!
-//! One large value among 128 would widen them all. So a block may take a smaller width and note the high bits of the
-//! few values that exceed it, its **exceptions**, aside:
+//! One large value would widen a whole run. So it may take a smaller width and note the high bits of the few values that
+//! exceed it, its **exceptions**, aside:
 //!
 //! ```text
 //! values      3   1   0   2  77   1            77 takes 7 bits, the others 2
@@ -16,7 +16,7 @@
 
 use super::bits::{BitWriter, bit_width, low_mask, read_bits, read_window};
 
-/// No block has more exceptions.
+/// No run has more exceptions.
 const MAX_EXCEPTIONS: usize = 32;
 /// Bits before the first exception.
 const HEAD_BITS: usize = 10;
@@ -24,13 +24,13 @@ const HEAD_BITS: usize = 10;
 const POSITION_BITS: u32 = 7;
 
 /// How a run of values is packed. Six bits, as stored: 0 to 32 a width, 33 to 62 a width of 0 to 29 with exceptions,
-/// 63 a bitset (documents of a full block only).
+/// 63 nothing that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::index) struct Code(u8);
 
 impl Code {
-    /// The documents are the bits set in a range.
-    pub(in crate::index) const BITSET: Self = Self(63);
+    /// Stands for no packing.
+    pub(in crate::index) const INVALID: Self = Self(63);
     /// Width 0: all values are 0.
     pub(in crate::index) const NOTHING: Self = Self(0);
     /// Bits of a code as stored.
@@ -57,7 +57,7 @@ impl Code {
         u32::from(self.0)
     }
 
-    /// Bits of each value, without exceptions' high bits; 0 for a bitset.
+    /// Bits of each value, without exceptions' high bits.
     #[inline]
     pub(in crate::index) fn width(self) -> u32 {
         match self.0 {

@@ -7,21 +7,26 @@
 //! sums, so that two groups are summed up at once.
 //!
 //! Loads go past the column, so it must be followed by [`READ_AHEAD`] bytes of anything. That and wider groups aside,
-//! results are those of [`ColumnCode::unpack`]. Runs are unpacked likewise, eight values after another from any bit on.
+//! results are those of [`ColumnCode::unpack`]. Runs are unpacked likewise, [eight
+//! values after another](run) from any bit on.
+
+mod run;
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_load_si128,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_mulhi_epu16, _mm_mullo_epi16, _mm_set1_epi8, _mm_set1_epi32,
-    _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
-    _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32,
-    _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_load_si256, _mm256_mullo_epi32,
+    _mm_loadl_epi64, _mm_loadu_si128, _mm_mulhi_epu16, _mm_mullo_epi16, _mm_sad_epu8, _mm_set1_epi8, _mm_set1_epi32,
+    _mm_setzero_si128, _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8, _mm256_add_epi16, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32,
+    _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_load_si256,
     _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_si256, _pdep_u64,
+    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srlv_epi32, _mm256_storeu_si256, _pdep_u64,
 };
 use std::sync::LazyLock;
 
 use super::column::{ColumnCode, GROUP_LEN, GROUPS};
 use crate::index::BLOCK_LEN;
+
+pub(super) use run::{RunOf, unpack_run};
 
 /// The widest group whose values a window of four bytes holds, wherever in a byte they begin.
 const MAX_WIDTH: u8 = 25;
@@ -60,36 +65,12 @@ pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLO
     can
 }
 
-/// What comes out of unpacking a run: its values, frequencies, which are one more, or documents, which are their sums.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum RunOf {
-    Values,
-    Freqs,
-    /// After this one.
-    Docs(u32),
-}
-
-/// Unpacks values of `width` bits, one after another from bit `bit` of `bytes` on, eight at a time: as many as are asked for
-/// and up to seven more. False where this processor or this file can't.
+/// One value of a column; none where this processor or this file can't.
 #[inline]
-pub(super) fn unpack_run(
-    what: RunOf,
-    bytes: &[u8],
-    bit: usize,
-    width: u32,
-    len: usize,
-    out: &mut [u32; BLOCK_LEN],
-) -> bool {
-    let groups = len.div_ceil(GROUP_LEN);
-    // A group of 25 bits from bit 7 on ends in byte 25; its second load, from byte 13 on at most, in byte 28.
-    let end = bit / 8 + groups * width as usize + 32;
-    let can = is_x86_feature_detected!("avx2") && width <= u32::from(MAX_WIDTH) && end <= bytes.len();
-    if can {
-        let (bytes, out) = (&bytes[bit / 8..], &mut out.as_chunks_mut().0[..groups]);
-        // SAFETY: the processor has AVX2; the other conditions are the function's.
-        unsafe { groups_of_run(what, bytes, bit % 8, width as usize, out) };
-    }
-    can
+pub(super) fn value_at(code: ColumnCode, bytes: &[u8], position: usize) -> Option<u32> {
+    let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
+    // SAFETY: the processor has AVX2; the other conditions are the function's.
+    can.then(|| unsafe { value_of_groups(code, bytes, position % BLOCK_LEN) })
 }
 
 /// Whether `pdep` takes a few cycles. AMD's processors before Zen 3 take hundreds.
@@ -191,10 +172,10 @@ static CONTROL_FORMS: [ControlForm; 2] = [
     ControlForm { shuffle: [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7], shifts: [0, 0, 4, 4], mask: 0x0f0f_0f0f },
 ];
 
-/// The widths of a column's groups, none above the widest.
+/// The widths of a column's groups, a byte each, none above the widest.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn widths(code: ColumnCode, bytes: &[u8]) -> [u64; 2] {
+fn widths(code: ColumnCode, bytes: &[u8]) -> __m128i {
     let control: &[u8; 8] = bytes.first_chunk().expect("a column is followed by more");
     let form = &CONTROL_FORMS[usize::from(code.has_wide_control())];
     // SAFETY: each load is of an array of its size; those of the form are aligned as it is.
@@ -205,8 +186,39 @@ fn widths(code: ColumnCode, bytes: &[u8]) -> [u64; 2] {
     };
     let behind = _mm_srlv_epi32(_mm_shuffle_epi8(control, shuffle), shifts);
     let behind = _mm_and_si128(behind, _mm_set1_epi32(form.mask as i32));
-    let widths = _mm_subs_epu8(_mm_set1_epi8(code.widest() as i8), behind);
-    [_mm_cvtsi128_si64(widths) as u64, _mm_extract_epi64::<1>(widths) as u64]
+    _mm_subs_epu8(_mm_set1_epi8(code.widest() as i8), behind)
+}
+
+/// From byte 16 - n on, n bytes that are set and then others that aren't.
+static SET_BYTES: [u8; 2 * GROUPS] = {
+    let mut bytes = [0; 2 * GROUPS];
+    let mut at = 0;
+    while at < GROUPS {
+        bytes[at] = 0xff;
+        at += 1;
+    }
+    bytes
+};
+
+/// # Safety
+/// No group is wider than 25 bits, there are [`READ_AHEAD`] bytes, and `position` is one of a block.
+#[target_feature(enable = "avx2")]
+unsafe fn value_of_groups(code: ColumnCode, bytes: &[u8], position: usize) -> u32 {
+    let (group, in_group) = (position / GROUP_LEN, position % GROUP_LEN);
+    let widths = widths(code, bytes);
+    // SAFETY: 16 bytes from byte 16 - group on are in the array.
+    let before = unsafe { _mm_loadu_si128(SET_BYTES.as_ptr().add(GROUPS - group).cast()) };
+    let sums = _mm_sad_epu8(_mm_and_si128(widths, before), _mm_setzero_si128());
+    let before = (_mm_cvtsi128_si64(sums) + _mm_extract_epi64::<1>(sums)) as usize;
+    let half = if group < 8 { _mm_cvtsi128_si64(widths) } else { _mm_extract_epi64::<1>(widths) };
+    let width = (half >> (8 * (group % 8)) & 0xff) as usize;
+    let bit = in_group * width;
+    // SAFETY: 16 groups of 25 bytes and the control leave more than 8 bytes of what can be read.
+    let window = unsafe {
+        let first: *const u64 = bytes.as_ptr().add(code.control_bytes() + before + bit / 8).cast();
+        first.read_unaligned() >> (bit % 8)
+    };
+    window as u32 & ((1 << width) - 1)
 }
 
 /// Repeats the body for each group, with its number as a constant.
@@ -244,7 +256,9 @@ impl<'a> Groups<'a> {
     #[target_feature(enable = "avx2")]
     #[inline]
     fn new(code: ColumnCode, bytes: &'a [u8]) -> Self {
-        Self { bytes, widths: widths(code, bytes), at: code.control_bytes() }
+        let widths = widths(code, bytes);
+        let widths = [_mm_cvtsi128_si64(widths) as u64, _mm_extract_epi64::<1>(widths) as u64];
+        Self { bytes, widths, at: code.control_bytes() }
     }
 
     /// The first byte of group number `GROUP`, which is the next, and its width.
@@ -397,41 +411,6 @@ unsafe fn freqs_of_narrow_groups(code: ColumnCode, bytes: &[u8], freqs: &mut [u3
         let values = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(values as i64));
         store(&mut freqs[GROUP], _mm256_add_epi32(values, _mm256_set1_epi32(1)));
     });
-}
-
-/// # Safety
-/// `width` is at most 25, `bit` below 8, and there are 32 bytes more than the groups take.
-#[target_feature(enable = "avx2")]
-unsafe fn groups_of_run(what: RunOf, bytes: &[u8], bit: usize, width: usize, groups: &mut [[u32; GROUP_LEN]]) {
-    // Where each value begins in what its half is loaded from. A group takes whole bytes: it is the same for all of them.
-    let upper = (bit + 4 * width) / 8;
-    let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let bits = _mm256_add_epi32(
-        _mm256_mullo_epi32(numbers, _mm256_set1_epi32(width as i32)),
-        _mm256_blend_epi32::<0xf0>(_mm256_set1_epi32(bit as i32), _mm256_set1_epi32(bit as i32 - 8 * upper as i32)),
-    );
-    let first_bytes = _mm256_mullo_epi32(_mm256_srli_epi32::<3>(bits), _mm256_set1_epi32(0x0101_0101));
-    let shuffle = _mm256_add_epi32(first_bytes, _mm256_set1_epi32(0x0302_0100));
-    let shifts = _mm256_and_si256(bits, _mm256_set1_epi32(7));
-    let mask = _mm256_set1_epi32((1 << width) - 1);
-    let mut before = Before::new(if let RunOf::Docs(base) = what { base } else { 0 });
-    for (number, group) in groups.iter_mut().enumerate() {
-        // SAFETY: a group's loads go 28 bytes past its first one at most.
-        let both = unsafe {
-            let first = bytes.as_ptr().add(number * width);
-            let (low, high) = (_mm_loadu_si128(first.cast()), _mm_loadu_si128(first.add(upper).cast()));
-            _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
-        };
-        let values = _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(both, shuffle), shifts), mask);
-        store(
-            group,
-            match what {
-                RunOf::Values => values,
-                RunOf::Freqs => _mm256_add_epi32(values, _mm256_set1_epi32(1)),
-                RunOf::Docs(_) => before.sum_up(values),
-            },
-        );
-    }
 }
 
 #[target_feature(enable = "avx2")]
