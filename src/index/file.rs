@@ -17,6 +17,7 @@ use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{FILE_NAME, FileHeader, Section};
 use super::list::{Blocks, short_bound, short_run};
 use super::packed::Run;
+use super::prefetch::prefetch;
 use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, ListPosition, PostingList};
 use crate::ids::{DocId, TermId};
 
@@ -241,6 +242,13 @@ impl Index {
                 }),
             ListPlace::Long(number) => self.long_posting_list(&self.long_lists()[number as usize]),
         }
+    }
+
+    /// Asks for what tells where the term's list is: [`Index::list`] is about to be called.
+    #[inline]
+    pub fn prefetch(&self, term: TermId) {
+        let slots = self.checked_items::<TermSlot>(Section::Terms);
+        prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
     /// The postings of all long lists, in order of their terms.

@@ -4,6 +4,7 @@ use super::device::DeviceBlock;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
 use super::packed::{Code, FullBlock, Run, read_bits};
+use super::prefetch::prefetch;
 use super::probe::{Probe, ProbeShape};
 use super::{BLOCK_LEN, Bm25};
 use crate::ids::DocId;
@@ -39,6 +40,11 @@ pub(super) struct Blocks<'a> {
 
 /// What stands for the last document of a short list: above every document.
 const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
+
+/// As many bytes as most packed blocks take, and the line in which they begin.
+const BLOCK_BYTES: usize = 192;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
 
 /// A part of a list's bytes in the file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -210,6 +216,19 @@ impl<'a> PostingList<'a> {
         }
     }
 
+    /// Asks for what opening the list reads first, which may be far from the processor.
+    #[inline]
+    pub fn prefetch_head(&self) {
+        match &self.form {
+            Form::Short(run) => prefetch(run.bytes, 2 * LINE_BYTES),
+            Form::Long(blocks) => {
+                prefetch(self.last_docs, 2 * LINE_BYTES);
+                prefetch(blocks.entries, 2 * LINE_BYTES);
+                prefetch(blocks.payload, BLOCK_BYTES);
+            }
+        }
+    }
+
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
     ///
     /// # Panics
@@ -266,7 +285,7 @@ impl<'a> PostingList<'a> {
         if let Form::Long(blocks) = &self.form
             && let Some(entry) = blocks.entries.get(block)
         {
-            prefetch(&blocks.payload[entry.byte as usize..]);
+            prefetch(&blocks.payload[entry.byte as usize..], BLOCK_BYTES);
         }
     }
 
@@ -394,19 +413,6 @@ impl<'a> Blocks<'a> {
         let bytes = &self.payload[entry.byte as usize..];
         FullBlock { base, last_doc, doc_code, freq_code, bytes, freqs_at: entry.freqs_at() }
     }
-}
-
-/// Asks for the cache lines of a block: most take three at most.
-#[inline]
-fn prefetch(bytes: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..3 {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint and reads nothing: any address will do.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(64 * line).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
 }
 
 /// The short list that begins at this byte; none if its head isn't inside `bytes`.

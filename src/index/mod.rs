@@ -38,6 +38,7 @@ mod invert;
 mod layout;
 mod list;
 mod packed;
+mod prefetch;
 mod probe;
 mod quantise;
 pub mod reorder;

@@ -174,6 +174,7 @@ impl CpuExecutor {
     /// If there is no term or too many; [`Query::prepare`] makes no such query.
     pub(super) fn search_range(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         assert!((1..=Query::MAX_TERMS).contains(&terms.len()), "a query of {} terms", terms.len());
+        terms.iter().for_each(|term| self.index.prefetch(term.term));
         for (weight, term) in self.scratch.weights.iter_mut().zip(terms) {
             *weight = self.bm25.weight(self.index.num_docs(), term.doc_freq, term.qtf);
         }

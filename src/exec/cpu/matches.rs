@@ -42,6 +42,8 @@ pub(super) struct Matches {
     shares: [f32; BLOCK_LEN],
     /// For [`Sieve::keep_common`], by the documents' distances from the first; all zero in between.
     table: Box<[u8; TABLE_DOCS]>,
+    /// Candidates found by it, counted from 1, and their positions.
+    found: [(u8, u8); 2 * BLOCK_LEN],
 }
 
 /// Documents over which candidates may be spread to be sought through a table.
@@ -59,6 +61,7 @@ impl Default for Matches {
             freqs: [0; BLOCK_LEN],
             shares: [0.0; BLOCK_LEN],
             table: Box::new([0; TABLE_DOCS]),
+            found: [(0, 0); 2 * BLOCK_LEN],
         }
     }
 }
@@ -125,8 +128,8 @@ impl Matches {
     /// Begins to keep candidates one by one.
     #[inline(always)]
     pub(super) fn sieve(&mut self, term: usize) -> Sieve<'_> {
-        let Self { len, docs, origin, places, table, .. } = self;
-        Sieve { len, docs, origin, places: &mut places[term], table, kept: 0 }
+        let Self { len, docs, origin, places, table, found, .. } = self;
+        Sieve { len, docs, origin, places: &mut places[term], table, found, kept: 0 }
     }
 
     /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of probed terms come from
@@ -211,6 +214,7 @@ pub(super) struct Sieve<'a> {
     origin: &'a mut [u8; BLOCK_LEN],
     places: &'a mut [u32; BLOCK_LEN],
     table: &'a mut [u8; TABLE_DOCS],
+    found: &'a mut [(u8, u8); 2 * BLOCK_LEN],
     kept: usize,
 }
 
@@ -253,19 +257,19 @@ impl Sieve<'_> {
             self.table[(doc - first) as usize % TABLE_DOCS] = candidate;
         }
         // Written in any case, counted if found: no branch that could be mispredicted.
-        let mut found = [(0, 0); 2 * BLOCK_LEN];
         let mut num_found = 0_u8;
         let (from, to) = (first_geq(docs, first), first_geq(docs, last));
         let to = to + usize::from(docs[to] == last);
         for (position, &doc) in (from as u8..).zip(&docs[from..to]) {
             let candidate = self.table[(doc - first) as usize % TABLE_DOCS];
-            found[usize::from(num_found)] = (candidate, position);
+            self.found[usize::from(num_found)] = (candidate, position);
             num_found += u8::from(candidate > 0);
         }
         for &doc in &self.docs[run.clone()] {
             self.table[(doc - first) as usize % TABLE_DOCS] = 0;
         }
-        for &(candidate, position) in &found[..usize::from(num_found)] {
+        for i in 0..usize::from(num_found) {
+            let (candidate, position) = self.found[i];
             self.keep(run.start + usize::from(candidate) - 1, true, block, usize::from(position));
         }
     }

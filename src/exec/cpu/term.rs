@@ -18,8 +18,9 @@ pub(super) struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// The term with this list and weight.
+    /// The term with this list and weight. What searching it reads first is asked for, together with the other terms'.
     pub(super) fn new(list: PostingList<'a>, weight: f32, bounds: ImpactBounds) -> Self {
+        list.prefetch_head();
         Self { list, probe: list.probe(), weight, bound: weight * bounds.upper(list.max_impact()), bounds }
     }
 
