@@ -43,7 +43,7 @@ pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Ar
     });
     bar.finish_and_clear();
     let report = built?;
-    eprintln!(
+    errln!(
         "made a synthetic index in {}: {} documents, {} postings, {:.1} s",
         folder.display(),
         report.num_docs,
@@ -58,7 +58,7 @@ pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Fai
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
     let log = prepare_queries(path, index, |text| tokenizer.terms(text))?;
     if log.dropped_terms > 0 || log.empty_queries > 0 {
-        eprintln!(
+        errln!(
             "{}: {} terms are not in the index and were dropped; {} of {} queries have none left and were skipped",
             path.display(),
             log.dropped_terms,

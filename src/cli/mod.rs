@@ -3,13 +3,15 @@
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0 done,
 //! 1 failed, 2 bad usage or input.
 
+#[macro_use]
+mod output;
+
 mod bench;
 mod choices;
 mod defaults;
 mod estimates;
 mod index;
 mod live;
-mod output;
 mod profile;
 mod reproduce;
 mod search;
@@ -121,10 +123,10 @@ pub fn run() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
     };
-    match result {
+    match result.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {}", failure.message);
+            errln!("error: {}", failure.message);
             ExitCode::from(failure.code)
         }
     }

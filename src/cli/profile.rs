@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     let mut executors = executors(arguments, &index)?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.kind(), e.device())).collect();
-    eprintln!(
+    errln!(
         "{} queries in {} modes on {}: checked once, then measured {} times",
         queries.len(),
         options.modes.len(),
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.provenance = provenance;
     workload.write(&arguments.output)?;
     print_table(&workload, executors.len() > 1);
-    println!("workload: {}", arguments.output.display());
+    outln!("workload: {}", arguments.output.display());
     Ok(())
 }
 
@@ -123,7 +123,7 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
     if wanted(ProcessorKind::Gpu) {
         match GpuExecutor::new(index, bm25) {
             Ok(gpu) => executors.push(Box::new(gpu)),
-            Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => eprintln!("no GPU to measure: {why}"),
+            Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
             Err(e) => return Err(e.into()),
         }
     }
@@ -141,7 +141,7 @@ impl From<ProfileError> for Failure {
 
 /// Service times by kind and mode.
 fn print_table(workload: &Workload, compared: bool) {
-    println!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
+    outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
     for mode in Mode::ALL {
         for kind in ProcessorKind::ALL {
             let rows = workload.rows.iter().filter(|row| row.mode == mode);
@@ -154,7 +154,7 @@ fn print_table(workload: &Workload, compared: bool) {
             let at = |share: f64| us[((us.len() - 1) as f64 * share).round() as usize];
             let mut spreads: Vec<f64> = measured.iter().map(|m| m.spread_us / m.median_us).collect();
             spreads.sort_by(f64::total_cmp);
-            println!(
+            outln!(
                 "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
                 mode.name(),
                 kind.name(),
@@ -168,8 +168,8 @@ fn print_table(workload: &Workload, compared: bool) {
             );
         }
     }
-    println!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
+    outln!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
     if compared {
-        println!("all processors returned the same documents with the same scores");
+        outln!("all processors returned the same documents with the same scores");
     }
 }

@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
         let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
         let (queries, map, ndcg) = (found.queries, found.map, found.ndcg_at_10);
-        eprintln!("{queries} judged queries: MAP {map:.4} (depth {}), nDCG@10 {ndcg:.4}", arguments.k);
+        errln!("{queries} judged queries: MAP {map:.4} (depth {}), nDCG@10 {ndcg:.4}", arguments.k);
     }
     Ok(())
 }
@@ -199,12 +199,12 @@ fn input(arguments: &Arguments) -> Result<Input, Failure> {
 fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
     let (index, own_queries) = default_index()?;
     let index_dir = own_queries.parent().unwrap_or(Path::new(".")).to_owned();
-    eprintln!("no INDEX given: searching the synthetic index in {}", index_dir.display());
+    errln!("no INDEX given: searching the synthetic index in {}", index_dir.display());
     let queries = match &arguments.queries {
         Some(path) => prepare_log(path, &index)?,
         None => {
             let mut queries = prepare_log(&own_queries, &index)?;
-            eprintln!("no queries given: the first {SHOWN_QUERIES} of {}", own_queries.display());
+            errln!("no queries given: the first {SHOWN_QUERIES} of {}", own_queries.display());
             queries.truncate(SHOWN_QUERIES);
             queries
         }
@@ -231,7 +231,7 @@ fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
     let query = Query::prepare(QueryId(0), "1", &terms, index)
         .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
     if query.dropped_terms > 0 {
-        eprintln!("{} of {} words are in no document and ignored", query.dropped_terms, terms.len());
+        errln!("{} of {} words are in no document and ignored", query.dropped_terms, terms.len());
     }
     Ok(query)
 }
@@ -324,7 +324,7 @@ fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: 
     let quantile_ms = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1] / 1e3;
     let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
     let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
-    eprintln!(
+    errln!(
         "{} {}, {} documents, on {} ({device}{threads}), mode {}",
         us.len(),
         if us.len() == 1 { "query" } else { "queries" },
@@ -332,7 +332,7 @@ fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: 
         arguments.on.kind(),
         arguments.mode,
     );
-    eprintln!(
+    errln!(
         "time per query: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
         us.iter().sum::<f64>() / us.len() as f64 / 1e3,
         quantile_ms(0.5),

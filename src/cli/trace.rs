@@ -46,16 +46,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     trace.write(&arguments.out)?;
 
     let summary = TraceSummary::of(&trace);
-    println!("arrivals          {:>12}  {}, seed {}", summary.arrivals, arguments.arrivals, arguments.seed);
-    println!("queries           {:>12}  of {source}", ids.len());
-    println!("span              {:>12.3}  s", summary.span.as_secs());
-    println!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);
+    outln!("arrivals          {:>12}  {}, seed {}", summary.arrivals, arguments.arrivals, arguments.seed);
+    outln!("queries           {:>12}  of {source}", ids.len());
+    outln!("span              {:>12.3}  s", summary.span.as_secs());
+    outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);
     let gaps = "squared coefficient of variation (Poisson: 1)";
-    println!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
+    outln!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
     let counts = "variance over mean (Poisson: 1)";
-    println!("counts a second   {:>12}  {counts}", decimals(summary.count_dispersion));
-    println!("busiest second    {:>12}  arrivals", summary.busiest_second);
-    println!("trace             {}", arguments.out.display());
+    outln!("counts a second   {:>12}  {counts}", decimals(summary.count_dispersion));
+    outln!("busiest second    {:>12}  arrivals", summary.busiest_second);
+    outln!("trace             {}", arguments.out.display());
     Ok(())
 }
 

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     models.provenance.insert("workload".to_owned(), names.clone());
     print_table(&names, &models);
     models.write(&arguments.output)?;
-    println!("models: {}", arguments.output.display());
+    outln!("models: {}", arguments.output.display());
     Ok(())
 }
 
@@ -62,11 +62,11 @@ fn read(names: &[String]) -> Result<(String, Workload), Failure> {
 }
 
 fn print_table(names: &str, models: &ModelFile) {
-    println!("{names}: relative error on queries held back, in percent\n");
-    println!("kind  mode    samples  leaves    mean  median     p95  always the mean cost  rank correlation");
+    outln!("{names}: relative error on queries held back, in percent\n");
+    outln!("kind  mode    samples  leaves    mean  median     p95  always the mean cost  rank correlation");
     for model in models.models() {
         let Some(evaluation) = &model.evaluation else { continue };
-        println!(
+        outln!(
             "{:<4}  {:<6}  {:>7}  {:>6}  {:>6.1}  {:>6.1}  {:>6.1}  {:>20.1}  {:>16.3}",
             model.kind.name(),
             model.mode.name(),
@@ -79,5 +79,5 @@ fn print_table(names: &str, models: &ModelFile) {
             evaluation.rank_correlation,
         );
     }
-    println!();
+    outln!();
 }

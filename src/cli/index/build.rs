@@ -65,18 +65,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
     let index = Index::open(&arguments.out)?;
-    println!("documents  {:>15}", index.num_docs());
-    println!("tokens     {:>15}", index.num_tokens());
-    println!("terms      {:>15}", index.num_terms());
-    println!("postings   {:>15}", index.num_postings());
+    outln!("documents  {:>15}", index.num_docs());
+    outln!("tokens     {:>15}", index.num_tokens());
+    outln!("terms      {:>15}", index.num_terms());
+    outln!("postings   {:>15}", index.num_postings());
     let megabytes = summary.bytes as f64 / 1e6;
-    println!("text       {megabytes:>15.1} MB");
-    println!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
+    outln!("text       {megabytes:>15.1} MB");
+    outln!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
     if summary.skipped_files > 0 {
-        println!("skipped    {:>15} binary files", summary.skipped_files);
+        outln!("skipped    {:>15} binary files", summary.skipped_files);
     }
-    println!("tokenizer  {}", index.tokenizer_name());
-    println!("index      {}", arguments.out.display());
+    outln!("tokenizer  {}", index.tokenizer_name());
+    outln!("index      {}", arguments.out.display());
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .to_vec(),
     };
     for file in files {
-        println!("{:>12}  {}", HumanBytes(file.metadata()?.len()).to_string(), file.display());
+        outln!("{:>12}  {}", HumanBytes(file.metadata()?.len()).to_string(), file.display());
     }
     Ok(())
 }

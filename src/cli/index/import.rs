@@ -60,17 +60,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     imported?;
     for note in source.notes() {
-        eprintln!("note: {}: {note}", arguments.file.display());
+        errln!("note: {}: {note}", arguments.file.display());
     }
     // Reading it back is the proof that the index is whole.
     let index = Index::open(&arguments.out)?;
-    println!("documents  {:>15}", index.num_docs());
-    println!("tokens     {:>15}", index.num_tokens());
-    println!("terms      {:>15}", index.num_terms());
-    println!("postings   {:>15}", index.num_postings());
-    println!("time       {:>15.2} s", started.elapsed().as_secs_f64());
+    outln!("documents  {:>15}", index.num_docs());
+    outln!("tokens     {:>15}", index.num_tokens());
+    outln!("terms      {:>15}", index.num_terms());
+    outln!("postings   {:>15}", index.num_postings());
+    outln!("time       {:>15.2} s", started.elapsed().as_secs_f64());
     let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
-    println!("tokenizer  {}{assumed}", index.tokenizer_name());
-    println!("index      {}", arguments.out.display());
+    outln!("tokenizer  {}{assumed}", index.tokenizer_name());
+    outln!("index      {}", arguments.out.display());
     Ok(())
 }

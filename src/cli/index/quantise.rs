@@ -19,8 +19,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     quantise(&index, &arguments.out)?;
     // Reading it back is the proof that the index is whole.
     let quantised = Index::open(&arguments.out)?;
-    println!("documents  {:>15}", quantised.num_docs());
-    println!("postings   {:>15}", quantised.num_postings());
-    println!("index      {}", arguments.out.display());
+    outln!("documents  {:>15}", quantised.num_docs());
+    outln!("postings   {:>15}", quantised.num_postings());
+    outln!("index      {}", arguments.out.display());
     Ok(())
 }

@@ -91,12 +91,12 @@ fn reorder(arguments: &Arguments) -> Result<(), Failure> {
 
     // Reading it back is the proof that the index is whole.
     let reordered = Index::open(&arguments.out)?;
-    println!("documents  {:>15}", reordered.num_docs());
-    println!("postings   {:>15}", reordered.num_postings());
-    println!("log2(gap)  {:>15.3} bits a posting, before {before:.3}", log_gap_bits(&reordered));
+    outln!("documents  {:>15}", reordered.num_docs());
+    outln!("postings   {:>15}", reordered.num_postings());
+    outln!("log2(gap)  {:>15.3} bits a posting, before {before:.3}", log_gap_bits(&reordered));
     let threads = rayon::current_num_threads();
-    println!("time       {order_s:>15.2} s for the order, {write_s:.2} s to write, {threads} threads");
-    println!("index      {}", arguments.out.display());
+    outln!("time       {order_s:>15.2} s for the order, {write_s:.2} s to write, {threads} threads");
+    outln!("index      {}", arguments.out.display());
     Ok(())
 }
 

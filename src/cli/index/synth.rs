@@ -55,21 +55,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     let report = made?;
     let postings = report.num_postings as f64;
-    println!("documents   {:>15}", report.num_docs);
-    println!("terms       {:>15}", report.num_terms);
-    println!("postings    {:>15}", report.num_postings);
-    println!("occurrences {:>15}", report.num_occurrences);
+    outln!("documents   {:>15}", report.num_docs);
+    outln!("terms       {:>15}", report.num_terms);
+    outln!("postings    {:>15}", report.num_postings);
+    outln!("occurrences {:>15}", report.num_occurrences);
     let bits = report.index_bytes as f64 * 8.0 / postings;
-    println!(
-        "size        {:>15}, {bits:.2} bits a posting with everything",
-        HumanBytes(report.index_bytes).to_string()
-    );
+    outln!("size        {:>15}, {bits:.2} bits a posting with everything", HumanBytes(report.index_bytes).to_string());
     let rate = HumanCount((postings / report.seconds) as u64);
-    println!("time        {:>15.2} s, {rate} postings/s", report.seconds);
+    outln!("time        {:>15.2} s, {rate} postings/s", report.seconds);
     if let Some((queries, path)) = &report.queries {
-        println!("queries     {queries:>15} in {}", path.display());
-        println!("            {:>15.0} postings in the lists of a query, on average", report.mean_query_postings);
+        outln!("queries     {queries:>15} in {}", path.display());
+        outln!("            {:>15.0} postings in the lists of a query, on average", report.mean_query_postings);
     }
-    println!("index       {}", arguments.out.display());
+    outln!("index       {}", arguments.out.display());
     Ok(())
 }

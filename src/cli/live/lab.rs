@@ -72,7 +72,7 @@ impl Lab {
         let fleet = Fleet::spawn(Arc::new(set), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
         if !fleet.has_cores_enough() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            eprintln!(
+            errln!(
                 "warning: {} CPU workers and the driver share {cores} cores: delays come out too long (--cpus {} leaves \
                  the driver a core)",
                 arguments.cpus,
@@ -128,7 +128,7 @@ fn quick_profile(
 ) -> Result<Workload, Failure> {
     let queries = &queries[..queries.len().min(QUICK_QUERIES)];
     let options = ProfileOptions { modes: vec![arguments.mode], repeats: QUICK_REPEATS, ..ProfileOptions::default() };
-    eprintln!("no --workload: measuring {} queries {QUICK_REPEATS} times", queries.len());
+    errln!("no --workload: measuring {} queries {QUICK_REPEATS} times", queries.len());
     let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
     let workload = profile(executors, queries, index, &options, &mut |done| bar.set_position(done));
     bar.finish_and_clear();

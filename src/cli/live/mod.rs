@@ -209,7 +209,7 @@ impl Session<'_> {
         let mut done = 0;
         for &policy in policies {
             for plan in plans {
-                eprintln!("run {} of {runs}: {policy}, {} queries a second", done + 1, number::text(plan.rate_qps, 6));
+                errln!("run {} of {runs}: {policy}, {} queries a second", done + 1, number::text(plan.rate_qps, 6));
                 let outcome = self.drive(policy, plan, estimates)?;
                 done += 1;
                 self.note(policy, plan, &outcome);

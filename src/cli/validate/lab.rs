@@ -73,7 +73,7 @@ impl Lab {
             }
         };
         let queries = read_queries(&queries_path, &index, arguments.limit as usize)?;
-        println!(
+        outln!(
             "Index: {index_note}, {} terms, {} postings. {} queries, mode {}, top {}.",
             index.num_terms(),
             index.num_postings(),
@@ -113,7 +113,7 @@ impl Lab {
             (_, None) => Gpu::Replay(replay_gpu_times(&mut workload)?),
         };
         if let Gpu::Replay(source) = &gpu {
-            println!("No GPU here: the GPU's lane REPLAYS {source}. Its rows say `replay`.");
+            outln!("No GPU here: the GPU's lane REPLAYS {source}. Its rows say `replay`.");
         }
 
         let live_queries = QuerySet::new(
@@ -134,7 +134,7 @@ impl Lab {
         debug_assert_eq!(gpu_is_real, matches!(gpus, Gpus::Real(_)));
         let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
         if !fleet.has_cores_enough() {
-            eprintln!(
+            errln!(
                 "warning: {} CPU workers and the driver share fewer cores: delays come out too long",
                 arguments.cpus
             );
@@ -177,7 +177,7 @@ impl Lab {
                 percent(e.baseline_mean_relative_error),
             ]);
         }
-        println!("\nCost models (regression trees on list lengths), {}-fold cross-validation:\n{table}", options.folds);
+        outln!("\nCost models (regression trees on list lengths), {}-fold cross-validation:\n{table}", options.folds);
 
         let crossed = cross_validated_estimates(&self.workload, options).map_err(fault)?;
         let estimates = self.workload.rows.iter().zip(crossed).map(|(row, estimate_us)| {
@@ -309,7 +309,7 @@ impl Lab {
 
     pub(super) fn print_gpu_note(&self) {
         if let Gpu::Replay(source) = &self.gpu {
-            println!(
+            outln!(
                 "The GPU was not here. Rows that say `replay` put in its place a lane that takes {source};\n\
                  what ran on the CPU was executed and measured on this machine.\n"
             );

@@ -81,10 +81,11 @@ pub(super) fn validate_policy(
     let measured_qps = trial.highest_pass_below(high.unwrap_or(f64::INFINITY)).unwrap_or(0.0);
     trial.progress.finish_and_clear();
     if trial.late_runs > 0 {
-        eprintln!(
+        errln!(
             "warning: {policy}: in {} of {} live runs the driver released 1 % of the queries late by more than 1 % of the \
              deadline: something else keeps this machine busy, and measured delays include it",
-            trial.late_runs, trial.runs
+            trial.late_runs,
+            trial.runs
         );
     }
     let calibration = Calibration::median(&trial.calibrations);

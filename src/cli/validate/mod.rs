@@ -108,14 +108,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut capacities = Vec::new();
     for &policy in &arguments.policies {
         if policy.required_kinds().iter().any(|&kind| lab.machine().count(kind) == 0) {
-            eprintln!("{policy}: left out, it needs a GPU");
+            errln!("{policy}: left out, it needs a GPU");
             continue;
         }
         let found = measure::validate_policy(&mut lab, policy, arguments, deadline)?;
         rows.extend(found.rows);
         capacities.extend(found.capacity);
         if live::interrupted() {
-            eprintln!("interrupted: writing what was measured so far");
+            errln!("interrupted: writing what was measured so far");
             break;
         }
     }
@@ -126,7 +126,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     print_capacities(&capacities, arguments.deadline_ms);
     lab.print_gpu_note();
     write_results(arguments, &lab, &rows, &capacities, deadline)?;
-    println!("Took {:.0} s.", started.elapsed().as_secs_f64());
+    outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -155,7 +155,7 @@ fn print_rows(rows: &[ValidationRow]) {
             row.gpu.to_owned(),
         ]);
     }
-    println!("\nDelay, simulated and live, with the same arrivals and queries:\n{table}");
+    outln!("\nDelay, simulated and live, with the same arrivals and queries:\n{table}");
 }
 
 fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
@@ -183,7 +183,7 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
             live_cost(row, ProcessorKind::Gpu),
         ]);
     }
-    println!(
+    outln!(
         "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon \n\
          with them, were found between the runs, by serving backlogs of other draws: so many times the time that the same \n\
          queries took alone, and so much for the way to the worker and back.\n{table}"
@@ -223,7 +223,7 @@ fn write_results(
         .collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
     delay_chart(rows, deadline, &lab.title()).write(&out.join("validation"))?;
-    println!(
+    outln!(
         "Written to {}: validation.csv, validation_capacity.csv, summary.csv, validation.svg, validation.png,\n  \
          here.workload.csv (what queries cost on this machine), model.json (what was learnt from it).",
         out.display()
