@@ -58,6 +58,8 @@ pub struct ValidationCapacityRow {
     pub slowdown: PerKind<f64>,
     /// What handing a query over and its results back takes beyond.
     pub handoff: PerKind<Nanos>,
+    /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
+    pub profiled_qps: f64,
 }
 
 impl ValidationCapacityRow {
@@ -120,12 +122,12 @@ pub fn write_validation_capacity(
         writeln!(
             out,
             "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu,\
-             cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us"
+             cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us,profiled_qps"
         )?;
         for row in rows {
             writeln!(
                 out,
-                "{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 row.policy,
                 text(row.deadline.as_ms(), 6),
                 text(row.predicted_qps, 6),
@@ -138,6 +140,7 @@ pub fn write_validation_capacity(
                 text(row.slowdown.gpu, 4),
                 text(row.handoff.cpu.as_us(), 4),
                 text(row.handoff.gpu.as_us(), 4),
+                text(row.profiled_qps, 6),
             )?;
         }
         Ok(())

@@ -92,6 +92,7 @@ pub(super) fn validate_policy(
     let mut rows = trial.rows;
     rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
     let predicted = capacity(lab, policy, arguments, deadline, &lab.sim_queries(Some(&calibration)), count)?;
+    let profiled = capacity(lab, policy, arguments, deadline, &lab.sim_queries(None), count)?;
     let capacity = ValidationCapacityRow {
         policy: policy.name(),
         deadline,
@@ -102,6 +103,7 @@ pub(super) fn validate_policy(
         gpu: lab.gpu_name(),
         slowdown: calibration.slowdown,
         handoff: calibration.handoff,
+        profiled_qps: profiled.low_qps,
     };
     Ok(Found { rows, capacity: Some(capacity) })
 }

@@ -169,6 +169,7 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
         "gpu",
         "live cost: cpu",
         "live cost: gpu",
+        "by the profile alone",
     ]);
     for row in rows {
         table.row([
@@ -181,12 +182,13 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
             row.gpu.to_owned(),
             live_cost(row, ProcessorKind::Cpu),
             live_cost(row, ProcessorKind::Gpu),
+            format!("{:.0}", row.profiled_qps),
         ]);
     }
     outln!(
         "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon \n\
          with them, were found between the runs, by serving backlogs of other draws: so many times the time that the same \n\
-         queries took alone, and so much for the way to the worker and back.\n{table}"
+         queries took alone, and so much for the way to the worker and back. The last column reckons without them.\n{table}"
     );
 }
 
