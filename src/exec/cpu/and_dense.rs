@@ -20,7 +20,8 @@ use super::floor::pruning;
 use super::matches::Matches;
 use super::sum::Sum;
 use super::term::Term;
-use super::tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings, WORD_DOCS, WORD_FREQS};
+use super::tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
+use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;

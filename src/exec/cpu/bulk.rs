@@ -29,6 +29,7 @@ use super::decoded::{DecodedBlock, share_or_zero};
 use super::floor::Floor;
 use super::lanes::{Docs, STEP};
 use super::term::Term;
+use super::window::Window;
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
@@ -44,23 +45,6 @@ const CHUNK_DOCS: usize = 16;
 
 /// So many postings in bulk cost as much as one look-up through blocks.
 const POSTINGS_PER_LOOK_UP: usize = 3;
-
-/// One window and what is known of the terms inside it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window<'a> {
-    /// Its first document.
-    pub(super) start: u32,
-    /// One past its last document, at most as many further as [`window_docs`] says.
-    pub(super) end: u32,
-    /// Upper bound of each term's share of a score; 0 where the list has no posting inside.
-    pub(super) bounds: &'a [f32],
-    /// Each list's first block with a last document of at least `start`.
-    pub(super) first_blocks: &'a [u32],
-    /// Documents with a term before this one are not looked at: that has been done.
-    pub(super) first_term: usize,
-    /// Terms from here on are looked up, even where they are essential.
-    pub(super) end_of_essential: usize,
-}
 
 /// How many documents windows should have, a power of two, if so many postings of a collection are to be scored.
 pub(super) fn window_docs(postings: usize, num_docs: usize) -> usize {

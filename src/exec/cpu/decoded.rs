@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::block_search::{find_block, first_geq};
-use super::bulk::Window;
 use super::candidates::Candidates;
 use super::scoring::score_block;
 use super::term::Term;
+use super::window::Window;
 use crate::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
 

@@ -30,7 +30,8 @@ use crate::query::Query;
 use super::scored_block::ScoredBlock;
 use super::sum::Sum;
 use super::term::Term;
-use super::tile::{TILE_DOCS, Tile, TileRoom, WORD_DOCS, WORD_FREQS};
+use super::tile::{TILE_DOCS, Tile, TileRoom};
+use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window: as many as 16 bits tell apart.
 const MAX_WINDOW_DOCS: usize = 1 << 16;

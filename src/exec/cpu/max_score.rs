@@ -31,9 +31,10 @@ use std::ops::Range;
 use std::slice;
 
 use super::block_search::find_block;
-use super::bulk::{BulkScorer, Window, window_docs};
+use super::bulk::{BulkScorer, window_docs};
 use super::floor::Floor;
 use super::term::Term;
+use super::window::Window;
 use crate::exec::TopK;
 use crate::query::Query;
 

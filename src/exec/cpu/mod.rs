@@ -51,7 +51,9 @@ mod term;
 mod tests;
 mod tile;
 mod wand;
+mod window;
 mod window_table;
+mod word;
 
 pub use algorithm::Algorithm;
 pub use executor::CpuExecutor;

@@ -11,7 +11,7 @@ use crate::index::{Bm25, MAX_IMPACT};
 
 use super::scoring::score_block;
 use super::term::Term;
-use super::tile::{WORD_DOCS, WORD_FREQS};
+use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// A number that scores are summed in.
 pub(super) trait Sum: Copy + Debug + Default + PartialOrd + AddAssign {
@@ -193,7 +193,7 @@ mod avx2 {
         _mm256_set1_epi16, _mm256_set1_ps, _mm256_subs_epu16, _mm256_testz_si256,
     };
 
-    use super::super::tile::{EXPANSIONS, WORD_DOCS, WORD_FREQS, bits_before};
+    use super::super::word::{EXPANSIONS, WORD_DOCS, WORD_FREQS, bits_before};
 
     /// The eight documents of a byte with their frequencies, or 0: of `freqs` those from number `first` on.
     #[target_feature(enable = "avx2")]

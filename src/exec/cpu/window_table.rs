@@ -15,8 +15,8 @@
 
 use std::ops::Range;
 
-use super::bulk::Window;
 use super::term::Term;
+use super::window::Window;
 
 /// A bound and a first block for every window and term, kept from query to query.
 #[derive(Debug, Default)]

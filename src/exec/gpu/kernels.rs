@@ -1,18 +1,16 @@
-//! The compiled kernels, their arguments, and safe functions that launch them.
+//! The compiled kernels, and safe functions that launch them.
 //!
-//! Structures and sizes here repeat those of `kernels/tandem.cuh`; [`Kernels::load`] compares the two and refuses to go on
+//! Structures of `arguments.rs` and sizes here repeat those of `kernels/tandem.cuh`; [`Kernels::load`] compares the two and refuses to go on
 //! if they differ. Only this file knows the shapes of grids and blocks.
 
 use std::sync::Arc;
 
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
-};
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 
 use super::arguments::{
-    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, ListsArgument, LoneArgument, SCORE_BINS,
-    SourceArgument, StateArgument, TermEntry,
+    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, IndexArgument, ListsArgument, LoneArgument,
+    SCORE_BINS, SourceArgument, StateArgument, TermArgument, TermEntry,
 };
 use super::device::{Device, cuda};
 use crate::exec::{ExecError, MAX_K};
@@ -41,37 +39,6 @@ const SAMPLED_POSTINGS: u64 = 64;
 const SAMPLED_TILES: u32 = 4;
 /// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
-
-/// Lists as the index hands them out: `Index` in tandem.cuh.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(super) struct IndexArgument {
-    pub(super) last_docs: u64,
-    pub(super) blocks: u64,
-    pub(super) payload: u64,
-    pub(super) short_lists: u64,
-    pub(super) norms: u64,
-    pub(super) num_docs: u32,
-    pub(super) reserved: u32,
-}
-
-/// A list as the index hands it out: `Term` in tandem.cuh.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct TermArgument {
-    pub(super) start: u64,
-    pub(super) first_block: u32,
-    pub(super) num_blocks: u32,
-    pub(super) doc_freq: u32,
-    pub(super) base: u32,
-    pub(super) packing: u32,
-    pub(super) max_impact: f32,
-    pub(super) weight: f32,
-    pub(super) reserved: u32,
-}
-
-// SAFETY: plain words in C layout, of the size that the kernels have (checked when they are loaded).
-unsafe impl DeviceRepr for IndexArgument {}
 
 /// The kernels, loaded on one device.
 #[derive(Debug)]

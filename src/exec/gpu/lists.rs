@@ -12,14 +12,16 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
-use super::arguments::{BlockArgument, DIRECTORY_STRIDE, ListsArgument, NO_DIRECTORY, SourceArgument, TermEntry};
+use super::arguments::{
+    BlockArgument, DIRECTORY_STRIDE, IndexArgument, ListsArgument, NO_DIRECTORY, SourceArgument, TermArgument,
+    TermEntry,
+};
 use super::device::{Device, cuda};
-use super::kernels::{IndexArgument, Kernels, TermArgument};
-use super::plan::kth_score_of_block;
+use super::kernels::Kernels;
 use super::staging::{STAGING_WORDS, Staging};
 use crate::exec::ExecError;
 use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Bm25, DeviceLists as PackedLists, Index};
+use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, DeviceLists as PackedLists, Index, PostingList};
 use crate::query::QueryTerm;
 
 /// Words of payload that a part holds at least, unless it is the last: 128 MiB.
@@ -293,6 +295,19 @@ impl UploadedPart {
             reserved: 0,
         }
     }
+}
+
+/// The exact `k`-th best score of a list of one block with at least `k` postings.
+fn kth_score_of_block(list: &PostingList<'_>, weight: f32, k: usize, norm: impl Fn(u32) -> f32) -> f32 {
+    let mut buffer = BlockBuffer::default();
+    let len = list.decode_docs(0, &mut buffer.docs);
+    list.decode_freqs(0, &mut buffer.freqs);
+    let mut scores = [0.0_f32; BLOCK_LEN];
+    for ((score, &doc), &freq) in scores.iter_mut().zip(&buffer.docs[..len]).zip(&buffer.freqs) {
+        *score = Bm25::score(weight, freq, norm(doc));
+    }
+    let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+    *kth
 }
 
 #[cfg(test)]

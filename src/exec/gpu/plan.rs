@@ -3,7 +3,7 @@
 use super::arguments::{DriverEntry, LoneArgument, QueryEntry, SCORE_BINS, TermEntry};
 use super::lists::DeviceLists;
 use crate::exec::ExecError;
-use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
+use crate::index::BLOCK_LEN;
 use crate::query::{Mode, Query};
 
 /// As `BOUND_SLACK` in tandem.cuh: what roundings may add to a sum of bounds.
@@ -138,24 +138,6 @@ impl Plan {
 /// The items that blocks are shared out to.
 pub(super) fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
     if blocks_an_item == 0 { 4 * num_blocks } else { num_blocks.div_ceil(blocks_an_item) }
-}
-
-/// The exact `k`-th best score of a list of one block with at least `k` postings.
-pub(super) fn kth_score_of_block(
-    list: &crate::index::PostingList<'_>,
-    weight: f32,
-    k: usize,
-    norm: impl Fn(u32) -> f32,
-) -> f32 {
-    let mut buffer = BlockBuffer::default();
-    let len = list.decode_docs(0, &mut buffer.docs);
-    list.decode_freqs(0, &mut buffer.freqs);
-    let mut scores = [0.0_f32; BLOCK_LEN];
-    for ((score, &doc), &freq) in scores.iter_mut().zip(&buffer.docs[..len]).zip(&buffer.freqs) {
-        *score = Bm25::score(weight, freq, norm(doc));
-    }
-    let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
-    *kth
 }
 
 #[cfg(test)]
