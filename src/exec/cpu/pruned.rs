@@ -57,7 +57,7 @@ impl Pruned {
     /// The algorithm for this disjunction: the one asked for, or a choice among them.
     pub(super) fn choose(&self, query: &Disjunction<'_>, k: usize) -> Algorithm {
         match self.algorithm {
-            Algorithm::Auto => auto::choose(query.terms, k),
+            Algorithm::Auto => auto::choose(query.terms, k, query.norms.len()),
             chosen => chosen,
         }
     }
