@@ -229,6 +229,18 @@ impl<'a> PostingList<'a> {
         }
     }
 
+    /// All documents of the list, ascending: for what works on whole lists, not for searching.
+    #[must_use]
+    pub fn docs(&self) -> Vec<u32> {
+        let mut docs = Vec::with_capacity(self.doc_freq() as usize);
+        let mut block_docs = [0; BLOCK_LEN];
+        for block in 0..self.num_blocks() {
+            let len = self.decode_docs(block, &mut block_docs);
+            docs.extend_from_slice(&block_docs[..len]);
+        }
+        docs
+    }
+
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
     ///
     /// # Panics

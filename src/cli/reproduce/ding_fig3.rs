@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::ding_lists::{GOV2_DOCS, docs, encode, terms};
+use super::ding_lists::{GOV2_DOCS, encode, terms};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
 use crate::cli::Failure;
@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     let sizes: Result<Vec<Vec<u64>>, Failure> = terms
         .par_iter()
         .map(|&term| {
-            let docs = docs(&input.index, term);
+            let docs = input.index.list(term).docs();
             codecs.iter().map(|codec| Ok(4 * encode(codec.as_ref(), &docs)?.len() as u64)).collect()
         })
         .collect();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ding_lists::{GOV2_DOCS, decode_on_cpu, docs, encode, fastest_us, median, open_gpu, terms};
+use super::ding_lists::{GOV2_DOCS, decode_on_cpu, encode, fastest_us, median, open_gpu, terms};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
 use crate::cli::Failure;
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     let names = ["CPU", "GPU with prefix sum", "GPU without", "GPU with, a bin at once"];
     let mut lines = names.map(|_| Vec::new());
     for (bits, bin) in bins {
-        let lists: Vec<Vec<u32>> = bin.iter().map(|&term| docs(&input.index, term)).collect();
+        let lists: Vec<Vec<u32>> = bin.iter().map(|&term| input.index.list(term).docs()).collect();
         let postings: usize = lists.iter().map(Vec::len).sum();
         let encoded = lists.iter().map(|docs| encode(&codec, docs)).collect::<Result<Vec<_>, _>>()?;
         let mut decoded = Vec::new();

@@ -11,7 +11,6 @@ use crate::exec::ExecError;
 use crate::exec::gpu::published::PublishedGpu;
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column};
-use crate::index::{BLOCK_LEN, Index};
 
 /// Documents of TREC GOV2, which the synthetic index stands for.
 pub(super) const GOV2_DOCS: u32 = 25_200_000;
@@ -35,18 +34,6 @@ pub(super) fn open_gpu(findings: &mut Findings) -> Result<Option<Arc<PublishedGp
 pub(super) fn terms(input: &Input) -> Vec<TermId> {
     let terms: BTreeSet<TermId> = input.queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
     terms.into_iter().collect()
-}
-
-/// A term's documents.
-pub(super) fn docs(index: &Index, term: TermId) -> Vec<u32> {
-    let list = index.list(term);
-    let mut docs = Vec::with_capacity(list.doc_freq() as usize);
-    let mut block_docs = [0; BLOCK_LEN];
-    for block in 0..list.num_blocks() {
-        let len = list.decode_docs(block, &mut block_docs);
-        docs.extend_from_slice(&block_docs[..len]);
-    }
-    docs
 }
 
 /// Documents as `codec` stores them.

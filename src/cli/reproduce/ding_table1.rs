@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::ding_lists::{GOV2_DOCS, decode_on_cpu, docs, encode, fastest_us, median, open_gpu, terms};
+use super::ding_lists::{GOV2_DOCS, decode_on_cpu, encode, fastest_us, median, open_gpu, terms};
 use super::findings::Findings;
 use super::input::Context;
 use crate::cli::Failure;
@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     let mut findings = Findings::default();
     findings.provenance("input", &input.name);
     let gpu = open_gpu(&mut findings)?;
-    let lists: Vec<Vec<u32>> = terms.iter().map(|&term| docs(&input.index, term)).collect();
+    let lists: Vec<Vec<u32>> = terms.iter().map(|&term| input.index.list(term).docs()).collect();
     let postings: usize = lists.iter().map(Vec::len).sum();
     let rate = |us: f64| postings as f64 / us;
 

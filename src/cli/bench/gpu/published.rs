@@ -9,23 +9,12 @@ use crate::cli::Failure;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
 use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
 use crate::ids::TermId;
+use crate::index::Index;
 use crate::index::codec::{Codec, Column, PForDelta, Rice};
-use crate::index::{BLOCK_LEN, Index};
 use crate::query::Query;
 
 /// Postings that are decoded in one launch; lists are taken until there are so many.
 const POSTINGS: usize = 100_000_000;
-
-fn docs(index: &Index, term: TermId) -> Vec<u32> {
-    let list = index.list(term);
-    let mut docs = Vec::with_capacity(list.doc_freq() as usize);
-    let mut block_docs = [0; BLOCK_LEN];
-    for block in 0..list.num_blocks() {
-        let len = list.decode_docs(block, &mut block_docs);
-        docs.extend_from_slice(&block_docs[..len]);
-    }
-    docs
-}
 
 fn encode(codec: &(dyn Codec + Sync), lists: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Failure> {
     let encode = |docs: &Vec<u32>| {
@@ -54,7 +43,7 @@ pub(super) fn measure(
         .map(|term| term.term)
         .collect();
     let terms: Vec<TermId> = terms.into_iter().collect();
-    let lists: Vec<Vec<u32>> = terms.par_iter().map(|&term| docs(index, term)).collect();
+    let lists: Vec<Vec<u32>> = terms.par_iter().map(|&term| index.list(term).docs()).collect();
     let postings: usize = lists.iter().map(Vec::len).sum();
     let gpu = PublishedGpu::open()?;
     let row = |name: &str, us: f64, bytes: usize| {
