@@ -16,7 +16,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::{Measured, Workload, WorkloadRow};
-use crate::files::{InputError, Provenance, open_text, write_atomically};
+use crate::files::{InputError, Provenance, open_text, read_line, write_atomically};
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::query::{Features, Mode};
 
@@ -108,14 +108,10 @@ impl Workload {
         let mut line = 0;
         loop {
             line += 1;
-            text.clear();
-            let len =
-                reader.read_line(&mut text).map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
-            if len == 0 {
+            if !read_line(path, &mut reader, line, &mut text)? {
                 break;
             }
-            // A byte order mark, which spreadsheets write, is no part of the first name.
-            let text = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
+            let text = text.trim_end_matches(['\n', '\r']);
             if text.starts_with('#') {
                 workload.provenance.parse_line(text);
             } else if !text.trim().is_empty() {

@@ -6,7 +6,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use crate::files::{InputError, Provenance};
+use crate::files::{InputError, Provenance, read_line};
 use crate::time::Nanos;
 
 /// What a file is read for.
@@ -45,13 +45,10 @@ pub(super) fn read_rows(
     let mut previous = String::new();
     let mut text = String::new();
     for line in 1.. {
-        text.clear();
-        let len = reader.read_line(&mut text).map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
-        if len == 0 {
+        if !read_line(path, &mut reader, line, &mut text)? {
             break;
         }
-        // A byte order mark, which spreadsheets write, is no part of the first name.
-        let line_text = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
+        let line_text = text.trim_end_matches(['\n', '\r']);
         if line_text.starts_with('#') {
             provenance.parse_line(line_text);
             continue;

@@ -3,11 +3,11 @@
 //! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty for
 //! a kind that the machine lacks.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::{LogRow, RunLog};
-use crate::files::{InputError, Provenance, open_text, write_atomically};
+use crate::files::{InputError, Provenance, read_lines, write_atomically};
 use crate::ids::{JobId, PerKind, ProcessorId, ProcessorKind, QueryId};
 use crate::time::Nanos;
 
@@ -69,9 +69,8 @@ impl RunLog {
         let mut provenance = Provenance::default();
         let mut header: Option<Header> = None;
         let mut rows = Vec::new();
-        for (index, line) in open_text(path)?.lines().enumerate() {
-            let number = index as u64 + 1;
-            let line = line.map_err(|e| InputError::line(path, number, format!("cannot read: {e}")))?;
+        for line in read_lines(path)? {
+            let (number, line) = line?;
             match &header {
                 _ if line.trim().is_empty() => {}
                 None if line.starts_with('#') => provenance.parse_line(&line),
