@@ -1,4 +1,4 @@
-//! Long lists as a GPU takes them: full blocks repacked in vertical lanes.
+//! Lists as a GPU takes them: where each is, and long ones with full blocks repacked in vertical lanes.
 //!
 //! A warp unpacks a block best when lane *t*'s four postings lie side by side at one bit of four streams: the layout of
 //! SIMD-BP128, in **rows** of 16 bytes. Value *i* is in word *i* mod 4 of its row, from bit `i / 4 * width` of these words'
@@ -10,10 +10,12 @@ use bitpacking::{BitPacker, BitPacker4x};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
+use super::directory::ListPlace;
 use super::encode::ROW_WORDS;
 use super::list::Block;
 use super::packed::{ColumnCode, FullBlock, Run};
 use super::{BLOCK_LEN, Index, PostingList};
+use crate::ids::TermId;
 
 /// Lists that one task repacks.
 const LISTS_A_TASK: usize = 64;
@@ -42,13 +44,30 @@ pub struct DeviceBlock {
     pub packing: u32,
 }
 
+/// Where a list is, for kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct ListPosition {
+    /// A short list's first packed bit, in bits from the start of the short lists; a long list's number.
+    pub start: u64,
+    /// A long list's first block.
+    pub first_block: u32,
+    /// Documents that contain the term.
+    pub doc_freq: u32,
+    /// The document that the list's first gap counts from; `u32::MAX` where that is the document before the first.
+    pub base: u32,
+    /// How a short list is packed, as in a [`DeviceBlock`] whose bound is the whole of `max_impact`; 0 for a long list.
+    pub packing: u32,
+    /// The list's bound.
+    pub max_impact: f32,
+}
+
 impl DeviceBlock {
     fn full(row: u32, codes: [u32; 2], impact: u8) -> Self {
         Self { row, packing: codes[0] | codes[1] << 6 | u32::from(impact) << 24 }
     }
 
     /// A block that isn't full.
-    pub(super) fn run(row: u32, run: &Run<'_>, impact: u8) -> Self {
+    fn run(row: u32, run: &Run<'_>, impact: u8) -> Self {
         Self { row, packing: run.doc_code.stored() | run.freq_code.stored() << 6 | u32::from(impact) << 24 }
     }
 }
@@ -74,6 +93,31 @@ impl Index {
             all.blocks.extend(part.blocks);
         }
         all
+    }
+}
+
+impl Index {
+    /// Where a device that has the [short lists](Index::short_lists) and the [`DeviceLists`] finds the term's list.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    pub fn list_position(&self, term: TermId) -> ListPosition {
+        let (start, first_block) = match self.place(term) {
+            ListPlace::Single(_) => (0, 0),
+            ListPlace::Short(byte) => (u64::from(byte) * 8, 0),
+            ListPlace::Long(number) => (u64::from(number), self.long_lists()[number as usize].first_block),
+        };
+        let list = self.list(term);
+        let (doc_freq, max_impact) = (list.doc_freq(), list.max_impact());
+        match list.as_run() {
+            Some(run) => {
+                let DeviceBlock { packing, .. } = DeviceBlock::run(0, run, u8::MAX);
+                let start = start + run.bit as u64;
+                ListPosition { start, first_block, doc_freq, base: run.base, packing, max_impact }
+            }
+            None => ListPosition { start, first_block, doc_freq, base: u32::MAX, packing: 0, max_impact },
+        }
     }
 }
 

@@ -46,14 +46,14 @@ mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
-pub use device::{DeviceBlock, DeviceLists};
+pub use device::{DeviceBlock, DeviceLists, ListPosition};
 pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
 pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 pub use layout::{FILE_NAME, Section};
-pub use list::{BlockBuffer, ListBits, ListPosition, PostingList};
+pub use list::{BlockBuffer, ListBits, PostingList};
 pub use probe::Probe;
 pub use quantise::{MAX_IMPACT, quantise};
 pub use writer::IndexWriter;
