@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
     }
     let deadline = choices::deadline(arguments.deadline_ms)?;
-    arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
+    arguments.options.check()?;
     let mut lab = Lab::set_up(arguments)?;
     // Until here nothing was measured that an interrupt should keep.
     live::catch_interrupts();
