@@ -17,7 +17,8 @@ use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun, catch_interrupts}
 use crate::query::{ArrivalProcess, Mode, at_rate, draw_queries, unit_arrivals};
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
-use crate::report::rates::{Source, parse_rates};
+use crate::report::rates::parse_rates;
+use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
 use crate::sched::{LogRow, PolicyKind, PolicyOptions};

@@ -17,7 +17,7 @@ use crate::files::Provenance;
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::number;
-use crate::report::rates::Source;
+use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, Tally, write_summaries};
 use crate::sched::{PolicyKind, PolicyOptions};
 use crate::sim::{Arrivals, Experiment, SimError, simulate};

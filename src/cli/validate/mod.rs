@@ -22,7 +22,7 @@ use crate::ids::ProcessorKind;
 use crate::live;
 use crate::query::Mode;
 use crate::report::number::text;
-use crate::report::rates::Source;
+use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::table::Table;
 use crate::report::validation::{
