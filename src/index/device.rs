@@ -1,9 +1,9 @@
 //! Lists as a GPU takes them: where each is, and long ones with full blocks repacked in vertical lanes.
 //!
 //! A warp unpacks a block best when lane *t*'s four postings lie side by side at one bit of four streams: the layout of
-//! SIMD-BP128, in **rows** of 16 bytes. Value *i* is in word *i* mod 4 of its row, from bit `i / 4 * width` of these words'
-//! stream on; gaps minus one first, frequencies minus one after them, each at the width of the block's largest. A bitset
-//! stays one, filled up to a row; a list's last block that isn't full stays as it is, from a row's start on.
+//! SIMD-BP128, in **rows** of 16 bytes. Value *i* is in word *i* mod 4 of its row, from bit `i / 4 * width` of these
+//! words' stream on; gaps minus one first, frequencies minus one after them, each at the width of the block's largest.
+//! A bitset stays one, filled up to a row; a list's last block that isn't full stays as it is, from a row's start on.
 //! Source: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015.
 
 use bitpacking::{BitPacker, BitPacker4x};
@@ -39,8 +39,8 @@ pub struct DeviceLists {
 pub struct DeviceBlock {
     /// Where the block begins, in rows from its list's first word.
     pub row: u32,
-    /// From the lowest bit: how documents are packed (6), how frequencies are (6), zero (12), the bound of the impacts (8), as
-    /// in a [`BlockEntry`](super::BlockEntry). A full block's codes are widths, or 63 for a bitset.
+    /// From the lowest bit: how documents are packed (6), how frequencies are (6), zero (12), the bound of the impacts
+    /// (8), as in a [`BlockEntry`](super::BlockEntry). A full block's codes are widths, or 63 for a bitset.
     pub packing: u32,
 }
 
