@@ -1,19 +1,21 @@
-//! Long lists as a GPU takes them: full blocks repacked in vertical lanes.
+//! Lists as a GPU takes them: where each is, and long ones with full blocks repacked in vertical lanes.
 //!
 //! A warp unpacks a block best when lane *t*'s four postings lie side by side at one bit of four streams: the layout of
-//! SIMD-BP128, in **rows** of 16 bytes. Value *i* is in word *i* mod 4 of its row, from bit `i / 4 * width` of these words'
-//! stream on; gaps minus one first, frequencies minus one after them, each at the width of the block's largest. A bitset
-//! stays one, filled up to a row; a list's last block that isn't full stays as it is, from a row's start on.
+//! SIMD-BP128, in **rows** of 16 bytes. Value *i* is in word *i* mod 4 of its row, from bit `i / 4 * width` of these
+//! words' stream on; gaps minus one first, frequencies minus one after them, each at the width of the block's largest.
+//! A bitset stays one, filled up to a row; a list's last block that isn't full stays as it is, from a row's start on.
 //! Source: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015.
 
 use bitpacking::{BitPacker, BitPacker4x};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
+use super::directory::ListPlace;
 use super::encode::ROW_WORDS;
 use super::list::Block;
 use super::packed::{ColumnCode, FullBlock, Run};
 use super::{BLOCK_LEN, Index, PostingList};
+use crate::ids::TermId;
 
 /// Lists that one task repacks.
 const LISTS_A_TASK: usize = 64;
@@ -37,9 +39,26 @@ pub struct DeviceLists {
 pub struct DeviceBlock {
     /// Where the block begins, in rows from its list's first word.
     pub row: u32,
-    /// From the lowest bit: how documents are packed (6), how frequencies are (6), zero (12), the bound of the impacts (8), as
-    /// in a [`BlockEntry`](super::BlockEntry). A full block's codes are widths, or 63 for a bitset.
+    /// From the lowest bit: how documents are packed (6), how frequencies are (6), zero (12), the bound of the impacts
+    /// (8), as in a [`BlockEntry`](super::BlockEntry). A full block's codes are widths, or 63 for a bitset.
     pub packing: u32,
+}
+
+/// Where a list is, for kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct ListPosition {
+    /// A short list's first packed bit, in bits from the start of the short lists; a long list's number.
+    pub start: u64,
+    /// A long list's first block.
+    pub first_block: u32,
+    /// Documents that contain the term.
+    pub doc_freq: u32,
+    /// The document that the list's first gap counts from; `u32::MAX` where that is the document before the first.
+    pub base: u32,
+    /// How a short list is packed, as in a [`DeviceBlock`] whose bound is the whole of `max_impact`; 0 for a long list.
+    pub packing: u32,
+    /// The list's bound.
+    pub max_impact: f32,
 }
 
 impl DeviceBlock {
@@ -48,7 +67,7 @@ impl DeviceBlock {
     }
 
     /// A block that isn't full.
-    pub(super) fn run(row: u32, run: &Run<'_>, impact: u8) -> Self {
+    fn run(row: u32, run: &Run<'_>, impact: u8) -> Self {
         Self { row, packing: run.doc_code.stored() | run.freq_code.stored() << 6 | u32::from(impact) << 24 }
     }
 }
@@ -74,6 +93,31 @@ impl Index {
             all.blocks.extend(part.blocks);
         }
         all
+    }
+}
+
+impl Index {
+    /// Where a device that has the [short lists](Index::short_lists) and the [`DeviceLists`] finds the term's list.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    pub fn list_position(&self, term: TermId) -> ListPosition {
+        let (start, first_block) = match self.place(term) {
+            ListPlace::Single(_) => (0, 0),
+            ListPlace::Short(byte) => (u64::from(byte) * 8, 0),
+            ListPlace::Long(number) => (u64::from(number), self.long_lists()[number as usize].first_block),
+        };
+        let list = self.list(term);
+        let (doc_freq, max_impact) = (list.doc_freq(), list.max_impact());
+        match list.as_run() {
+            Some(run) => {
+                let DeviceBlock { packing, .. } = DeviceBlock::run(0, run, u8::MAX);
+                let start = start + run.bit as u64;
+                ListPosition { start, first_block, doc_freq, base: run.base, packing, max_impact }
+            }
+            None => ListPosition { start, first_block, doc_freq, base: u32::MAX, packing: 0, max_impact },
+        }
     }
 }
 

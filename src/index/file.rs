@@ -18,7 +18,7 @@ use super::layout::{FILE_NAME, FileHeader, Section};
 use super::list::{Blocks, short_bound, short_run};
 use super::packed::Run;
 use super::prefetch::prefetch;
-use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, ListPosition, PostingList};
+use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
 use crate::ids::{DocId, TermId};
 
 /// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
@@ -287,22 +287,8 @@ impl Index {
     }
 
     #[inline]
-    fn place(&self, term: TermId) -> ListPlace {
+    pub(super) fn place(&self, term: TermId) -> ListPlace {
         self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
-    }
-
-    /// Where a device that has the short lists and the [`DeviceLists`](super::DeviceLists) finds the term's list.
-    ///
-    /// # Panics
-    /// If there is no such term.
-    #[must_use]
-    pub fn list_position(&self, term: TermId) -> ListPosition {
-        let (start, first_block) = match self.place(term) {
-            ListPlace::Single(_) => (0, 0),
-            ListPlace::Short(byte) => (u64::from(byte) * 8, 0),
-            ListPlace::Long(number) => (u64::from(number), self.long_lists()[number as usize].first_block),
-        };
-        self.list(term).position(start, first_block)
     }
 
     /// All long lists, in order of their terms.
@@ -373,8 +359,9 @@ fn map_file(path: &Path) -> Result<Mmap, IndexError> {
         let message = "truncated: the file is empty (rebuild it: `tandem index build`)".to_owned();
         return Err(IndexError::Damaged { path: path.to_owned(), message });
     }
-    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new file over the
-    // old one, whose pages live on. Another program that truncates or edits the file while it is mapped breaks this.
+    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new
+    // file over the old one, whose pages live on. Another program that truncates or edits the file while it
+    // is mapped breaks this.
     unsafe { Mmap::map(&file) }.map_err(cannot)
 }
 

@@ -35,15 +35,6 @@ pub(super) struct Arguments {
     threads: Option<u16>,
 }
 
-impl From<BuildError> for Failure {
-    fn from(e: BuildError) -> Self {
-        match e {
-            BuildError::Threads(_) => Self::failed(e.to_string()),
-            _ => Self::input(e.to_string()),
-        }
-    }
-}
-
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = checked(arguments)?;

@@ -22,7 +22,7 @@ use crate::ids::ProcessorKind;
 use crate::live;
 use crate::query::Mode;
 use crate::report::number::text;
-use crate::report::rates::Source;
+use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::table::Table;
 use crate::report::validation::{
@@ -132,7 +132,7 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
         return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
     }
     choices::check_k(arguments.k)?;
-    arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
+    arguments.options.check()?;
     arguments.gpu.check()?;
     let needs_gpu = |policy: &PolicyKind| policy.required_kinds().contains(&ProcessorKind::Gpu);
     if arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
