@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::Failure;
-use super::defaults::{default_index, read_queries};
+use super::defaults::{default_index, gpu_executor, read_queries};
 use crate::corpus::Tokenizer;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::files::{InputError, Provenance, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
@@ -120,7 +119,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let mut first: Box<dyn Executor> = match arguments.on {
         On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm)),
-        On::Gpu => Box::new(GpuExecutor::new(&index, bm25)?),
+        On::Gpu => Box::new(gpu_executor(&index, bm25)?),
     };
     let began = Instant::now();
     let answers = if arguments.threads > 1 {

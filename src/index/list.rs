@@ -1,6 +1,5 @@
 //! Posting lists and their blocks.
 
-use super::device::DeviceBlock;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
 use super::packed::{Code, FullBlock, Run, read_bits};
@@ -71,23 +70,6 @@ impl std::iter::Sum for ListBits {
             probe: a.probe + b.probe,
         })
     }
-}
-
-/// Where a list is, for kernels.
-#[derive(Clone, Copy, Debug)]
-pub struct ListPosition {
-    /// A short list's first packed bit, in bits from the start of the short lists; a long list's number.
-    pub start: u64,
-    /// A long list's first block.
-    pub first_block: u32,
-    /// Documents that contain the term.
-    pub doc_freq: u32,
-    /// The document that the list's first gap counts from; `u32::MAX` where that is the document before the first.
-    pub base: u32,
-    /// How a short list is packed, as in a [`DeviceBlock`] whose bound is the whole of `max_impact`.
-    pub packing: u32,
-    /// The list's bound.
-    pub max_impact: f32,
 }
 
 /// Decoded postings of one block: documents and frequencies, valid up to the block's length.
@@ -175,14 +157,6 @@ impl<'a> PostingList<'a> {
         match &self.form {
             Form::Short(_) => self.max_impact,
             Form::Long(blocks) => impact_bound(blocks.entries[block].impact(), self.max_impact),
-        }
-    }
-
-    /// The bound of block `block` of a long list, as stored; 255, the whole of the list's, in a short one.
-    pub(super) fn block_impact_byte(&self, block: usize) -> u8 {
-        match &self.form {
-            Form::Short(_) => u8::MAX,
-            Form::Long(blocks) => blocks.entries[block].impact(),
         }
     }
 
@@ -349,25 +323,6 @@ impl<'a> PostingList<'a> {
             }
         }
         bits
-    }
-
-    /// The list's position, its first byte or its number being `start`.
-    pub(super) fn position(&self, start: u64, first_block: u32) -> ListPosition {
-        let Self { doc_freq, max_impact, .. } = *self;
-        match &self.form {
-            Form::Short(run) => {
-                let DeviceBlock { packing, .. } = DeviceBlock::run(0, run, u8::MAX);
-                ListPosition {
-                    start: start + run.bit as u64,
-                    first_block,
-                    doc_freq,
-                    base: run.base,
-                    packing,
-                    max_impact,
-                }
-            }
-            Form::Long(_) => ListPosition { start, first_block, doc_freq, base: u32::MAX, packing: 0, max_impact },
-        }
     }
 
     /// Block `block`, if it is full.

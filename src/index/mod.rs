@@ -21,7 +21,7 @@
 //! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector units
 //! without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a block are
 //! packed one after another, so that a list of two costs some forty bits. The densest lists also have a
-//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets [full blocks repacked](DeviceLists).
+//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets [sections of it](ListSections) as they are.
 
 mod best;
 mod bm25;
@@ -46,14 +46,16 @@ mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
-pub use device::{DeviceBlock, DeviceLists};
+pub use device::ListSections;
+#[cfg(test)]
+pub(crate) use device::tests::OwnedSections;
 pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
 pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 pub use layout::{FILE_NAME, Section};
-pub use list::{BlockBuffer, ListBits, ListPosition, PostingList};
+pub use list::{BlockBuffer, ListBits, PostingList};
 pub use probe::Probe;
 pub use quantise::{MAX_IMPACT, quantise};
 pub use writer::IndexWriter;
