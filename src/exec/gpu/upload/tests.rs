@@ -15,13 +15,6 @@ fn lists() -> Vec<Vec<(u32, u32)>> {
     let mut lists = vec![vec![(NUM_DOCS - 1, 1)], vec![(NUM_DOCS - 1, u32::MAX)]];
     for len in [1, 2, 127, 128, 129, 255, 256, 257, 1100] {
         for width in 0..=32_u32 {
-            // Gaps of one width, or mostly so: with gaps somewhat wider they make bitsets.
-            let (gap_width, wide_gap_width, wide_one_in) = match width % 4 {
-                0 => (0, 2, 8),
-                1 => (width % 9, 0, u32::MAX),
-                2 => (2, 12, 10 + width),
-                _ => (0, 12, 100),
-            };
             let mut doc = FIRST_DOC + random.below(1000);
             let mut list = Vec::new();
             while list.len() < len && doc < NUM_DOCS {
@@ -30,8 +23,16 @@ fn lists() -> Vec<Vec<(u32, u32)>> {
                 let count_width = width.saturating_sub(narrower);
                 let count = if count_width == 0 { 0 } else { random.below(u32::MAX) >> (32 - count_width) };
                 list.push((doc, count.min(u32::MAX - 1) + 1));
-                let gap_width = if random.below(wide_one_in) == 0 { wide_gap_width } else { gap_width };
-                doc += 1 + random.below(1 << gap_width);
+                // Bitsets, gaps of one width, and gaps of which some are far wider than the others.
+                let gap = match width % 4 {
+                    0 => u32::from(list.len() % 8 == 3) * 3,
+                    1 => random.below(1 << (width % 9)),
+                    2 if random.below(10 + width) == 0 => random.below(1 << 12),
+                    2 => random.below(4),
+                    _ if random.below(100) == 0 => random.below(1 << 12),
+                    _ => 0,
+                };
+                doc += 1 + gap;
             }
             lists.push(list);
         }
