@@ -62,6 +62,13 @@ impl Times {
     }
 }
 
+/// The middle one of several values, the greater of two; NaN if there is none.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

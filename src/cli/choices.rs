@@ -102,14 +102,13 @@ pub(super) fn policies(
     options: &PolicyOptions,
     machine: &Machine,
 ) -> Result<Vec<PolicyKind>, Failure> {
-    let fault = |e: crate::sched::PolicyError| Failure::input(e.to_string());
-    options.check().map_err(fault)?;
+    options.check()?;
     if named.is_empty() {
         return Ok(PolicyKind::ALL.into_iter().filter(|kind| kind.build(options, machine).is_ok()).collect());
     }
     let mut policies = Vec::new();
     for &kind in named {
-        kind.build(options, machine).map_err(fault)?;
+        kind.build(options, machine)?;
         if !policies.contains(&kind) {
             policies.push(kind);
         }

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::choices::Multicore;
 use super::{Failure, choices, defaults};
-use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
+use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor, MAX_K};
@@ -136,15 +136,6 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
         }
     }
     Ok(executors)
-}
-
-impl From<ProfileError> for Failure {
-    fn from(e: ProfileError) -> Self {
-        match e {
-            ProfileError::Options(message) => Self::input(message),
-            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
-        }
-    }
 }
 
 /// Service times by kind and mode.

@@ -24,6 +24,17 @@ pub enum Idf {
     Impacts,
 }
 
+impl std::fmt::Display for Idf {
+    /// The name, as in options and tables.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Plus => "plus",
+            Self::Papers => "papers",
+            Self::Impacts => "impacts",
+        })
+    }
+}
+
 /// BM25's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bm25 {

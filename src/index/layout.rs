@@ -198,7 +198,7 @@ pub(super) struct FileHeader {
     pub(super) b: f32,
     pub(super) idf: u32,
     pub(super) zero: u32,
-    pub(super) sections: [SectionEntry; 11],
+    pub(super) sections: [SectionEntry; Section::ALL.len()],
     pub(super) zeros: [u64; 11],
     pub(super) checksum: u64,
 }

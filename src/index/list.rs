@@ -286,17 +286,6 @@ impl<'a> PostingList<'a> {
         })
     }
 
-    /// Appends all documents to `docs` and their frequencies to `freqs`: for tools that go through whole indexes.
-    pub fn append_to(&self, docs: &mut Vec<u32>, freqs: &mut Vec<u32>) {
-        let mut buffer = BlockBuffer::default();
-        for block in 0..self.num_blocks() {
-            let len = self.decode_docs(block, &mut buffer.docs);
-            self.decode_freqs(block, &mut buffer.freqs);
-            docs.extend_from_slice(&buffer.docs[..len]);
-            freqs.extend_from_slice(&buffer.freqs[..len]);
-        }
-    }
-
     /// What the list takes in the file, part by part, without its slot and the bits that fill the last byte or word.
     #[must_use]
     pub fn bits(&self) -> ListBits {

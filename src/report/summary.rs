@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::number;
-use super::rates::Source;
+use super::source::Source;
 use crate::files::{Provenance, write_atomically};
 use crate::ids::{Machine, PerKind, ProcessorKind};
 use crate::sched::{LogRow, RunLog, Sink};

@@ -32,6 +32,8 @@ use super::floor::pruning;
 use super::matches::Matches;
 use super::scoring::score_block;
 use super::term::Term;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 
 /// At least so many candidates in one block are sought together.
 const MANY_CANDIDATES: usize = 24;
@@ -48,10 +50,7 @@ pub(super) fn search(
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("popcnt")
-        && std::arch::is_x86_feature_detected!("bmi1")
-    {
+    if has_wide_vectors() {
         // SAFETY: the processor has these features, as has just been asked.
         return unsafe { search_avx2(terms, range, norms, buffers, matches, best) };
     }

@@ -21,6 +21,8 @@ use super::matches::Matches;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
@@ -37,10 +39,7 @@ pub(super) fn search(
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("popcnt")
-        && std::arch::is_x86_feature_detected!("bmi1")
-    {
+    if has_wide_vectors() {
         // SAFETY: the processor has these features, as has just been asked.
         return unsafe { search_avx2(terms, range, rest, norms, matches, best) };
     }

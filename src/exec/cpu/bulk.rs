@@ -29,6 +29,8 @@ use super::decoded::{DecodedBlock, share_or_zero};
 use super::floor::Floor;
 use super::lanes::{Docs, STEP};
 use super::term::Term;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 use super::window::Window;
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
@@ -97,10 +99,7 @@ impl BulkScorer {
         best: &mut TopK,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if has_wide_vectors() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.score_avx2(terms, norms, window, floor, best) };
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
-use crate::files::Provenance;
+use crate::files::this_machine;
 use crate::ids::{DocId, ProcessorKind};
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
 use crate::query::{Mode, Query, QueryTerm};
@@ -117,8 +117,7 @@ impl Executor for CpuExecutor {
     }
 
     fn device(&self) -> String {
-        // The same words as at the head of every file.
-        Provenance::default().with_command_and_machine().get("machine").unwrap_or("CPU").to_owned()
+        this_machine()
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {

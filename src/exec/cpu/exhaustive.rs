@@ -31,6 +31,8 @@ use super::scored_block::ScoredBlock;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, Tile, TileRoom};
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window: as many as 16 bits tell apart.
@@ -69,10 +71,7 @@ impl<S: Sum> Exhaustive<S> {
     /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
     pub(super) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if has_wide_vectors() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.search_avx2(terms, range, norms, best) };
         }

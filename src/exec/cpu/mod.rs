@@ -50,6 +50,8 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod tile;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 mod wand;
 mod window;
 mod window_table;

@@ -27,6 +27,8 @@ use super::cursor::Cursor;
 use super::floor::Floor;
 use super::positions::{Pivot, Positions};
 use super::term::Term;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 use crate::exec::TopK;
 use crate::index::Bm25;
 
@@ -93,10 +95,7 @@ impl<const N: usize, B: BlockBounds<N>> Search<'_, N, B> {
     /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits.
     pub(super) fn run(&mut self, end: u32) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if has_wide_vectors() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.run_avx2(end) };
         }

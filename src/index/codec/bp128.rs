@@ -8,8 +8,9 @@
 //!
 //! Source: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015.
 
+use super::bits::width_of;
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{check_width, pack, unpack_group, width_of};
+use super::packed::{check_width, pack, unpack_group};
 use super::words::Words;
 use super::{CodecError, Column, simd};
 use crate::index::BLOCK_LEN;

@@ -16,11 +16,11 @@
 //! Source: Vigna, "Quasi-succinct indices", WSDM 2013; by blocks, Ottaviano and Venturini, "Partitioned Elias-Fano
 //! indexes", SIGIR 2014.
 
+use super::bits::width_of;
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{check_width, grow, pack, packed_words, unpack_group, width_of};
+use super::packed::{check_width, grow, pack, packed_words, unpack_group};
 use super::words::Words;
-use super::{CodecError, Column, unary};
-use crate::index::BLOCK_LEN;
+use super::{CodecError, Column, simd, unary};
 
 /// The codec; see the module.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn decode_sums(words: &[u32], sums: &mut [u32]) -> Result<bool, CodecError> {
     if header & PACKED != 0 {
         return Ok(false);
     }
-    let mut zeros = [0; BLOCK_LEN + 64];
+    let mut zeros = [0; simd::MAX_ZEROS];
     unary::zeros(rest.0, 0, rest.0.len() * 32, sums.len(), &mut zeros)?;
     for (j, (sum, &zero)) in (0_u32..).zip(sums.iter_mut().zip(&zeros)) {
         *sum |= zero.wrapping_sub(j).checked_shl(low.into()).unwrap_or(0);

@@ -1,7 +1,6 @@
 //! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
 //!
-//! The index itself packs its lists in a layout of its own, with the inner loops from here. The codecs stand
-//! behind one trait, [`Codec`], so that the lab can compare them on the same lists: a whole list goes in, 32-bit words come
+//! The index itself packs its lists in a layout of its own, `packed/`. The codecs stand behind one trait, [`Codec`], so that the lab can compare them on the same lists: a whole list goes in, 32-bit words come
 //! out, and a [`ListReader`] decodes it block by block, in any order.
 //!
 //! | name | idea | where |
@@ -22,8 +21,7 @@
 //! use tandem::index::codec::{Column, codec_by_name};
 //!
 //! let codec = codec_by_name("rice").expect("all_codecs names it");
-//! let mut words = Vec::new();
-//! codec.encode(Column::Docs, &[3, 4, 7, 12], &mut words)?;
+//! let words = codec.encode_list(Column::Docs, &[3, 4, 7, 12])?;
 //! let list = codec.open(Column::Docs, &words)?;
 //! let mut docs = Vec::new();
 //! list.decode_all(&mut docs)?;
@@ -31,6 +29,7 @@
 //! # Ok::<(), tandem::index::codec::CodecError>(())
 //! ```
 
+mod bits;
 mod bp128;
 mod column;
 mod elias_fano;
@@ -44,6 +43,7 @@ mod registry;
 mod rice;
 mod simd;
 mod simple16;
+mod skips;
 mod stream_vbyte;
 #[cfg(test)]
 mod tests;

@@ -14,23 +14,9 @@
 
 use bitpacking::{BitPacker, BitPacker4x};
 
+use super::bits::mask;
 use super::{CodecError, simd};
 use crate::index::BLOCK_LEN;
-
-/// Bits that `value` takes: 0 for 0.
-pub(super) fn bits(value: u32) -> u8 {
-    (u32::BITS - value.leading_zeros()) as u8
-}
-
-/// Bits that the largest of `numbers` takes.
-pub(super) fn width_of(numbers: &[u32]) -> u8 {
-    bits(numbers.iter().fold(0, |all, number| all | number))
-}
-
-/// The lowest `width` bits set.
-pub(super) fn mask(width: u8) -> u32 {
-    ((1_u64 << width) - 1) as u32
-}
 
 /// 32-bit words that `len` numbers of `width` bits take.
 pub(in crate::index) fn packed_words(len: usize, width: u8) -> usize {

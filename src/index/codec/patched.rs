@@ -17,8 +17,9 @@
 //! Source: Yan, Ding, Suel, "Inverted index compression and query processing with optimized document ordering", WWW 2009.
 
 use super::CodecError;
+use super::bits::{bits, width_of};
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{bits, check_width, pack, packed_words, unpack_group, width_of};
+use super::packed::{check_width, pack, packed_words, unpack_group};
 use super::simple16;
 use super::words::Words;
 use crate::index::BLOCK_LEN;

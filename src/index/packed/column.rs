@@ -23,7 +23,7 @@
 //! Model", 2012 (AFOR: short frames of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart
 //! from data).
 
-use super::bits::{BitWriter, bit_width, read_bits};
+use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
 
 /// Values of a group.
@@ -124,7 +124,7 @@ impl ColumnCode {
     fn widths(self, bytes: &[u8]) -> [u64; 2] {
         const TWO_BITS: u64 = 0x0303_0303;
         const FOUR_BITS: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-        let control = bytes.first_chunk().map_or_else(|| last_word(bytes), |word| u64::from_le_bytes(*word));
+        let control = read_window(bytes, 0);
         let behind = if self.widest() == 0 {
             [0; 2]
         } else if self.has_wide_control() {
@@ -172,12 +172,6 @@ impl ColumnCode {
 fn needed_widths(values: &[u32; BLOCK_LEN]) -> [u8; GROUPS] {
     let groups = values.as_chunks::<GROUP_LEN>().0;
     std::array::from_fn(|group| bit_width(groups[group].iter().fold(0, |all, value| all | value)) as u8)
-}
-
-/// Fewer than eight bytes, filled up with zeros.
-#[cold]
-fn last_word(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// The sum of a word's bytes.

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::median;
 use super::queries::K;
+use crate::bench::median;
 use crate::cli::{Failure, defaults};
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
@@ -77,7 +77,7 @@ pub(super) fn measure(index: &Arc<Index>, queries: &[Query], rounds: usize, out:
     write(&out.join("gpu-crossover.csv"), &runs)?;
     for mode in MODES {
         let stem = out.join(format!("gpu-crossover-{}", mode.name()));
-        chart(mode, &runs).write(&stem).map_err(|e| Failure::failed(e.to_string()))?;
+        chart(mode, &runs).write(&stem)?;
     }
     Ok(text)
 }

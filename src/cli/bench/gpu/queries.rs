@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{REPEATS, Row, median};
-use crate::bench::Times;
+use super::{REPEATS, Row};
+use crate::bench::{Times, median};
 use crate::cli::{Failure, defaults};
 use crate::exec::gpu::{DeviceLimits, GpuExecutor, UploadReport};
 use crate::exec::{Executor, Hit};

@@ -17,11 +17,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::backoff::Backoff;
 use super::board::{Board, Taking};
 use super::cores::Cores;
 use super::hand::Hand;
 use super::partition::Partition;
-use super::team::{Backoff, first_pass};
+use super::team::first_pass;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Help, Hit, MAX_K};
 use crate::ids::ProcessorKind;

@@ -23,8 +23,8 @@
 //!
 //! No lock is taken and nothing allocated between a query and its answer. Queries in flight lie on a `Board` (`board.rs`) as
 //! plain numbers in atomics; a task is claimed by one compare-and-swap; each core keeps its best documents to itself until
-//! no task is left, and the one that finishes last merges; only the score to beat is shared while they search. Helpers are pinned (`cores.rs`), poll for a while, then sleep
-//! (`team.rs`). A panic in a core ends the query with an error, and nothing else.
+//! no task is left, and the one that finishes last merges; only the score to beat is shared while they search. Helpers are pinned (`cores.rs`), poll for a while
+//! (`backoff.rs`), then sleep (`sleepers.rs`). A panic in a core ends the query with an error, and nothing else.
 //!
 //! Scoring is part of a task here, not a stage with a pool of its own as in the paper: the documents found are in the cache
 //! of the core that found them.
@@ -32,6 +32,7 @@
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
 mod adaptive;
+mod backoff;
 mod board;
 mod cores;
 mod document_partition;
@@ -39,6 +40,8 @@ mod fine_grained;
 mod hand;
 mod inter;
 mod partition;
+mod partitioned_index;
+mod sleepers;
 mod stream;
 mod team;
 #[cfg(test)]
@@ -46,7 +49,8 @@ mod tests;
 
 pub use adaptive::adaptive_lanes;
 pub use cores::Cores;
-pub use document_partition::{DocumentPartitioned, PartitionedIndex};
+pub use document_partition::DocumentPartitioned;
 pub use fine_grained::FineGrained;
 pub use inter::inter_lanes;
+pub use partitioned_index::PartitionedIndex;
 pub use stream::{Served, Stream, serve};

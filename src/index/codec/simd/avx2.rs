@@ -16,9 +16,8 @@ use std::arch::x86_64::{
     _mm256_sllv_epi32, _mm256_srlv_epi32, _pdep_u64,
 };
 
-use super::portable;
+use super::portable::{self, Zeros};
 use crate::index::BLOCK_LEN;
-use crate::index::codec::unary::Zeros;
 
 /// Rows in half a block.
 const HALF: usize = 16;
