@@ -1,10 +1,10 @@
 //! What each CPU operator costs on one thread: `cargo bench --bench cpu -- [INDEX QUERIES [LIMIT [ROUNDS [NAME]]]]`.
 //!
 //! For every operator: mean, p50, p95 and p99 over the queries, in microseconds, of each query's least time over the
-//! rounds, and how many of the lists' postings that makes a second (those that an operator need not look at count, too).
-//! All operators take turns query by query, so that another process's load falls on all alike; NAME keeps those whose name
-//! contains it. Without arguments the index is synthetic: lists of all densities over a million documents, queries of two
-//! and three. Left out: reading and preparing the query, first touches of memory, several threads.
+//! rounds, and how many of the lists' postings that makes a second (those that an operator need not look at count,
+//! too). All operators take turns query by query, so that another process's load falls on all alike; NAME keeps those
+//! whose name contains it. Without arguments the index is synthetic: lists of all densities over a million documents,
+//! queries of two and three. Left out: reading and preparing the query, first touches of memory, several threads.
 
 use std::error::Error;
 use std::path::Path;

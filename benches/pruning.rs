@@ -1,10 +1,10 @@
 //! What each disjunctive algorithm costs on one thread:
 //! `cargo bench --bench pruning -- INDEX QUERIES [LIMIT [ROUNDS [K [ALGORITHMS]]]]`.
 //!
-//! For every algorithm, with thresholds seeded and (`-`) not: mean, p50, p95 and p99 over the queries, in microseconds, of each
-//! query's least time over the rounds. All take turns query by query, so that another process's load falls on all alike;
-//! their results are compared with the exhaustive algorithm's in the first round, bit for bit. `ALGORITHMS` are names between
-//! commas. Left out: reading and preparing the query, first touches of memory, several threads.
+//! For every algorithm, with thresholds seeded and (`-`) not: mean, p50, p95 and p99 over the queries, in microseconds,
+//! of each query's least time over the rounds. All take turns query by query, so that another process's load falls on
+//! all alike; their results are compared with the exhaustive algorithm's in the first round, bit for bit. `ALGORITHMS`
+//! are names between commas. Left out: reading and preparing the query, first touches of memory, several threads.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,15 +1,17 @@
-// block_codec.cuh: postings as the index file holds them, read by one warp at a time into registers: transcode.cu's reader.
+// block_codec.cuh: postings as the index file holds them, read by one warp at a time into registers.
 //
-// The file is made for CPUs: a full block's documents, and then its frequencies, are a column of sixteen groups of eight
-// values, each group as narrow as it can be. Lane t reads postings 4t to 4t + 3, half a group: the widths of the groups lie
-// side by side before them, one scan over the warp adds them up to where each group begins, and from there on all lanes read
-// alike, whatever the widths. Another scan turns gaps (stored minus one) into documents. Dense documents are a bitset. Fewer
-// postings (a short list, or a long one's last block) are packed one after another, all of one width, and the few that are
-// wider have their high bits elsewhere: lane e fetches exception e, and shuffles bring it to its posting.
+// The file is made for CPUs: a full block's documents, and then its frequencies, are a column of sixteen groups of
+// eight values, each group as narrow as it can be. Lane t reads postings 4t to 4t + 3, half a group: the widths of
+// the groups lie side by side before them, one scan over the warp adds them up to where each group begins, and from
+// there on all lanes read alike, whatever the widths. Another scan turns gaps (stored minus one) into documents.
+// Dense documents are a bitset. Fewer postings (a short list, or a long one's last block) are packed one after
+// another, all of one width, and the few that are wider have their high bits elsewhere: lane e fetches exception e,
+// and shuffles bring it to its posting.
 //
-// Everything begins at any byte, so words are read in pairs and shifted. No word is read but those that hold a block's bits:
-// Index::open has decoded every block, so that these are inside their list, and nothing is checked again.
-// The format is described in src/index/layout.rs; the host's twin is src/index/packed.
+// Everything begins at any byte, so words are read in pairs and shifted. No word is read but those that hold a
+// block's bits: Index::open has decoded every block, so that these are inside their list, and nothing is checked
+// again.
+// The format is described in src/index/layout.rs; the reader's twin on the host is src/index/packed.
 #pragma once
 
 #include "tandem.cuh"
@@ -81,8 +83,8 @@ struct PackedBlock {
         return {words, bit, bit + len * RunCode(doc_code).width(), len, NO_BASE, 0, doc_code, head >> 13 & 63};
     }
 
-    // Block `number` of a long list whose bytes begin at `payload`, with the last documents and the entries (BlockEntry on the
-    // host) of the list's blocks.
+    // Block `number` of a long list whose bytes begin at `payload`, with the last documents and the entries
+    // (BlockEntry on the host) of the list's blocks.
     __device__ static __forceinline__ PackedBlock of_long(
         const LongList& list, const u32* payload, const u32* last_docs, const uint2* entries, u32 number
     ) {
@@ -145,8 +147,8 @@ __device__ __forceinline__ u32 nth_set_bit(u32 bits, u32 rank) {
     return position;
 }
 
-// The lane's four documents of a bitset. Its first bit is looked for once, by the counts of the words before it; the next
-// three follow it, perhaps in later words.
+// The lane's four documents of a bitset. Its first bit is looked for once, by the counts of the words before it; the
+// next three follow it, perhaps in later words.
 __device__ __forceinline__ void unpack_bitset(const PackedBlock& block, u32 lane, u32 (&docs)[4]) {
     const u32 first = block.base + 1, num_bits = block.last_doc - block.base, num_words = (num_bits + 31) / 32;
     u32 before = 0, own_word = 0, own_bits = 0, own_rank = 0;
@@ -187,8 +189,8 @@ struct Exceptions {
     __device__ __forceinline__ u32 at(u32 bit, u32 e) const { return bit + 10 + e * (7 + high_width); }
 };
 
-// The lane's four of `len` values that begin at bit `bit`; what exceeds their width at `exceptions_bit`. Of no meaning past the
-// end. The whole warp calls it.
+// The lane's four of `len` values that begin at bit `bit`; what exceeds their width at `exceptions_bit`. Of no
+// meaning past the end. The whole warp calls it.
 __device__ __forceinline__ void unpack_run(
     const u32* words, u32 bit, RunCode code, u32 len, u32 exceptions_bit, u32 lane, u32 (&values)[4]
 ) {

@@ -1,7 +1,7 @@
 // transcode.cu: lists as the index file holds them become lists as searches read them, when an index is uploaded.
 // In:   a part of the index file; where each block's rows begin. Out: blocks, rows, directory.
-// A warp takes a block: measure_blocks tells how many rows it will take, scan_rows and scan_tiles where they go, write_blocks
-// writes them.
+// A warp takes a block: measure_blocks tells how many rows it will take, scan_rows and scan_tiles where they go,
+// write_blocks writes them.
 // The bounds of impacts are computed here, from the norms that searches use: they hold whatever BM25's parameters are.
 // Twin on the host: exec/gpu/lists.rs. Shared memory: 2 KiB.
 
@@ -13,8 +13,8 @@ constexpr u32 TRANSCODE_THREADS = 128;
 constexpr u32 TRANSCODE_WARPS = TRANSCODE_THREADS / WARP;
 constexpr u32 SCAN_THREADS = 1024;  // also: blocks of a tile
 
-// Sections of the index file in device memory: consecutive long lists with all that is theirs, or all terms and the short
-// lists. There is a unit of work for each block of the long lists, then one for each term.
+// Sections of the index file in device memory: consecutive long lists with all that is theirs, or all terms and the
+// short lists. There is a unit of work for each block of the long lists, then one for each term.
 struct FilePart {
     const LongList* lists;    // the part's; their words count from the part's payload
     const u32* last_docs;     // of the part's blocks
@@ -54,7 +54,7 @@ struct Unit {
             const u32 term = unit - part.num_blocks, slot = __ldg(part.slots + term), kind = slot >> 30;
             if (kind == 3) return;  // a long list: in another part
             first_block = part.num_long_blocks + term;
-            packed = kind == 2 ? PackedBlock::short_list(part.short_lists, slot & 0x3fffffff) : PackedBlock::single(slot);
+            packed = kind < 2 ? PackedBlock::single(slot) : PackedBlock::short_list(part.short_lists, slot & 0x3fffffff);
             doc_freq = packed.len;
         }
     }
@@ -165,8 +165,8 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_
     if (threadIdx.x == 0) *total = before;
 }
 
-// Writes the lane's entries of a list's directory: entry j tells how many postings come before document j << shift, and each
-// posting writes those between it and the one before.
+// Writes the lane's entries of a list's directory: entry j tells how many postings come before document j << shift,
+// and each posting writes those between it and the one before.
 __device__ __forceinline__ void write_directory(
     u32* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
@@ -190,8 +190,8 @@ __device__ __forceinline__ void write_directory(
 }
 
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
-    const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks, uint4* rows,
-    u32* directory
+    const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks,
+    uint4* rows, u32* directory
 ) {
     __shared__ __align__(16) u32 values[TRANSCODE_WARPS][BLOCK_LEN];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -207,7 +207,9 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
         most = fmaxf(most, impacts[i]);
     }
 #pragma unroll
-    for (u32 distance = WARP / 2; distance > 0; distance /= 2) most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, distance));
+    for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
+        most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, distance));
+    }
     u32 bytes = 0;
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {

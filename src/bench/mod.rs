@@ -1,8 +1,8 @@
 //! Measuring the parts against this machine's own limits.
 //!
-//! The machines that one measures on are shared, and drift by a factor of two for tens of seconds. So whatever is compared takes
-//! turns in short rounds, and of each piece of work the least time over the rounds counts: a disturbance must hit
-//! a piece in every round to be seen.
+//! The machines that one measures on are shared, and drift by a factor of two for tens of seconds. So whatever is
+//! compared takes turns in short rounds, and of each piece of work the least time over the rounds counts: a disturbance
+//! must hit a piece in every round to be seen.
 //!
 //! | file | what it measures |
 //! | --- | --- |

@@ -6,8 +6,8 @@
 //! 0,and,2,118,5204,5322,...,41.207,96.310,10,...
 //! ```
 //!
-//! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is not
-//! what it should be is an [`InputError`] with its line and column.
+//! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is
+//! not what it should be is an [`InputError`] with its line and column.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -88,8 +88,8 @@ impl Workload {
     /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or zero
-    /// times, unknown modes), query ids that repeat, no rows at all.
+    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or
+    /// zero times, unknown modes), query ids that repeat, no rows at all.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?)
     }
@@ -124,8 +124,8 @@ impl Workload {
 
     /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
     ///
-    /// Times and `expected_matches` are rounded to three decimals (times to no less than 0.001); what was read from a file
-    /// that this wrote is written and read back unchanged.
+    /// Times and `expected_matches` are rounded to three decimals (times to no less than 0.001); what was read from a
+    /// file that this wrote is written and read back unchanged.
     ///
     /// # Errors
     /// Those of the file system.

@@ -1,8 +1,8 @@
 //! Reading the CSV files that users may have edited, line by line.
 //!
 //! No value of our formats holds a comma, so nothing else tells where a value ends; quotes around one, which some tools
-//! add, are passed over. Every value keeps its place, so that whatever is wrong with it is reported with line and column.
-//! Lines that begin with `#` are [`Provenance`], wherever they stand; blank ones are passed over.
+//! add, are passed over. Every value keeps its place, so that whatever is wrong with it is reported with line and
+//! column. Lines that begin with `#` are [`Provenance`], wherever they stand; blank ones are passed over.
 
 use std::io::BufRead;
 use std::path::Path;

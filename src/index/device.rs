@@ -19,8 +19,8 @@ pub struct ListSections<'a> {
     pub long_lists: &'a [LongList],
     /// Short lists' bits, to a whole number of words.
     pub short_lists: &'a [u32],
-    /// Where each term's list is. The two highest bits tell: below 2, the word is the only document; 2, a short list that
-    /// begins with this byte; 3, a long list.
+    /// Where each term's list is. The two highest bits tell: below 2, the word is the only document; 2, a short list
+    /// that begins with this byte; 3, a long list.
     pub slots: &'a [u32],
     /// Documents.
     pub num_docs: u32,

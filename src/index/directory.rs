@@ -67,15 +67,15 @@ pub struct LongList {
     pub rows: u32,
 }
 
-/// What a search must know of a block before it decodes it, but for its last document: 8 bytes, as stored and as the GPU
-/// reads it.
+/// What a search must know of a block before it decodes it, but for its last document: 8 bytes, as stored and
+/// as the GPU reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct BlockEntry {
     /// Where the block begins, in bytes from the list's payload.
     pub byte: u32,
-    /// From the lowest bit: how documents are packed (7), how frequencies are (7), how many bytes before these (10), the
-    /// bound of the impacts (8): at most (byte + 1) / 256 of the list's.
+    /// From the lowest bit: how documents are packed (7), how frequencies are (7), how many bytes before these (10),
+    /// the bound of the impacts (8): at most (byte + 1) / 256 of the list's.
     pub packing: u32,
 }
 
@@ -130,7 +130,8 @@ pub(super) fn impact_bound(byte: u8, whole: f32) -> f32 {
 
 /// The smallest byte whose bound is at least `impact`, which is at most `whole`.
 pub(super) fn impact_byte(impact: f32, whole: f32) -> u8 {
-    // One below what the quotient says, since that is rounded. The cast saturates: a quotient that is no number becomes 0.
+    // One below what the quotient says, since that is rounded. The cast saturates: a quotient that
+    // is no number becomes 0.
     let mut byte = ((impact / whole * 256.0).ceil() as u8).saturating_sub(2);
     while impact_bound(byte, whole) < impact && byte < u8::MAX {
         byte += 1;

@@ -366,8 +366,9 @@ fn map_file(path: &Path) -> Result<Mmap, IndexError> {
         let message = "truncated: the file is empty (rebuild it: `tandem index build`)".to_owned();
         return Err(IndexError::Damaged { path: path.to_owned(), message });
     }
-    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new file over the
-    // old one, whose pages live on. Another program that truncates or edits the file while it is mapped breaks this.
+    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new
+    // file over the old one, whose pages live on. Another program that truncates or edits the file while it
+    // is mapped breaks this.
     unsafe { Mmap::map(&file) }.map_err(cannot)
 }
 

@@ -10,8 +10,8 @@ use crate::ids::DocId;
 
 /// A term's postings, borrowed from an index.
 ///
-/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is above
-/// every document, so that a search inside it may find nothing and must then go on to the list's end.
+/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is
+/// above every document, so that a search inside it may find nothing and must then go on to the list's end.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
     doc_freq: u32,
@@ -108,8 +108,8 @@ impl<'a> PostingList<'a> {
         self.doc_freq
     }
 
-    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with; a
-    /// posting's score is that times the term's weight.
+    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with;
+    /// a posting's score is that times the term's weight.
     #[must_use]
     #[inline]
     pub fn max_impact(&self) -> f32 {

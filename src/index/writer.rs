@@ -1,7 +1,7 @@
 //! Writing the index file as lists come in.
 //!
-//! The payload, by far the largest section, is streamed to a file beside the target; blocks, short lists, the directory and
-//! the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
+//! The payload, by far the largest section, is streamed to a file beside the target; blocks, short lists, the directory
+//! and the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
 
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};

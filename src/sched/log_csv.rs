@@ -1,7 +1,7 @@
 //! The run log's file, `log.csv`.
 //!
-//! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty for
-//! a kind that the machine lacks.
+//! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty
+//! for a kind that the machine lacks.
 
 use std::io::{self, Write};
 use std::path::Path;

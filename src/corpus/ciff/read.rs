@@ -24,8 +24,8 @@ type Stream = Box<dyn Read + Send>;
 
 /// The lists and documents of a CIFF file, plain or in gzip.
 ///
-/// Memory: the documents, and one list. Where the lists are not in byte order of their terms also the terms, and, for gzip,
-/// the unpacked file in the temporary folder.
+/// Memory: the documents, and one list. Where the lists are not in byte order of their terms also the terms, and, for
+/// gzip, the unpacked file in the temporary folder.
 pub struct CiffReader {
     header: CiffHeader,
     documents: DocumentTable,
@@ -58,7 +58,8 @@ impl CiffReader {
     /// Opens a file: reads its header and documents, and passes over its lists.
     ///
     /// # Errors
-    /// If it can't be read or isn't CIFF: the byte, counted in the unpacked stream for gzip, and what was expected there.
+    /// If it can't be read or isn't CIFF: the byte, counted in the unpacked stream for gzip, and
+    /// what was expected there.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
         let header = CiffHeader::read(&mut reader)?;

@@ -7,7 +7,8 @@
 //!                       word is, as in OR (see `tile.rs`), and only the matches' sums are looked at
 //! ```
 //!
-//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't reach them together.
+//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't
+//! reach them together.
 
 use std::ops::Range;
 
@@ -28,8 +29,8 @@ use super::word::{WORD_DOCS, WORD_FREQS};
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
 
-/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the shares from
-/// term t on.
+/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the
+/// shares from term t on.
 pub(super) fn search(
     terms: &[Term<'_>],
     range: Range<DocId>,

@@ -1,8 +1,8 @@
 //! What a document's score is summed in: single precision, or integers where postings hold impacts.
 //!
-//! An index of impacts ([`Bm25::IMPACTS`](crate::index::Bm25::IMPACTS)) makes a score a sum of small integers. 16 bits hold it for all but
-//! absurd queries: twice as many to a vector, half of the cache, and neither a norm nor a quotient. Both give the bits that
-//! [`Bm25::score`] gives.
+//! An index of impacts ([`Bm25::IMPACTS`](crate::index::Bm25::IMPACTS)) makes a score a sum of small integers. 16 bits
+//! hold it for all but absurd queries: twice as many to a vector, half of the cache, and neither a norm nor a quotient.
+//! Both give the bits that [`Bm25::score`] gives.
 
 use std::fmt::Debug;
 use std::ops::AddAssign;
@@ -27,8 +27,8 @@ pub(super) trait Sum: Copy + Debug + Default + PartialOrd + AddAssign {
     /// The weight, for [`Sum::add_word`].
     fn factor(weight: f32) -> Self;
 
-    /// Adds the shares of the documents whose bits are set, of which `freqs` has the frequencies, in order; a frequency of 0
-    /// adds nothing.
+    /// Adds the shares of the documents whose bits are set, of which `freqs` has the frequencies, in order; a
+    /// frequency of 0 adds nothing.
     ///
     /// With `AVX2`, which the processor must have then, in vectors.
     fn add_word<const AVX2: bool>(

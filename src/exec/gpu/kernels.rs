@@ -1,7 +1,7 @@
 //! The compiled kernels, and safe functions that launch them.
 //!
-//! Structures of `arguments.rs` and sizes here repeat those of `kernels/`; [`Kernels::load`] compares the two and refuses to go on
-//! if they differ. Only this file knows the shapes of grids and blocks.
+//! Structures of `arguments.rs` and sizes here repeat those of `kernels/`; [`Kernels::load`] compares the two and
+//! refuses to go on if they differ. Only this file knows the shapes of grids and blocks.
 
 use std::sync::Arc;
 
@@ -235,8 +235,9 @@ impl Kernels {
         let Some(shape) = part_shape(part) else { return Ok(()) };
         let mut launch = stream.launch_builder(&self.measure_blocks);
         launch.arg(part).arg(&mut counts.d_of_blocks);
-        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the part holds what
-        // its lists say (checked when the index was opened), and each block of them has a place in `counts`.
+        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the part
+        // holds what its lists say (checked when the index was opened), and each block of them has a place in
+        // `counts`.
         unsafe { launch.launch(shape) }.map(drop)
     }
 
@@ -245,8 +246,8 @@ impl Kernels {
         let num_tiles = counts.d_of_tiles.len() as u32;
         let mut launch = stream.launch_builder(&self.scan_rows);
         launch.arg(&mut counts.d_of_blocks).arg(&counts.num_blocks).arg(&mut counts.d_of_tiles);
-        // SAFETY: the arguments are those of `scan_rows` in kernels/transcode.cu, in order and type; there is a count for
-        // each block, and one for each tile.
+        // SAFETY: the arguments are those of `scan_rows` in kernels/transcode.cu, in order and type; there is a count
+        // for each block, and one for each tile.
         unsafe { launch.launch(shape(num_tiles, SCAN_THREADS)) }?;
         let mut d_total = stream.alloc_zeros::<u64>(1)?;
         let mut launch = stream.launch_builder(&self.scan_tiles);
@@ -270,13 +271,15 @@ impl Kernels {
         let mut launch = stream.launch_builder(&self.write_blocks);
         launch.arg(part).arg(&counts.d_of_blocks).arg(&counts.d_of_tiles);
         launch.arg(d_blocks).arg(d_rows).arg(d_directory);
-        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the part holds what
-        // its lists say, and the targets have room for what has been measured, and for the directory of each list.
+        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the part
+        // holds what its lists say, and the targets have room for what has been measured, and for the directory of
+        // each list.
         unsafe { launch.launch(shape) }.map(drop)
     }
 }
 
-/// The rows that blocks take, then how many come before them in their tile of [`SCAN_THREADS`] blocks; and before the tile.
+/// The rows that blocks take, then how many come before them in their tile of [`SCAN_THREADS`] blocks; and before the
+/// tile.
 #[derive(Debug)]
 pub(super) struct RowCounts {
     d_of_blocks: CudaSlice<u32>,

@@ -1,9 +1,10 @@
 //! The index in device memory, in a layout made for searching there.
 //!
-//! The file's blocks save every bit: gaps, groups of their own widths, bitsets. On a GPU those cost more in instructions
-//! than they save in bandwidth, so that kernels turn each block into another form when the index is [uploaded](super::upload):
-//! documents as differences from the block's first, all of one width, so that any thread reads any of them alone; a byte a
-//! posting that bounds its impact; a directory that tells where a document would be. `kernels/lists.cuh` describes the form.
+//! The file's blocks save every bit: gaps, groups of their own widths, bitsets. On a GPU those cost more in
+//! instructions than they save in bandwidth, so that kernels turn each block into another form when the index is
+//! [uploaded](super::upload): documents as differences from the block's first, all of one width, so that any thread
+//! reads any of them alone; a byte a posting that bounds its impact; a directory that tells where a document would
+//! be. `kernels/lists.cuh` describes the form.
 
 use std::sync::Arc;
 
@@ -240,8 +241,8 @@ pub(super) mod tests {
     fn gpu_lists_hold_what_the_file_holds() {
         let num_docs = 400_000;
         let mut random = Random::new(5, 0);
-        // Shorter than a block, dense, in bursts, with gaps and frequencies of many widths; documents up to the last one.
-        // The first list takes no payload.
+        // Shorter than a block, dense, in bursts, with gaps and frequencies of many widths; documents up to the last
+        // one. The first list takes no payload.
         let mut lists: Vec<(String, Vec<(u32, u32)>)> = vec![
             ("a".to_owned(), (0..200).map(|doc| (doc, 1)).collect()),
             ("last".to_owned(), vec![(num_docs - 1, 3)]),

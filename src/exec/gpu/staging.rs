@@ -10,8 +10,8 @@ pub(super) const STAGING_WORDS: usize = 8 << 20;
 /// Words that one thread copies at once: one alone copies slower than the bus.
 const COPY_WORDS: usize = 64 << 10;
 
-/// Two page-locked buffers that a large copy goes through in turn: one is filled while the other one travels. Copies from
-/// the mapped file itself would run at a quarter of the rate.
+/// Two page-locked buffers that a large copy goes through in turn: one is filled while the other one travels. Copies
+/// from the mapped file itself would run at a quarter of the rate.
 pub(super) struct Staging<'a> {
     stream: &'a Arc<CudaStream>,
     /// Each with the event that marks its last copy as done.
@@ -64,13 +64,15 @@ impl<'a> Staging<'a> {
         })
     }
 
-    /// Starts the copy of `words` words that `write` makes: it is told the position of the first, and writes all it is given.
+    /// Starts the copy of `words` words that `write` makes: it is told the position of the first, and writes all it
+    /// is given.
     pub(super) fn fill(
         &mut self,
         words: usize,
         mut write: impl FnMut(usize, &mut [u32]),
     ) -> Result<CudaSlice<u32>, DriverError> {
-        // SAFETY: all of it is overwritten below, in the order of the stream; one word more for an empty source is never read.
+        // SAFETY: all of it is overwritten below, in the order of the stream; one word more for an empty source is
+        // never read.
         let mut d_target = unsafe { self.stream.alloc::<u32>(words.max(1)) }?;
         let mut position = 0;
         while position < words {

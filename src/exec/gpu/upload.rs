@@ -4,10 +4,11 @@
 //! mapped file ─▶ page-locked buffers ─▶ parts of the file on the device ─▶ measure_blocks ─▶ scan_rows ─▶ write_blocks
 //! ```
 //!
-//! The host decodes nothing: it copies sections of the file as they are, but for probe forms, which no kernel reads. Beyond
-//! the mapping it needs two staging buffers and a table of a part's lists. All parts go up to be measured, and stay where
-//! there is room for them; if there is none beside the result, they go up again to be written. So an index needs no more
-//! device memory than the result and one part of it, and one that does not fit is refused before anything is lost.
+//! The host decodes nothing: it copies sections of the file as they are, but for probe forms, which no kernel reads.
+//! Beyond the mapping it needs two staging buffers and a table of a part's lists. All parts go up to be measured, and
+//! stay where there is room for them; if there is none beside the result, they go up again to be written. So an index
+//! needs no more device memory than the result and one part of it, and one that does not fit is refused before
+//! anything is lost.
 //!
 //! Opening an index has decoded every block of it, so kernels that decode these again read no word outside of what is
 //! copied here, and nothing is checked twice.
@@ -64,8 +65,8 @@ pub(super) struct Uploaded {
     pub(super) report: UploadReport,
 }
 
-/// Copies `index` to the device, transcodes it and waits until that is done. `progress` is called with the bytes that are
-/// copied, and with all that are to be copied; these become more if the parts have to go up again.
+/// Copies `index` to the device, transcodes it and waits until that is done. `progress` is called with the bytes that
+/// are copied, and with all that are to be copied; these become more if the parts have to go up again.
 ///
 /// # Errors
 /// [`ExecError::DoesNotFit`] if device memory is too small.

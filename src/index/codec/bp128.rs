@@ -1,10 +1,10 @@
 //! SIMD-BP128: every block at the width of its largest number.
 //!
-//! The simplest codec and the fastest: no exceptions, no variable lengths, four lanes that 16-byte loads unpack. One large
-//! number costs its width 128 times.
+//! The simplest codec and the fastest: no exceptions, no variable lengths, four lanes that 16-byte loads unpack. One
+//! large number costs its width 128 times.
 //!
-//! A full block of width `w` is `4 w` words, [packed](super::packed) in four lanes; its width follows from its length. The
-//! last block, if shorter, is a word with its width and then its numbers, packed horizontally.
+//! A full block of width `w` is `4 w` words, [packed](super::packed) in four lanes; its width follows from its length.
+//! The last block, if shorter, is a word with its width and then its numbers, packed horizontally.
 //!
 //! Source: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015.
 

@@ -1,9 +1,9 @@
 //! Elias-Fano by blocks: low bits of the sums plain, high bits in unary.
 //!
-//! A block's numbers are summed up; sum *j* ascends to the last, `u`. Its lowest `l` bits, with `l` near the logarithm of
-//! `u / n`, are kept plainly, and what its higher bits add to the sum before's in [unary](super::unary). As Rice, but on sums:
-//! each value comes from one slot and one zero's place, so one alone can be had without the others, and there is no
-//! prefix sum.
+//! A block's numbers are summed up; sum *j* ascends to the last, `u`. Its lowest `l` bits, with `l` near the logarithm
+//! of `u / n`, are kept plainly, and what its higher bits add to the sum before's in [unary](super::unary). As Rice,
+//! but on sums: each value comes from one slot and one zero's place, so one alone can be had without the others, and
+//! there is no prefix sum.
 //!
 //! A block in 32-bit words:
 //!

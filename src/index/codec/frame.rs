@@ -1,7 +1,7 @@
 //! Lists whose blocks of 128 are packed one by one, each by itself.
 //!
-//! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A list
-//! in 32-bit words:
+//! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A
+//! list in 32-bit words:
 //!
 //! | word | meaning |
 //! | --- | --- |

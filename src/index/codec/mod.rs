@@ -1,7 +1,8 @@
 //! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
 //!
-//! The index itself packs its lists in a layout of its own, `packed/`. The codecs stand behind one trait, [`Codec`], so that the lab can compare them on the same lists: a whole list goes in, 32-bit words come
-//! out, and a [`ListReader`] decodes it block by block, in any order.
+//! The index itself packs its lists in a layout of its own, `packed/`. The codecs stand behind one trait, [`Codec`], so
+//! that the lab can compare them on the same lists: a whole list goes in, 32-bit words come out, and a [`ListReader`]
+//! decodes it block by block, in any order.
 //!
 //! | name | idea | where |
 //! | --- | --- | --- |
@@ -14,8 +15,8 @@
 //! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
 //! Each file describes what its codec writes, word by word. Encoded lists are words of the machine that wrote them
-//! (little-endian on all we run on). Decoders take arbitrary words: they return values or a [`CodecError`], and never panic
-//! or read elsewhere.
+//! (little-endian on all we run on). Decoders take arbitrary words: they return values or a [`CodecError`], and never
+//! panic or read elsewhere.
 //!
 //! ```
 //! use tandem::index::codec::{Column, codec_by_name};

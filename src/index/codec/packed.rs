@@ -1,8 +1,8 @@
 //! Arrays of numbers of one width: the slots that most codecs are made of.
 //!
-//! Groups of 128 are packed **vertically** in four lanes as in SIMD-BP128: number *i* of a group is in lane *i* mod 4, at
-//! bit `(i / 4) * width` of that lane's stream; the four lanes' words alternate. What is left over at the end, fewer than
-//! 128 numbers, is packed **horizontally**: number *i* at bit `i * width`, padded to a whole word.
+//! Groups of 128 are packed **vertically** in four lanes as in SIMD-BP128: number *i* of a group is in lane *i* mod 4,
+//! at bit `(i / 4) * width` of that lane's stream; the four lanes' words alternate. What is left over at the end, fewer
+//! than 128 numbers, is packed **horizontally**: number *i* at bit `i * width`, padded to a whole word.
 //!
 //! ```text
 //! group       first word     number i of the group begins at

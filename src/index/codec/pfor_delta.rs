@@ -1,9 +1,9 @@
 //! PForDelta as in Ding et al.: one width a list, exceptions packed recursively.
 //!
-//! Most numbers of a list fit `b` bits. Every number puts its lowest `b` bits in a slot of that width; one that needs more
-//! is an **exception** and keeps the rest of its bits, the **overflow**, in an array of its own, and the place of its slot
-//! in another. Those two arrays are small numbers again (the places as gaps), so they are packed the same way, with
-//! exceptions of their own, for as many **levels** of recursion as one likes; the innermost is stored plainly.
+//! Most numbers of a list fit `b` bits. Every number puts its lowest `b` bits in a slot of that width; one that needs
+//! more is an **exception** and keeps the rest of its bits, the **overflow**, in an array of its own, and the place of
+//! its slot in another. Those two arrays are small numbers again (the places as gaps), so they are packed the same way,
+//! with exceptions of their own, for as many **levels** of recursion as one likes; the innermost is stored plainly.
 //!
 //! ```text
 //! numbers     3  1  0  9  2  1  14      b = 2

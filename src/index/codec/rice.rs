@@ -1,8 +1,8 @@
 //! Rice coding as in Ding et al.: unary and binary parts apart.
 //!
-//! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many ones
-//! and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed array,
-//! so that both decode by prefix sums: those of the quotients are the places of [zeros](super::unary).
+//! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many
+//! ones and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed
+//! array, so that both decode by prefix sums: those of the quotients are the places of [zeros](super::unary).
 //!
 //! ```text
 //! gaps minus 1   5   0   2   9      b = 2
@@ -22,9 +22,9 @@
 //! | then | binary part: [packed](super::packed) remainders, block `k` begins at its word `4 b k` |
 //! | then | unary part: bit `i` is bit `i % 32` of its word `i / 32`, zero-padded to a whole word |
 //!
-//! The paper keeps sums for every 128 bits of the unary part and every 128 remainders; one base a block is both of those
-//! together, and where a block's unary part begins saves the search for it.
-//! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.1.
+//! The paper keeps sums for every 128 bits of the unary part and every 128 remainders; one base a block is both of
+//! those together, and where a block's unary part begins saves the search for it. Source: Ding, He, Yan, Suel, "Using
+//! graphics processors for high performance IR query processing", WWW 2009, 6.1.
 
 use super::packed::{check_width, grow, pack, packed_words, unpack_group};
 use super::skips::SkipTable;

@@ -1,7 +1,7 @@
 //! Skip tables: what stands before a list's blocks, so that any of them is found without decoding the others.
 //!
-//! An entry a block. For documents it is the document before the block (-1 as `u32::MAX`) and a position; for frequencies
-//! the position alone. What the position counts is the codec's: words, bits, exceptions.
+//! An entry a block. For documents it is the document before the block (-1 as `u32::MAX`) and a position; for
+//! frequencies the position alone. What the position counts is the codec's: words, bits, exceptions.
 
 use super::words::Words;
 use super::{CodecError, Column};

@@ -1,7 +1,7 @@
 //! Sums in unary: what [Rice](super::Rice) and [Elias-Fano](super::elias_fano) keep of their high bits.
 //!
-//! A number is so many ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is the sum
-//! of the numbers up to *j*: sums come from the places of zeros, with no number decoded.
+//! A number is so many ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is
+//! the sum of the numbers up to *j*: sums come from the places of zeros, with no number decoded.
 
 use super::CodecError;
 use super::simd::{self, Zeros};
@@ -20,8 +20,8 @@ pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item
     }
 }
 
-/// The places of the first `len` zeros of bits `start..end`, counted from `start`; `len` is at most 128, and entries past
-/// it are unspecified.
+/// The places of the first `len` zeros of bits `start..end`, counted from `start`; `len` is at most 128, and entries
+/// past it are unspecified.
 ///
 /// # Errors
 /// If there are fewer, or the range is not in `words`.

@@ -7,21 +7,20 @@
 //! width            2        |         7        |        1        |           bits, and bytes: eight values of w bits
 //! ```
 //!
-//! A group of width *w* takes *w* bytes, so every group begins at a whole byte, and whatever the widths are, decoding runs
-//! through the same instructions: there is no branch to mispredict and nothing to patch afterwards. Widths are stored as
-//! how far they stay behind the widest, before the groups: two bits each, or four where that is shorter. A group that
-//! stays further behind takes more than it must.
+//! A group of width *w* takes *w* bytes, so every group begins at a whole byte, and whatever the widths are, decoding
+//! runs through the same instructions: there is no branch to mispredict and nothing to patch afterwards. Widths are
+//! stored as how far they stay behind the widest, before the groups: two bits each, or four where that is shorter. A
+//! group that stays further behind takes more than it must.
 //!
 //! ```text
 //! bytes  4 or 8     w0      w1            w15        none of all that if the widest is 0
 //!        control   group   group   ...   group
 //! ```
 //!
-//! With two bits, byte *j* of the control has groups *j*, *j* + 4, *j* + 8, *j* + 12 from its lowest bits on; with four,
-//! groups *j* and *j* + 8. That is what shifts of whole vectors take apart.
-//! Compare Delbru, Campinas and Tummarello, "Searching Web Data: An Entity Retrieval and High-Performance Indexing
-//! Model", 2012 (AFOR: short frames of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart
-//! from data).
+//! With two bits, byte *j* of the control has groups *j*, *j* + 4, *j* + 8, *j* + 12 from its lowest bits on; with
+//! four, groups *j* and *j* + 8. That is what shifts of whole vectors take apart. Compare Delbru, Campinas and
+//! Tummarello, "Searching Web Data: An Entity Retrieval and High-Performance Indexing Model", 2012 (AFOR: short frames
+//! of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart from data).
 
 use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
@@ -31,8 +30,8 @@ pub(super) const GROUP_LEN: usize = 8;
 /// Groups of a column.
 pub(super) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
-/// How a column is packed. Seven bits, as stored: the widest group's width (6), and whether widths take four bits (1); 63
-/// stands for a bitset, which only documents may be.
+/// How a column is packed. Seven bits, as stored: the widest group's width (6), and whether widths take four bits (1);
+/// 63 stands for a bitset, which only documents may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::index) struct ColumnCode(u8);
 

@@ -9,8 +9,9 @@
 //! quiet  core 1  q1 [██|██|█|█]      core 2  [██|██|█|█]   core 3 ...              pieces of an even share, ever smaller
 //! ```
 //!
-//! How much a core claims at once follows from how many are idle at that moment, so nobody decides how to run a query: as
-//! load falls, queries are shared by more and more cores. Queries that are over before help could come are never put up.
+//! How much a core claims at once follows from how many are idle at that moment, so nobody decides how to run a
+//! query: as load falls, queries are shared by more and more cores. Queries that are over before help could
+//! come are never put up.
 //!
 //! Guided self-scheduling (Polychronopoulos and Kuck 1987), applied to ranges of documents.
 

@@ -1,7 +1,7 @@
 //! How a thread without work looks for some: often at first, then less often.
 
-/// Pauses between two looks: short ones, then longer ones; and where there are more threads than cores, the core is then
-/// left to others.
+/// Pauses between two looks: short ones, then longer ones; and where there are more threads than cores, the core is
+/// then left to others.
 #[derive(Debug)]
 pub(super) struct Backoff {
     looks: u32,
@@ -11,9 +11,9 @@ pub(super) struct Backoff {
 impl Backoff {
     /// So many looks are frequent.
     const FREQUENT_LOOKS: u32 = 400;
-    /// Spins between frequent looks, and between later ones. The core may be half of one whose other half is at work, even
-    /// where the system doesn't tell, and looking without rest takes from that half: with 15 idle cores that looked as
-    /// often as they could, the sixteenth was slower by a quarter.
+    /// Spins between frequent looks, and between later ones. The core may be half of one whose other half is at work,
+    /// even where the system doesn't tell, and looking without rest takes from that half: with 15 idle cores that
+    /// looked as often as they could, the sixteenth was slower by a quarter.
     const SPINS: [u32; 2] = [16, 32];
 
     /// `is_crowded`: whether there may be fewer cores than threads.

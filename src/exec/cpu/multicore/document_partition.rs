@@ -1,8 +1,8 @@
 //! DOCP: every core has its range of the documents, and all work on the same query.
 //!
-//! The simplest way to share a query. With one index (DOCP-UI) each core begins in the middle of the lists, which costs it
-//! one search a list; with an index for each range (DOCP-PI) lists begin where the core does. A query is as slow as its
-//! slowest range, and all cores wait for that one.
+//! The simplest way to share a query. With one index (DOCP-UI) each core begins in the middle of the lists, which costs
+//! it one search a list; with an index for each range (DOCP-PI) lists begin where the core does. A query is as slow as
+//! its slowest range, and all cores wait for that one.
 
 use std::sync::Arc;
 

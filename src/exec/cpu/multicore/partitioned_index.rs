@@ -23,8 +23,8 @@ pub(super) struct Part {
 }
 
 impl PartitionedIndex {
-    /// Cuts `index` into `parts` ranges of equal length, on as many threads: the lists of terms that `is_asked` takes, and no
-    /// others, which count as empty. With all of them it takes as much memory again as the index.
+    /// Cuts `index` into `parts` ranges of equal length, on as many threads: the lists of terms that `is_asked` takes,
+    /// and no others, which count as empty. With all of them it takes as much memory again as the index.
     ///
     /// # Errors
     /// If there is no room for temporary files.

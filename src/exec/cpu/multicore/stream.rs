@@ -94,8 +94,8 @@ struct Queue {
     has_failed: Line<AtomicBool>,
 }
 
-/// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `cores`. What comes back
-/// is in the stream's order.
+/// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `cores`. What comes
+/// back is in the stream's order.
 ///
 /// # Errors
 /// The first that a lane reports; the others then stop.

@@ -14,8 +14,8 @@ use crate::exec::cpu::executor::Pass;
 use crate::exec::{ExecError, Hit, MAX_K};
 use crate::query::{Mode, Query};
 
-/// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes within
-/// it; waking a sleeping thread takes tens of microseconds, most of them of the one who wakes it.
+/// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes
+/// within it; waking a sleeping thread takes tens of microseconds, most of them of the one who wakes it.
 const POLL: Duration = Duration::from_millis(2);
 
 /// The caller's hand, and helpers on threads of their own.
@@ -38,8 +38,8 @@ struct Shared {
 }
 
 impl Team {
-    /// The caller's hand, and a helper for each further one. The caller runs on core `first_core` of `cores`, or should;
-    /// helpers are tied to the following ones.
+    /// The caller's hand, and a helper for each further one. The caller runs on core `first_core` of `cores`, or
+    /// should; helpers are tied to the following ones.
     ///
     /// # Errors
     /// If the system gives no thread.

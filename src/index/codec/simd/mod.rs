@@ -61,8 +61,8 @@ pub(in crate::index) fn sum_gaps(base: u32, values: &mut [u32]) {
     best!(sum_gaps(base, values))
 }
 
-/// Writes where zeros are in bits `start..end` of `words`, counted from `start`, until there are at least `len`; returns
-/// how many were found. Entries past those are unspecified.
+/// Writes where zeros are in bits `start..end` of `words`, counted from `start`, until there are at least `len`;
+/// returns how many were found. Entries past those are unspecified.
 ///
 /// # Panics
 /// If the range is not in `words`, or `len` above 128.

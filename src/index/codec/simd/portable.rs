@@ -61,8 +61,8 @@ pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
     }
 }
 
-/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from `start`
-/// (wrapping, as the first word may begin before).
+/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from
+/// `start` (wrapping, as the first word may begin before).
 #[inline(always)]
 pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
     let first = start / 32 * 32;
