@@ -54,7 +54,8 @@ struct Unit {
             const u32 term = unit - part.num_blocks, slot = __ldg(part.slots + term), kind = slot >> 30;
             if (kind == 3) return;  // a long list: in another part
             first_block = part.num_long_blocks + term;
-            packed = kind < 2 ? PackedBlock::single(slot) : PackedBlock::short_list(part.short_lists, slot & 0x3fffffff);
+            packed = kind < 2 ? PackedBlock::single(slot)
+                              : PackedBlock::short_list(part.short_lists, slot & 0x3fffffff);
             doc_freq = packed.len;
         }
     }
