@@ -53,7 +53,7 @@ impl GpuChoice {
         if matches!(self, Self::Replay | Self::None) {
             return Ok(None);
         }
-        match GpuExecutor::new(index, index.built_with()) {
+        match defaults::gpu_executor(index, index.built_with()) {
             Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
             Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::defaults::{beyond_most_terms, default_index, read_queries};
+use super::defaults::{beyond_most_terms, default_index, gpu_executor, read_queries};
 use super::{Failure, choices};
 use crate::bench::Times;
 use crate::corpus::Tokenizer;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::{InputError, Provenance, check_writable, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
@@ -124,7 +123,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let mut first: Box<dyn Executor> = match arguments.on {
         On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm)),
-        On::Gpu => Box::new(GpuExecutor::new(&index, bm25)?),
+        On::Gpu => Box::new(gpu_executor(&index, bm25)?),
     };
     let began = Instant::now();
     let answers = if arguments.threads > 1 {
