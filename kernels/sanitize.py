@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes docs/sanitizer.md:
 
-    kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools memcheck,racecheck,synccheck,initcheck] [--jobs 8] [--seconds 120]
+    kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
 
 TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests' names.
 Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the same.
 
-Each test runs by itself, several side by side: first under Nsight Compute (`ncu`), which tells the kernels that it launches, then,
-if there are any, under each tool. Exits with 1 if a tool complains, a test fails, or a kernel of kernels/ is not launched by any
+Each test runs by itself: first under Nsight Compute (`ncu`), which tells the kernels that it launches, one test after another, since
+the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. Exits with 1 if a tool complains, a test fails, or a kernel of kernels/ is not launched by any
 test: then the document says so, too.
 """
 
@@ -29,6 +29,8 @@ DOCUMENT = KERNELS.parent / "docs" / "sanitizer.md"
 CLEAN = re.compile(r"SUMMARY: 0 (errors|hazards)")
 
 Test = collections.namedtuple("Test", "binary name")
+# Initcheck leaves the tests' own copies alone: they read whole buffers, and look only at what was written.
+OPTIONS = {"initcheck": ["--check-api-memory-access", "no"]}
 # What a tool said of a test: whether all is well, its verdict, the seconds that it took, what it printed.
 Outcome = collections.namedtuple("Outcome", "is_well verdict seconds output")
 
@@ -86,7 +88,7 @@ def launches(test, seconds):
 
 def check(tool, test, seconds):
     """Returns the Outcome of one test under one tool."""
-    status, output, took = run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"], test, seconds)
+    status, output, took = run(["compute-sanitizer", "--tool", tool, *OPTIONS.get(tool, []), "--error-exitcode", "9"], test, seconds)
     verdicts = re.findall(r"^=+ (.*SUMMARY.*)$", output, re.M)
     verdict = verdicts[-1] if verdicts else f"stopped after {took:.0f} s" if status is None else "no summary"
     has_passed = re.search(rf"^test {re.escape(test.name)} \.\.\. ok", output, re.M) is not None
@@ -142,8 +144,8 @@ def document(tools, sources, launched, outcomes, wall_seconds):
 def main():
     parser = argparse.ArgumentParser(description="Runs the GPU's tests under compute-sanitizer.")
     parser.add_argument("binaries", nargs="+")
-    parser.add_argument("--tools", default="memcheck,racecheck,synccheck,initcheck")
-    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--tools", default="racecheck,memcheck,synccheck,initcheck")
+    parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
     arguments = parser.parse_args()
@@ -152,24 +154,26 @@ def main():
     sources = kernels_of_sources()
     tests = tests_of(arguments.binaries)
     all_well = bool(tests)
+    launched, outcomes = {}, {}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        launched = {}
-        for test, (kernels, complaint) in zip(tests, pool.map(lambda test: launches(test, arguments.seconds), tests)):
-            launched[test] = kernels
-            if complaint:
-                all_well = False
-                print(complaint, file=sys.stderr)
-        print(f"{sum(map(bool, launched.values()))} of {len(tests)} tests launch kernels ({time.time() - began:.0f} s)", flush=True)
-        # The slowest tool first: what is left for the end is short.
-        tasks = {pool.submit(check, tool, test, arguments.seconds): (test, tool)
-                 for tool in sorted(tools, key=lambda tool: tool != "racecheck") for test in tests if launched[test]}
-        outcomes = {}
-        for task in concurrent.futures.as_completed(tasks):
-            test, tool = tasks[task]
-            outcomes[test, tool] = outcome = task.result()
+
+        def check_and_tell(test, tool):
+            outcomes[test, tool] = outcome = check(tool, test, arguments.seconds)
             print(f"{time.time() - began:4.0f} s: {tool} {test.name}: {short(outcome.verdict)}, {outcome.seconds:.0f} s", flush=True)
             if not outcome.is_well:
                 print(outcome.output[-4000:], file=sys.stderr)
+
+        tasks = []
+        for test in tests:
+            launched[test], complaint = launches(test, arguments.seconds)
+            if complaint:
+                all_well = False
+                print(complaint, file=sys.stderr)
+            if launched[test]:
+                tasks += [pool.submit(check_and_tell, test, tool) for tool in tools]
+        print(f"{time.time() - began:4.0f} s: {sum(map(bool, launched.values()))} of {len(tests)} tests launch kernels", flush=True)
+        for task in tasks:
+            task.result()
     text, is_clean = document(tools, sources, launched, outcomes, time.time() - began)
     arguments.out.write_text(text)
     print(arguments.out)

@@ -285,19 +285,28 @@ fn equals_the_cpu_on_real_collections() {
 
 #[test]
 fn equals_the_cpu_when_millions_of_scores_tie() {
-    // Enough tiles for `score_union` to begin with a sample of them.
-    let num_docs = 4_500_000;
+    let num_docs = sized(4_500_000, 50_000);
     let all = strided(0, 1, num_docs, 1);
     let most = |one_in: u32| -> List { all.iter().copied().filter(|(doc, _)| doc % one_in != 0).collect() };
     let lists = [all.clone(), most(97), most(89), vec![(num_docs - 1, 7)]];
-    // Parameters that the index's bounds don't hold for leave a query without a threshold to start with: three such lists are
-    // then gone through tile by tile.
-    for bm25 in sized(&[Bm25::default(), OTHER_BM25][..], &[OTHER_BM25]) {
-        let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], *bm25) else { return };
-        for terms in sized(&[&[0][..], &[1], &[0, 1], &[0, 3], &[0, 1, 3], &[0, 1, 2]][..], &[&[0, 1, 2]]) {
+    // Without a threshold to start with, three such lists are gone through tile by tile.
+    for bm25 in [Bm25::default(), OTHER_BM25] {
+        let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], bm25) else { return };
+        for terms in sized(&[&[0][..], &[1], &[0, 1], &[0, 3], &[0, 1, 3], &[0, 1, 2]][..], &[&[0, 3], &[0, 1, 2]]) {
             world.check(terms, "ties");
         }
     }
+}
+
+#[test]
+fn equals_the_cpu_when_tiles_are_sampled_first() {
+    // Enough tiles for `score_union` to begin with a sample of them; lists so alike, and no threshold to start with, that it is
+    // what runs; scores tie.
+    let num_docs = 4_500_000;
+    let lists: Vec<List> = (0..8).map(|i| strided(56 * (i % 2), 112, 40_000, 1 + i / 4)).collect();
+    let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], OTHER_BM25) else { return };
+    world.check(&[0, 1, 2, 3, 4, 5, 6, 7], "sampled");
+    world.check(&[0, 1, 2, 4, 5, 7], "sampled");
 }
 
 #[test]
@@ -346,14 +355,15 @@ fn batches_of_all_sizes_equal_the_cpu() {
 
 #[test]
 fn batches_of_ties_equal_the_cpu() {
-    // More candidates than a query of a batch has room for.
-    let num_docs = 1_500_000;
+    // More candidates than a query of a batch has room for: the fewer queries, the more room.
+    let (num_docs, num_queries, num_long) = sized((1_500_000, 300, 300), (70_000, 128, 6));
     let all = strided(0, 1, num_docs, 1);
     let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
-    let Some(mut world) = World::new(&[all, most], vec![7; num_docs as usize], Bm25::default()) else { return };
-    let num_queries = sized(300, 9);
-    let queries: Vec<Query> = (0..num_queries).map(|i| world.query([&[0][..], &[1], &[0, 1]][i % 3])).collect();
-    world.check_batch(&queries[..7], 10, "ties");
+    let few = strided(0, 1, 10, 1);
+    let Some(mut world) = World::new(&[all, most, few], vec![7; num_docs as usize], Bm25::default()) else { return };
+    let terms = |i: usize| if i < num_long { [&[0][..], &[1], &[0, 1]][i % 3] } else { &[2] };
+    let queries: Vec<Query> = (0..num_queries).map(|i| world.query(terms(i))).collect();
+    world.check_batch(&queries[..sized(7, num_queries)], 10, "ties");
     let mut found = Vec::new();
     world.gpu.search_batch(&queries, Mode::Or, 1, &mut found).unwrap();
     assert!(found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
@@ -395,7 +405,12 @@ fn queries_without_terms_find_nothing() {
         world.gpu.search(&none, mode, MAX_K, &mut hits).unwrap();
         assert!(hits.is_empty());
     }
-    world.check_batch(&[none.clone(), one, none], 10, "some without terms");
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    world.cpu.search(&one, Mode::Or, 10, &mut expected).unwrap();
+    world.gpu.search_batch(&[none.clone(), one, none], Mode::Or, 10, &mut found).unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found[0].is_empty() && found[2].is_empty());
+    compare(&expected, &found[1], "between two without terms");
 }
 
 /// As many documents as an index can have: `cargo test --test gpu -- --ignored documents`.
