@@ -29,7 +29,8 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     for (arguments, expected) in [
         (vec!["reproduce", "tatikonda-fig"], "did you mean tatikonda-fig4"),
         (vec!["reproduce", "moon"], "--list"),
-        (vec!["reproduce", "wei-fig12"], "cannot be re-run in this version"),
+        (vec!["reproduce", "wei-fig12"], "cannot be re-run in this version: CPU cores alone build indexes"),
+        (vec!["reproduce", "ding-fig7"], "`tandem simulate` predicts"),
         (vec!["reproduce", "tatikonda-fig7", "-k", "0"], "expected 1 to 1000"),
         (vec!["reproduce", "tatikonda-fig4", "--seconds", "-1"], "--seconds"),
     ] {

@@ -45,7 +45,7 @@ impl GpuChoice {
         if matches!(self, Self::Replay | Self::None) {
             return Ok(None);
         }
-        match GpuExecutor::new(index, index.built_with()) {
+        match defaults::gpu_executor(index, index.built_with()) {
             Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
             Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),
@@ -102,14 +102,13 @@ pub(super) fn policies(
     options: &PolicyOptions,
     machine: &Machine,
 ) -> Result<Vec<PolicyKind>, Failure> {
-    let fault = |e: crate::sched::PolicyError| Failure::input(e.to_string());
-    options.check().map_err(fault)?;
+    options.check()?;
     if named.is_empty() {
         return Ok(PolicyKind::ALL.into_iter().filter(|kind| kind.build(options, machine).is_ok()).collect());
     }
     let mut policies = Vec::new();
     for &kind in named {
-        kind.build(options, machine).map_err(fault)?;
+        kind.build(options, machine)?;
         if !policies.contains(&kind) {
             policies.push(kind);
         }

@@ -9,7 +9,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::Failure;
 use crate::corpus::Tokenizer;
 use crate::corpus::synth::{SynthOptions, build_synthetic};
-use crate::index::Index;
+use crate::exec::ExecError;
+use crate::exec::gpu::GpuExecutor;
+use crate::index::{Bm25, Index};
 use crate::query::{Query, prepare_queries};
 
 /// Documents of the default index: queries cost hundreds of microseconds, and it is made in seconds.
@@ -78,4 +80,18 @@ pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// A GPU executor; the way of the index to the device is shown on standard error, where that is a terminal.
+///
+/// # Errors
+/// As [`GpuExecutor::new`].
+pub(super) fn gpu_executor(index: &Arc<Index>, bm25: Bm25) -> Result<GpuExecutor, ExecError> {
+    let bar = progress("index to the GPU, MiB", 0);
+    let gpu = GpuExecutor::with_progress(index, bm25, &|copied_bytes, all_bytes| {
+        bar.set_length(all_bytes >> 20);
+        bar.set_position(copied_bytes >> 20);
+    });
+    bar.finish_and_clear();
+    gpu
 }

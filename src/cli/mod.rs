@@ -10,6 +10,7 @@ mod bench;
 mod choices;
 mod defaults;
 mod estimates;
+mod failure;
 mod index;
 mod live;
 mod profile;
@@ -25,56 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::exec::ExecError;
-use crate::files::InputError;
-use crate::index::IndexError;
-
-/// Why a command ended without its result.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    code: u8,
-}
-
-impl Failure {
-    /// Bad usage or input: exit code 2.
-    pub fn input(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 2 }
-    }
-
-    /// The work itself failed: exit code 1.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 1 }
-    }
-}
-
-impl From<InputError> for Failure {
-    fn from(e: InputError) -> Self {
-        Self::input(e.to_string())
-    }
-}
-
-impl From<IndexError> for Failure {
-    fn from(e: IndexError) -> Self {
-        Self::input(e.to_string())
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(e: std::io::Error) -> Self {
-        // A full disk or an unreadable path: the user's to mend, like any bad input.
-        Self::input(e.to_string())
-    }
-}
-
-impl From<ExecError> for Failure {
-    fn from(e: ExecError) -> Self {
-        match e {
-            ExecError::Cuda { .. } => Self::failed(e.to_string()),
-            _ => Self::input(e.to_string()),
-        }
-    }
-}
+pub use failure::Failure;
 
 /// A scheduling lab for search nodes with CPUs and GPUs.
 #[derive(Debug, Parser)]
@@ -126,8 +78,8 @@ pub fn run() -> ExitCode {
     match result.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            errln!("error: {}", failure.message);
-            ExitCode::from(failure.code)
+            errln!("error: {failure}");
+            failure.code()
         }
     }
 }

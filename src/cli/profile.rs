@@ -7,9 +7,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::choices::Multicore;
 use super::{Failure, choices, defaults};
-use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
+use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
+use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::Provenance;
 use crate::ids::ProcessorKind;
@@ -121,22 +121,21 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
         executors.extend(arguments.multicore.lanes(&cpu, index, usize::from(arguments.cpus), 0)?.into_iter().take(1));
     }
     if wanted(ProcessorKind::Gpu) {
-        match GpuExecutor::new(index, bm25) {
-            Ok(gpu) => executors.push(Box::new(gpu)),
+        match defaults::gpu_executor(index, bm25) {
+            Ok(gpu) => {
+                let UploadReport { device_bytes, copied_bytes, seconds } = gpu.upload_report();
+                errln!(
+                    "the index takes {:.2} GB of the GPU's memory; {:.2} GB were copied there, in {seconds:.2} s",
+                    device_bytes as f64 / 1e9,
+                    copied_bytes as f64 / 1e9,
+                );
+                executors.push(Box::new(gpu));
+            }
             Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
             Err(e) => return Err(e.into()),
         }
     }
     Ok(executors)
-}
-
-impl From<ProfileError> for Failure {
-    fn from(e: ProfileError) -> Self {
-        match e {
-            ProfileError::Options(message) => Self::input(message),
-            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
-        }
-    }
 }
 
 /// Service times by kind and mode.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::Failure;
-use super::defaults::{default_index, read_queries};
+use super::defaults::{default_index, gpu_executor, read_queries};
+use crate::bench::Times;
 use crate::corpus::Tokenizer;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::files::{InputError, Provenance, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
@@ -120,7 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let mut first: Box<dyn Executor> = match arguments.on {
         On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm)),
-        On::Gpu => Box::new(GpuExecutor::new(&index, bm25)?),
+        On::Gpu => Box::new(gpu_executor(&index, bm25)?),
     };
     let began = Instant::now();
     let answers = if arguments.threads > 1 {
@@ -173,13 +173,7 @@ fn parameters(arguments: &Arguments, built_with: Bm25) -> Result<Bm25, Failure> 
         b: arguments.b.unwrap_or(built_with.b),
         idf: arguments.idf.unwrap_or(built_with.idf),
     };
-    // Ranges that contain neither NaN nor infinity.
-    if !(0.0..=1000.0).contains(&bm25.k1) {
-        return Err(Failure::input(format!("--k1 is {}, expected 0 to 1000", bm25.k1)));
-    }
-    if !(0.0..=1.0).contains(&bm25.b) {
-        return Err(Failure::input(format!("--b is {}, expected 0 to 1", bm25.b)));
-    }
+    bm25.check().map_err(|what| Failure::input(format!("--{what}")))?;
     Ok(bm25)
 }
 
@@ -284,7 +278,7 @@ fn write(
             let provenance = Provenance::new()
                 .with_command_and_machine()
                 .with("index", format!("{}, fingerprint {:016x}", index_dir.display(), index.fingerprint()))
-                .with("bm25", format!("k1 {k1}, b {b}, idf {idf:?}").to_lowercase())
+                .with("bm25", format!("k1 {k1}, b {b}, idf {idf}"))
                 .with("mode", arguments.mode);
             write_run_csv(out, index, rankings, &provenance)
         }
@@ -319,26 +313,26 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
 }
 
 /// Says on the error stream how long queries took: results alone go to the output.
-fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: Vec<f64>, wall_s: f64) {
-    us.sort_by(f64::total_cmp);
-    let quantile_ms = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1] / 1e3;
+fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], us: Vec<f64>, wall_s: f64) {
+    let times = Times::of(us);
+    let quantile_ms = |q: f64| times.quantile_us(q) / 1e3;
     let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
     let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
     errln!(
         "{} {}, {} documents, on {} ({device}{threads}), mode {}",
-        us.len(),
-        if us.len() == 1 { "query" } else { "queries" },
+        rankings.len(),
+        if rankings.len() == 1 { "query" } else { "queries" },
         documents,
         arguments.on.kind(),
         arguments.mode,
     );
     errln!(
         "time per query: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
-        us.iter().sum::<f64>() / us.len() as f64 / 1e3,
+        times.mean_us() / 1e3,
         quantile_ms(0.5),
         quantile_ms(0.95),
         quantile_ms(0.99),
         quantile_ms(1.0),
-        us.len() as f64 / wall_s.max(1e-9),
+        rankings.len() as f64 / wall_s.max(1e-9),
     );
 }

@@ -7,8 +7,8 @@
 //!              "evaluation": {"folds": 10, "mean_relative_error": ..., ...}}]}
 //! ```
 //!
-//! `models/README.md` says what each field means. Whatever is not exactly this is refused with its place: a model that is
-//! half understood would schedule wrongly without a sign of it.
+//! `models/README.md` says what each field means. Whatever is not exactly this is refused with its place: a model that
+//! is half understood would schedule wrongly without a sign of it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

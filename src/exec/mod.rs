@@ -49,7 +49,7 @@ pub enum ExecError {
         message: String,
     },
     /// `k` is 0 or above [`MAX_K`].
-    #[error("k is {0}, expected 1 to 1000")]
+    #[error("k is {0}, expected 1 to {MAX_K}")]
     BadK(usize),
     /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
     #[error("a thread panicked while it searched; this is a bug")]

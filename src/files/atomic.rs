@@ -38,7 +38,15 @@ impl PendingFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)?;
-        let beside = tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".tandem-").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Temporary files are private by default; a result is for whoever the user's umask lets read it.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let beside = builder.tempfile_in(folder)?;
         Ok(Self { beside, path: path.to_owned() })
     }
 
@@ -52,7 +60,6 @@ impl PendingFile {
     /// # Errors
     /// If the file system refuses; the old file then stays.
     pub fn commit(self) -> io::Result<()> {
-        make_readable(self.beside.as_file())?;
         self.beside.as_file().sync_all()?;
         self.beside.persist(&self.path).map_err(|e| e.error)?;
         // The rename itself must survive a crash: sync the folder where the system allows it.
@@ -68,17 +75,6 @@ fn folder_of(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
-}
-
-/// Temporary files are private; a result is as readable as any file that the user makes.
-fn make_readable(file: &File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -100,5 +96,17 @@ mod tests {
         assert!(message.contains("b.csv") && message.contains("disk full"), "{message}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_result_is_as_readable_as_any_file_that_the_user_makes() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (result, other) = (dir.path().join("result"), dir.path().join("other"));
+        write_atomically(&result, |out| out.write_all(b"x")).unwrap();
+        fs::write(&other, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&result), mode(&other));
     }
 }

@@ -3,12 +3,15 @@
 //! - [`InputError`]: what is wrong with a text file, and where: `path:line:column: message`.
 //! - [`write_atomically`], [`PendingFile`]: beside, sync, rename. A reader sees the old file or the new one.
 //! - [`open_text`]: plain, `.gz` and `.zst` alike, streamed.
-//! - [`Provenance`]: the `#` lines that open every CSV file we write.
+//! - [`CsvLines`]: the lines of a CSV file as [`Cells`], cut at their commas, each value with its place.
+//! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on.
 
 mod atomic;
+mod csv;
 mod input;
 mod provenance;
 
 pub use atomic::{PendingFile, write_atomically};
+pub use csv::{Cells, CsvLines};
 pub use input::{InputError, open_text};
-pub use provenance::Provenance;
+pub use provenance::{Provenance, this_machine};

@@ -5,9 +5,9 @@
 //! nDCG = DCG / best possible DCG,   DCG@10 = Σ gain(i) / log2(i + 1), i from 1 to 10,   gain: the grade
 //! ```
 //!
-//! Documents without a judgement count as irrelevant; means are over the judged queries, whether they were answered or not.
-//! Sources: Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and Kekäläinen,
-//! "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
+//! Documents without a judgement count as irrelevant; means are over the judged queries, whether they were answered or
+//! not. Sources: Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and
+//! Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;

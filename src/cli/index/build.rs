@@ -10,7 +10,7 @@ use super::parameters::Bm25Arguments;
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, open_text};
-use crate::index::{BuildError, BuildOptions, Index, Progress, build_from_text};
+use crate::index::{BuildOptions, Index, Progress, build_from_text};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -33,15 +33,6 @@ pub(super) struct Arguments {
     /// Threads; all cores unless given
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-}
-
-impl From<BuildError> for Failure {
-    fn from(e: BuildError) -> Self {
-        match e {
-            BuildError::Threads(_) => Self::failed(e.to_string()),
-            _ => Self::input(e.to_string()),
-        }
-    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ use crate::ids::ProcessorKind;
 use crate::live;
 use crate::query::Mode;
 use crate::report::number::text;
-use crate::report::rates::Source;
+use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::table::Table;
 use crate::report::validation::{
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
     }
     let deadline = choices::deadline(arguments.deadline_ms)?;
-    arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
+    arguments.options.check()?;
     let mut lab = Lab::set_up(arguments)?;
     // Until here nothing was measured that an interrupt should keep.
     live::catch_interrupts();

@@ -7,7 +7,8 @@
 //!                       word is, as in OR (see `tile.rs`), and only the matches' sums are looked at
 //! ```
 //!
-//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't reach them together.
+//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't
+//! reach them together.
 
 use std::ops::Range;
 
@@ -21,13 +22,15 @@ use super::matches::Matches;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
 
-/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the shares from
-/// term t on.
+/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the
+/// shares from term t on.
 pub(super) fn search(
     terms: &[Term<'_>],
     range: Range<DocId>,
@@ -37,10 +40,7 @@ pub(super) fn search(
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("popcnt")
-        && std::arch::is_x86_feature_detected!("bmi1")
-    {
+    if has_wide_vectors() {
         // SAFETY: the processor has these features, as has just been asked.
         return unsafe { search_avx2(terms, range, rest, norms, matches, best) };
     }

@@ -1,7 +1,7 @@
 //! OR without pruning: every posting is scored. The reference for all other executors.
 //!
-//! Documents are taken in windows of accumulators. Inside a window the query's terms are taken one at a time, in order, so
-//! that each accumulator receives its shares in the query's order; then the sums are offered and cleared:
+//! Documents are taken in windows of accumulators. Inside a window the query's terms are taken one at a time, in order,
+//! so that each accumulator receives its shares in the query's order; then the sums are offered and cleared:
 //!
 //! ```text
 //! window  [start, start + size)           [next document of any list, ...)
@@ -9,16 +9,16 @@
 //! term b     ++ +      +  +               inside a window, they are only added
 //! ```
 //!
-//! - Lists that are dense together take small windows, which fit the L1 cache; all sums are compared with the threshold,
-//!   as vectors.
-//! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted, and
-//!   only those are compared and cleared.
+//! - Lists that are dense together take small windows, which fit the L1 cache; all sums are compared with the
+//!   threshold, as vectors.
+//! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted,
+//!   and only those are compared and cleared.
 //! - A single term needs no sums: its shares are offered as they are.
-//! - Lists that are dense by themselves are the query's last, and most of its postings. They are taken neither from blocks nor
-//!   posting by posting, but as rows of documents: see `tile.rs`.
+//! - Lists that are dense by themselves are the query's last, and most of its postings. They are taken neither from
+//!   blocks nor posting by posting, but as rows of documents: see `tile.rs`.
 //!
-//! The next window begins at the next document of any list, so that gaps cost nothing (beside a dense list there are none). One body is compiled twice, with
-//! AVX2 and without; no float operation is reordered or fused in either.
+//! The next window begins at the next document of any list, so that gaps cost nothing (beside a dense list there are
+//! none). One body is compiled twice, with AVX2 and without; no float operation is reordered or fused in either.
 
 use std::ops::Range;
 
@@ -31,6 +31,8 @@ use super::scored_block::ScoredBlock;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, Tile, TileRoom};
+#[cfg(target_arch = "x86_64")]
+use super::vectors::has_wide_vectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window: as many as 16 bits tell apart.
@@ -69,10 +71,7 @@ impl<S: Sum> Exhaustive<S> {
     /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
     pub(super) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if has_wide_vectors() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.search_avx2(terms, range, norms, best) };
         }
@@ -188,7 +187,8 @@ impl<S: Sum> Exhaustive<S> {
     }
 }
 
-/// The documents of a window, and whether places are noted in it, for lists with this many postings a document together.
+/// The documents of a window, and whether places are noted in it, for lists with this many postings
+/// a document together.
 fn window_for<S>(density: f32) -> (u32, bool) {
     // Half of a common L1 cache, and four times that.
     let docs = (16_384 / size_of::<S>()) as u32;

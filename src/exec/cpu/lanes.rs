@@ -81,8 +81,8 @@ pub(super) enum Docs<'a> {
     From(u32),
 }
 
-/// Adds `shares`, if there are any, to `scores` and writes the documents and sums of the lanes with a sum above `floor` to the first
-/// places of `kept`; what it writes behind them is of no matter. Returns how many they are.
+/// Adds `shares`, if there are any, to `scores` and writes the documents and sums of the lanes with a sum above `floor`
+/// to the first places of `kept`; what it writes behind them is of no matter. Returns how many they are.
 #[inline(always)]
 pub(super) fn sift(
     docs: Docs<'_>,

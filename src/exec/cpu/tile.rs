@@ -1,8 +1,8 @@
 //! Dense lists, a word of documents at a time: no document is decoded, no norm gathered, nothing scattered.
 //!
-//! A list that holds a good part of all documents has a bit for each of them ([`Probe::words`]), in the documents' own order,
-//! as norms and sums are. Only frequencies are packed, one a posting; they are **expanded** to where their documents are, and
-//! from there on all is a plain loop over documents, in vectors:
+//! A list that holds a good part of all documents has a bit for each of them ([`Probe::words`]), in the documents' own
+//! order, as norms and sums are. Only frequencies are packed, one a posting; they are **expanded** to where their
+//! documents are, and from there on all is a plain loop over documents, in vectors:
 //!
 //! ```text
 //! bits           1  0  1  1  0  0  1  0        a byte of the list's bits
@@ -12,14 +12,14 @@
 //! sums          += weight * expanded / (expanded + norm)
 //! ```
 //!
-//! A document that isn't in the list adds 0, which changes no sum's bits. Eight documents take little more than one division
-//! of vectors (5 cycles), in the list or not; a posting by itself (decoded, its norm gathered, its sum loaded and
-//! stored) takes as long. So a list with a sixth of all documents, the least that has such a form, gains already, and one with
-//! nearly all gains sevenfold. Query logs are full of such lists: the words of every sentence are a handful of a query's lists, and four in
-//! five of its postings.
+//! A document that isn't in the list adds 0, which changes no sum's bits. Eight documents take little more than one
+//! division of vectors (5 cycles), in the list or not; a posting by itself (decoded, its norm gathered, its sum loaded
+//! and stored) takes as long. So a list with a sixth of all documents, the least that has such a form, gains already,
+//! and one with nearly all gains sevenfold. Query logs are full of such lists: the words of every sentence are a
+//! handful of a query's lists, and four in five of its postings.
 //!
-//! Documents are taken in tiles, so that a list's frequencies, the norms and the sums of a tile stay in the L1 cache while
-//! list after list is added.
+//! Documents are taken in tiles, so that a list's frequencies, the norms and the sums of a tile stay in the L1 cache
+//! while list after list is added.
 
 use std::ops::Range;
 
@@ -93,8 +93,8 @@ impl Tile {
         })
     }
 
-    /// Adds the shares of a list's postings in the tile to the sums of its words; in the last one, to those of documents past
-    /// the tile nothing.
+    /// Adds the shares of a list's postings in the tile to the sums of its words; in the last one, to those of
+    /// documents past the tile nothing.
     #[inline(always)]
     pub(super) fn add<S: Sum, const AVX2: bool>(
         &self,

@@ -59,9 +59,9 @@ impl Permutation {
         Self::from_order(&self.new_of_old).new_of_old
     }
 
-    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones. Either
-    /// text, one number a line (plain, .gz or .zst), or, as PISA writes it, 32-bit little-endian numbers. A file of digits and
-    /// white space alone is text.
+    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones.
+    /// Either text, one number a line (plain, .gz or .zst), or, as PISA writes it, 32-bit little-endian numbers. A file
+    /// of digits and white space alone is text.
     ///
     /// # Errors
     /// If it can't be read or is no permutation: the line or byte.

@@ -49,11 +49,6 @@ fn share_of_copy_rate(limits: &DeviceLimits, bytes: usize, us: f64) -> f64 {
     bytes as f64 / us * 1e6 / limits.copy_rate
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     // First of all, so that a machine without a GPU says so at once.
     let limits = DeviceLimits::measure(REPEATS)?;
