@@ -299,6 +299,24 @@ fn equals_the_cpu_when_millions_of_scores_tie() {
 }
 
 #[test]
+fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
+    // Six dense lists, and no threshold to start with: all lists are gone through, the hard ones with them.
+    let num_docs = 3 * 8192 + 1;
+    let mut lists: Vec<List> = (0..6).map(|i| strided(i, 2 + i % 2, 8000, 5 + i)).collect();
+    let num_dense = lists.len();
+    for len in [1, 127, 128, 129, 255, 257, 1000] {
+        // At a tile's end, across one, at the last document; gaps of 1.
+        lists.extend([8191, 2 * 8192 - len / 2, num_docs - len].map(|first| strided(first, 1, len, 3)));
+    }
+    lists.extend((0..32_u32).map(|width| (0..160).map(|i| (i * 150 + width, (1 + i) << width.min(24))).collect()));
+    lists.extend((25..32_u32).map(|width| (0..160).map(|i| (i * 150 + width, 1 << width | i)).collect()));
+    let Some(mut world) = World::new(&lists, lengths(num_docs), OTHER_BM25) else { return };
+    for hard in (num_dense..lists.len() - 1).step_by(sized(1, 8)) {
+        world.check(&[0, 1, 2, 3, 4, 5, hard, hard + 1], "tile by tile");
+    }
+}
+
+#[test]
 fn equals_the_cpu_when_tiles_are_sampled_first() {
     // Enough tiles for `score_union` to begin with a sample of them; lists so alike, and no threshold to start with, that it is
     // what runs; scores tie.
@@ -413,9 +431,9 @@ fn queries_without_terms_find_nothing() {
     compare(&expected, &found[1], "between two without terms");
 }
 
-/// As many documents as an index can have: `cargo test --test gpu -- --ignored documents`.
+/// As many documents as an index can have: `cargo test --release --test gpu -- --ignored document`.
 #[test]
-#[ignore = "takes 60 GB of memory and a minute"]
+#[ignore = "takes 60 GB of memory and, in a release build, a minute"]
 fn equals_the_cpu_up_to_the_last_document_there_can_be() {
     let num_docs = (1_u32 << 31) - 1;
     let near = |len: u32, step: u32| strided(num_docs - 1 - (len - 1) * step, step, len, 5);
