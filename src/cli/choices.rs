@@ -9,8 +9,8 @@ use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes,
 };
-use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor};
+use crate::exec::gpu::{GpuExecutor, list_gpus};
+use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::InputError;
 use crate::ids::Machine;
 use crate::index::Index;
@@ -35,6 +35,14 @@ pub(super) enum GpuChoice {
 }
 
 impl GpuChoice {
+    /// Whether this machine has what is insisted on: asked before the work that would be lost without it.
+    pub(super) fn check(self) -> Result<(), Failure> {
+        if self == Self::Real {
+            list_gpus()?;
+        }
+        Ok(())
+    }
+
     /// The GPU, if it is asked for, or present and not declined.
     pub(super) fn executor(self, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
         Ok(self.gpu(index)?.map(|gpu| Box::new(gpu) as Box<dyn Executor>))
@@ -114,6 +122,11 @@ pub(super) fn policies(
         }
     }
     Ok(policies)
+}
+
+/// `-k`, checked.
+pub(super) fn check_k(k: usize) -> Result<(), Failure> {
+    if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k).into()) }
 }
 
 /// `--deadline-ms`, checked.

@@ -10,8 +10,8 @@ use super::{Failure, choices, defaults};
 use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
-use crate::exec::{ExecError, Executor, MAX_K};
-use crate::files::Provenance;
+use crate::exec::{ExecError, Executor};
+use crate::files::{Provenance, check_writable};
 use crate::ids::ProcessorKind;
 use crate::index::Index;
 use crate::query::Mode;
@@ -99,14 +99,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before anything is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
-    if !(1..=MAX_K).contains(&arguments.k) {
-        return Err(ExecError::BadK(arguments.k).into());
-    }
+    choices::check_k(arguments.k)?;
     for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
         if value == Some(0) {
             return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
         }
     }
+    check_writable(&arguments.output)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
     Ok(ProfileOptions { modes, k: arguments.k, repeats: arguments.repeats, seed: arguments.seed })
 }
