@@ -48,7 +48,7 @@ fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
         let output = tandem(dir.path(), &["bench", "nowhere", "--queries", "none.tsv", "--what", part]);
         assert_eq!(output.status.code(), Some(2), "{part}");
         let said = text(&output.stderr);
-        assert!(said.contains("error: --on gpu: ") || said.contains("nowhere"), "{part}: {said}");
+        assert!(said.contains("error: no GPU to use: ") || said.contains("nowhere"), "{part}: {said}");
     }
 }
 

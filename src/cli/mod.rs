@@ -24,7 +24,7 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use failure::Failure;
 
@@ -60,9 +60,19 @@ enum Command {
     Reproduce(reproduce::Arguments),
 }
 
+/// Lets options take `-1`, so that their own checks can say what they expected: it would be "unexpected" otherwise.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let takes_values = argument.get_action().takes_values();
+        if takes_values { argument.allow_negative_numbers(true) } else { argument }
+    });
+    command.mut_subcommands(with_negative_numbers)
+}
+
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = with_negative_numbers(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let result = match arguments.command {
         Command::Index(arguments) => index::run(&arguments),
         Command::Search(arguments) => search::run(&arguments),

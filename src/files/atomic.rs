@@ -23,6 +23,24 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>)
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
 
+/// Whether a file could be written at `path`: for commands that work long before they do. Leaves nothing behind.
+///
+/// # Errors
+/// If `path` is a folder, or its folder, or the nearest that exists, takes no file; the message names `path`.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    let attempt = || -> io::Result<()> {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let mut folder = folder_of(path);
+        while fs::metadata(folder).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) && folder != folder_of(folder) {
+            folder = folder_of(folder);
+        }
+        tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder).map(|_| ())
+    };
+    attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
+}
+
 /// A file being written beside its place; dropped before [`commit`](Self::commit), it is removed.
 #[derive(Debug)]
 pub struct PendingFile {
@@ -82,6 +100,24 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let dir = tempfile::tempdir().unwrap();
+        check_writable(&dir.path().join("a/b/c.csv")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        fs::write(dir.path().join("file"), "").unwrap();
+        check_writable(&dir.path().join("file")).unwrap();
+        for (name, expected) in
+            [("", "is a directory"), ("file/b.csv", "ot a directory"), ("file/a/b", "ot a directory")]
+        {
+            let path = dir.path().join(name);
+            let message = check_writable(&path).unwrap_err().to_string();
+            let place = format!("cannot write {}: ", path.display());
+            assert!(message.starts_with(&place) && message.contains(expected), "{message}");
+        }
+        check_writable(Path::new("not-there-and-not-made/x")).unwrap();
+    }
 
     #[test]
     fn a_failed_write_leaves_the_old_file_and_nothing_beside_it() {

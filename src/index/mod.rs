@@ -21,8 +21,8 @@
 //! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector
 //! units without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a
 //! block are packed one after another, so that a list of two costs some forty bits. The densest lists also have a
-//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets [full blocks
-//! repacked](DeviceLists).
+//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets
+//! [sections of it](ListSections) as they are.
 
 mod best;
 mod bm25;
@@ -47,7 +47,9 @@ mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
-pub use device::{DeviceBlock, DeviceLists, ListPosition};
+pub use device::ListSections;
+#[cfg(test)]
+pub(crate) use device::tests::OwnedSections;
 pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;

@@ -35,7 +35,11 @@ pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     Ok(rates)
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
+/// Reads one rate, in queries per second.
+///
+/// # Errors
+/// In words, for an option's message.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of queries per second"))?;
     if !(MIN_RATE_QPS..=MAX_RATE_QPS).contains(&rate) {
         return Err(format!(

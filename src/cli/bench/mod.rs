@@ -13,8 +13,7 @@ use std::sync::Arc;
 use super::output::say;
 use super::{Failure, choices};
 use crate::bench::{CopyRate, Times, copy_rate};
-use crate::exec::MAX_K;
-use crate::files::{Provenance, write_atomically};
+use crate::files::{Provenance, check_writable, write_atomically};
 use crate::index::Index;
 use crate::query::Query;
 use crate::report::number;
@@ -77,9 +76,9 @@ struct Measurement {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if let Some(&k) = arguments.k.iter().find(|k| !(1..=MAX_K).contains(*k)) {
-        return Err(crate::exec::ExecError::BadK(k).into());
-    }
+    arguments.k.iter().try_for_each(|&k| choices::check_k(k))?;
+    let path = arguments.out.join("bench.csv");
+    check_writable(&path)?;
     let mut measurements = Vec::new();
     let mut notes = String::new();
     for part in &arguments.what {
@@ -95,7 +94,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         notes += &note;
         measurements.extend(rows);
     }
-    let path = arguments.out.join("bench.csv");
     write(&path, &measurements)?;
     let table = summary::table(&measurements);
     // The GPU's parts have tables of their own.

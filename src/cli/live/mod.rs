@@ -11,10 +11,10 @@ use super::output::say;
 use super::traced::traced;
 use super::{Failure, estimates};
 use crate::exec::cpu::Algorithm;
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun, catch_interrupts};
-use crate::query::{ArrivalProcess, Mode, at_rate, draw_queries, unit_arrivals};
+use crate::query::{ArrivalProcess, Mode, Trace, at_rate, draw_queries, unit_arrivals};
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
 use crate::report::rates::parse_rates;
@@ -146,10 +146,15 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input(format!("--seconds is {seconds}, expected above 0 and at most {MAX_SECONDS}")));
     }
     choices::deadline(arguments.deadline_ms)?;
+    arguments.gpu.check()?;
     if queries_count == Some(0) {
         return Err(Failure::input("--queries-count is 0, expected at least 1"));
     }
     arguments.options.check()?;
+    estimates::check(&arguments.estimates)?;
+    ArrivalProcess::named(&arguments.arrivals)?;
+    arguments.trace.as_deref().map(Trace::read).transpose()?;
+    check_writable(&arguments.out.join("summary.csv"))?;
     named_rates(arguments).map(|_| ())
 }
 

@@ -32,8 +32,9 @@ mod tatikonda_fig7;
 
 use std::path::PathBuf;
 
-use super::Failure;
 use super::output::say;
+use super::{Failure, choices};
+use crate::files::check_writable;
 use crate::query::Mode;
 use crate::report::table::Table;
 use findings::Findings;
@@ -69,10 +70,10 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     mode: Option<Mode>,
     /// Documents that a query asks for
-    #[arg(short, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
+    #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// How long one measurement lasts, of the many that a figure is made of
-    #[arg(long, value_name = "S", default_value_t = 0.3, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value_t = 0.3)]
     seconds: f64,
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -96,13 +97,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}")));
         }
     };
-    if !(1..=crate::exec::MAX_K).contains(&arguments.k) {
-        return Err(Failure::input(format!("-k is {}, expected 1 to {}", arguments.k, crate::exec::MAX_K)));
-    }
+    choices::check_k(arguments.k)?;
     if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
         let fault = format!("--seconds is {}, expected above 0, at most {MAX_SECONDS}", arguments.seconds);
         return Err(Failure::input(fault));
     }
+    check_writable(&arguments.out.join(format!("{name}.csv")))?;
     let context = Context::new(arguments);
     say(&format!("{name}: {}\n{}\non {}\n\n", experiment.what, experiment.paper, context.machine()))?;
     let findings: Findings = run(&context)?;

@@ -13,7 +13,7 @@ use self::inputs::{arrivals, default_queries, machine, rates, workload};
 use self::report::{delay_chart, report};
 use super::output::say;
 use super::{Failure, choices, estimates};
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::number;
@@ -77,6 +77,7 @@ pub(super) struct Arguments {
 const MAX_LOG_ROWS: usize = 50_000_000;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_writable(&arguments.out.join("summary.csv"))?;
     let machine = machine(arguments)?;
     let policies = choices::policies(&arguments.policy, &arguments.options, &machine)?;
     let (workload_name, workload) = workload(arguments)?;

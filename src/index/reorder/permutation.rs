@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 
-use crate::files::{InputError, open_text};
+use crate::files::{InputError, open_text, read_lines};
 
 /// A new number for every document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,8 +123,8 @@ impl Permutation {
 /// If a line is no finite number, or there are more or fewer: where.
 pub fn read_scores(path: &Path, num_docs: u32) -> Result<Vec<f64>, InputError> {
     let mut scores = Vec::new();
-    for (line, text) in (1..).zip(open_text(path)?.lines()) {
-        let text = text.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
+    for text in read_lines(path)? {
+        let (line, text) = text?;
         if text.trim().is_empty() {
             continue;
         }
