@@ -34,7 +34,7 @@ use super::matches::Matches;
 use super::scoring::score_block;
 use super::term::Term;
 #[cfg(target_arch = "x86_64")]
-use super::vectors::has_wide_vectors;
+use super::vectors::WideVectors;
 
 /// At least so many candidates in one block are sought together.
 const MANY_CANDIDATES: usize = 24;
@@ -51,7 +51,7 @@ pub(super) fn search(
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if has_wide_vectors() {
+    if WideVectors::detect().is_some() {
         // SAFETY: the processor has these features, as has just been asked.
         return unsafe { search_avx2(terms, range, norms, buffers, matches, best) };
     }

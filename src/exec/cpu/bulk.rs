@@ -31,7 +31,7 @@ use super::floor::Floor;
 use super::lanes::{Docs, STEP};
 use super::term::Term;
 #[cfg(target_arch = "x86_64")]
-use super::vectors::has_wide_vectors;
+use super::vectors::WideVectors;
 use super::window::Window;
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
@@ -100,7 +100,7 @@ impl BulkScorer {
         best: &mut TopK,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if has_wide_vectors() {
+        if WideVectors::detect().is_some() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.score_avx2(terms, norms, window, floor, best) };
         }

@@ -31,8 +31,7 @@ use super::scored_block::ScoredBlock;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, Tile, TileRoom};
-#[cfg(target_arch = "x86_64")]
-use super::vectors::has_wide_vectors;
+use super::vectors::WideVectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window: as many as 16 bits tell apart.
@@ -71,29 +70,37 @@ impl<S: Sum> Exhaustive<S> {
     /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
     pub(super) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
-        if has_wide_vectors() {
+        if let Some(wide) = WideVectors::detect() {
             // SAFETY: the processor has these features, as has just been asked.
-            return unsafe { self.search_avx2(terms, range, norms, best) };
+            return unsafe { self.search_avx2(wide, terms, range, norms, best) };
         }
-        self.search_any::<false>(terms, range, norms, best);
+        self.search_any(None, terms, range, norms, best);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1")]
-    fn search_avx2(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        self.search_any::<true>(terms, range, norms, best);
+    fn search_avx2(
+        &mut self,
+        wide: WideVectors,
+        terms: &[Term<'_>],
+        range: Range<DocId>,
+        norms: &[f32],
+        best: &mut TopK,
+    ) {
+        self.search_any(Some(wide), terms, range, norms, best);
     }
 
     #[inline(always)]
-    fn search_any<const AVX2: bool>(
+    fn search_any(
         &mut self,
+        wide: Option<WideVectors>,
         terms: &[Term<'_>],
         range: Range<DocId>,
         norms: &[f32],
         best: &mut TopK,
     ) {
         if terms.last().is_some_and(|term| term.probe.is_some()) {
-            return self.search_dense::<AVX2>(terms, range, norms, best);
+            return self.search_dense(wide, terms, range, norms, best);
         }
         let Self { blocks, freqs, sums, noted, .. } = self;
         let blocks = &mut blocks[..terms.len()];
@@ -134,7 +141,7 @@ impl<S: Sum> Exhaustive<S> {
                 Some(noted) if is_sparse => drain_noted(start, noted, sums, best),
                 _ => {
                     let num_words = ((end - start) as usize).div_ceil(WORD_DOCS);
-                    drain_words::<S, AVX2>(start, &mut sums.as_chunks_mut().0[..num_words], best);
+                    drain_words(wide, start, &mut sums.as_chunks_mut().0[..num_words], best);
                 }
             }
         }
@@ -142,8 +149,9 @@ impl<S: Sum> Exhaustive<S> {
 
     /// As [`Exhaustive::search`], where the last term's list is dense: windows follow one another without a gap.
     #[inline(always)]
-    fn search_dense<const AVX2: bool>(
+    fn search_dense(
         &mut self,
+        wide: Option<WideVectors>,
         terms: &[Term<'_>],
         range: Range<DocId>,
         norms: &[f32],
@@ -177,10 +185,10 @@ impl<S: Sum> Exhaustive<S> {
                 let words = &mut words[..tile.num_words()];
                 for term in dense_terms {
                     if let Some(probe) = &term.probe {
-                        tile.add::<S, AVX2>(probe, term.weight, norms, room, words);
+                        tile.add(wide, probe, term.weight, norms, room, words);
                     }
                 }
-                drain_words::<S, AVX2>(tile.first_doc(), words, best);
+                drain_words(wide, tile.first_doc(), words, best);
                 start = tile.end();
             }
         }
@@ -231,10 +239,10 @@ fn exceeds<S: Sum>(sums: &[S], threshold: S) -> bool {
 
 /// Offers the documents from `start` on to `best`, in ascending order, and clears their sums.
 #[inline(always)]
-fn drain_words<S: Sum, const AVX2: bool>(start: u32, words: &mut [[S; WORD_DOCS]], best: &mut TopK) {
+fn drain_words<S: Sum>(wide: Option<WideVectors>, start: u32, words: &mut [[S; WORD_DOCS]], best: &mut TopK) {
     let mut threshold = S::of_score(best.threshold());
     for (word, first) in words.iter_mut().zip((start..).step_by(WORD_DOCS)) {
-        if S::any_above::<AVX2>(word, threshold) {
+        if S::any_above(wide, word, threshold) {
             for (&sum, doc) in word.iter().zip(first..) {
                 if sum > threshold {
                     best.offer(doc, sum.score());

@@ -26,6 +26,7 @@ use std::ops::Range;
 use crate::index::Probe;
 
 use super::sum::Sum;
+use super::vectors::WideVectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// Documents of a tile: their norms, sums and frequencies take 9 KiB of the L1 cache.
@@ -96,8 +97,9 @@ impl Tile {
     /// Adds the shares of a list's postings in the tile to the sums of its words; in the last one, to those of
     /// documents past the tile nothing.
     #[inline(always)]
-    pub(super) fn add<S: Sum, const AVX2: bool>(
+    pub(super) fn add<S: Sum>(
         &self,
+        wide: Option<WideVectors>,
         probe: &Probe<'_>,
         weight: f32,
         norms: &[f32],
@@ -110,7 +112,7 @@ impl Tile {
         let mut norms_room = [0.0; WORD_DOCS];
         for (word, sums) in sums[..self.num_words()].iter_mut().enumerate() {
             let norms = self.norms(word, norms, &mut norms_room);
-            postings.add_word::<S, AVX2>(word, factor, norms, sums);
+            postings.add_word(wide, word, factor, norms, sums);
         }
     }
 }
@@ -141,10 +143,11 @@ impl<'a> TilePostings<'a> {
 
     /// Adds the shares of the postings of word `word`, but the large ones; words are taken in order.
     ///
-    /// With `AVX2`, which the processor must have then, in vectors.
+    /// With wide vectors, if their proof is given.
     #[inline(always)]
-    pub(super) fn add_word<S: Sum, const AVX2: bool>(
+    pub(super) fn add_word<S: Sum>(
         &mut self,
+        wide: Option<WideVectors>,
         word: usize,
         factor: S,
         norms: &[f32; WORD_DOCS],
@@ -153,7 +156,7 @@ impl<'a> TilePostings<'a> {
         let bits = self.bits[word];
         // There are as many: only a damaged index has more bits than frequencies.
         if let Some(freqs) = self.freqs.get(self.next..).and_then(|freqs| freqs.first_chunk()) {
-            S::add_word::<AVX2>(bits, freqs, factor, norms, sums);
+            S::add_word(wide, bits, freqs, factor, norms, sums);
         }
         self.next += bits.count_ones() as usize;
     }

@@ -28,7 +28,7 @@ use super::floor::Floor;
 use super::positions::{Pivot, Positions};
 use super::term::Term;
 #[cfg(target_arch = "x86_64")]
-use super::vectors::has_wide_vectors;
+use super::vectors::WideVectors;
 use crate::exec::TopK;
 use crate::index::Bm25;
 
@@ -95,7 +95,7 @@ impl<const N: usize, B: BlockBounds<N>> Search<'_, N, B> {
     /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits.
     pub(super) fn run(&mut self, end: u32) {
         #[cfg(target_arch = "x86_64")]
-        if has_wide_vectors() {
+        if WideVectors::detect().is_some() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.run_avx2(end) };
         }

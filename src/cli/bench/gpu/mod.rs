@@ -68,6 +68,27 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         index.num_docs()
     );
     let text = format!("{title}\n{}\n{widths}\n{crossover}\n", table(&rows));
+    Ok((text, measurements(rows)))
+}
+
+/// How fast lists are decoded, alone.
+pub(super) fn measure_decoding() -> Result<(String, Vec<Measurement>), Failure> {
+    let limits = DeviceLimits::measure(REPEATS)?;
+    let mut rows = limit_rows(&limits);
+    let widths = decode::measure(&limits, &mut rows)?;
+    Ok((format!("{}\n{widths}\n", table(&rows)), measurements(rows)))
+}
+
+/// What queries cost, alone: quick enough to be run under a profiler.
+pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
+    let limits = DeviceLimits::measure(REPEATS)?;
+    let (index, queries) = input(arguments)?;
+    let mut rows = limit_rows(&limits);
+    queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
+    Ok((format!("{}\n", table(&rows)), measurements(rows)))
+}
+
+fn measurements(rows: Vec<Row>) -> Vec<Measurement> {
     let measurements = rows.into_iter().flat_map(|row| {
         let share = row.of_limit.map(|(share, limit)| (format!("{}, share of {limit}", row.what), "share", share));
         let value = (row.what, row.unit, row.value);
@@ -78,7 +99,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
             value,
         })
     });
-    Ok((text, measurements.collect()))
+    measurements.collect()
 }
 
 fn limit_rows(limits: &DeviceLimits) -> Vec<Row> {
