@@ -10,6 +10,7 @@
 
 constexpr u32 SORT_LEN = 2048;           // keys that one thread block sorts
 static_assert(2 * MAX_K <= SORT_LEN, "what is sorted must fit the sort");
+constexpr u32 AT_ONCE = 8;               // keys that a thread awaits together
 constexpr u64 TOO_MANY = ~0ull - 1;      // for the number of results: there were more candidates than room
 
 // Shared memory of a merge.
@@ -68,11 +69,16 @@ __device__ __forceinline__ void merge_candidates(
         const GlobalKeys keys = {candidates};
         u64 cut = shared.floor;
         for (;;) {
-            for (u32 i = threadIdx.x; i < n; i += THREADS) {
-                const u64 key = keys(i);
-                if (key >= cut) {
-                    const u32 slot = atomicAdd(&shared.filled, 1);
-                    if (slot < SORT_LEN) shared.sorted[slot] = key;
+            for (u32 first = threadIdx.x; first < n; first += AT_ONCE * THREADS) {
+                u64 read[AT_ONCE];
+#pragma unroll
+                for (u32 j = 0; j < AT_ONCE; ++j) read[j] = first + j * THREADS < n ? keys(first + j * THREADS) : 0;
+#pragma unroll
+                for (u32 j = 0; j < AT_ONCE; ++j) {
+                    if (read[j] >= cut) {
+                        const u32 slot = atomicAdd(&shared.filled, 1);
+                        if (slot < SORT_LEN) shared.sorted[slot] = read[j];
+                    }
                 }
             }
             __syncthreads();

@@ -59,6 +59,8 @@ enum Part {
     Simulator,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
+    /// Of that, what queries take, alone and in batches
+    GpuQueries,
     /// Whether the GPU's memory is given back, over a million queries
     GpuMemory,
 }
@@ -89,6 +91,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
+            Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };

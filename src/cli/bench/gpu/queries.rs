@@ -94,6 +94,7 @@ fn one_by_one(
     rows.push(row("mean", host.mean_us()).with_target(one_us.0, one_us.1));
     rows.push(row("p50", host.quantile_us(0.5)));
     rows.push(row("p95", host.quantile_us(0.95)));
+    rows.push(row("p99", host.quantile_us(0.99)));
     rows.push(Row::new(what("mean on the device"), "us", device.mean_us()));
     Ok(())
 }
