@@ -8,17 +8,21 @@
 // threshold. This is MaxScore with the lists in ascending order of frequency, which is about the descending one of bounds.
 //
 // The threshold begins at a score that the host knows k documents to reach, so that the first block is pruned already. A
-// block is passed over by the bound of its impacts; a posting by the byte that bounds its own. Survivors wait in a queue in
-// shared memory until there are 32: lanes stay busy however few survive.
+// block is passed over by the bound of its impacts; a posting by the byte that bounds its own, sixteen a lane at a time.
+// Survivors wait in a queue in shared memory until there are 32: lanes stay busy however few survive. Their documents are
+// read only then.
+//
+// A lone query's time is that of reads that wait for each other: block, document, norm, then four for each list it is looked
+// up in. So few blocks are shared out by quarters, 32 postings a warp, that no warp goes this way twice.
 //
 // score_drivers scores the queries of a batch, for topk.cu to sort. score_lone is the whole of a single query: its last thread
 // block sorts what all have found.
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
 // a score that k documents reach. Twin on the host: exec/cpu/exhaustive.rs.
-// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 10 KiB, 18 KiB alone. Launch bounds: 128 threads, 8 blocks a
-// multiprocessor: 56 and 62 registers; 10 blocks would spill a few. Asking for the next list's directory before it is known to
-// be needed gained nothing.
+// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 14 KiB, 18 KiB alone. Launch bounds: 128 threads, 8 blocks a
+// multiprocessor: 61 and 64 registers; 10 blocks would spill a few. Asking for the next list's directory before it is known to
+// be needed gained nothing, nor did submitting score_lone as a captured graph.
 
 #include "histogram.cuh"
 #include "lists.cuh"
@@ -75,6 +79,13 @@ struct Drive {
         const float own = floor * (1.0f - 1.0f / 32768.0f) - rest();
         const float needed = own / (queue.terms[driver].weight * max_impact) * 255.0f - 0.01f;
         return needed > 1.0f ? min(__float2uint_ru(needed), 256u) : 1;
+    }
+
+    // Whether a posting of the driving list may be among the best.
+    __device__ __forceinline__ bool can_enter(u32 place) const {
+        const Header header(lists.blocks + (queue.terms[driver].first_block + place / BLOCK_LEN));
+        const u32 least = least_impact(header.max_impact);
+        return least <= 1 || header.impact_at(lists.rows, place % BLOCK_LEN) >= least;
     }
 
     // Puts those postings into the queue that may be among the best, of up to GROUP blocks: an octet of lanes takes the block
@@ -166,7 +177,7 @@ struct Drive {
         emits = emits && key >= read_threshold(state, query.seed);
         u32 emitting = __ballot_sync(FULL_WARP, emits);
         if (emitting == 0) return;
-        const u32 found = __ldcg(&state->count);
+        const u32 found = num_found(state);
         if (emits) atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
         // With many results, not every few more are worth a look at the histogram.
         const u32 step = max(query.k / 8, 1u);
@@ -180,7 +191,7 @@ struct Drive {
             if (emitting == 0) return;
         }
         u32 first = 0;
-        if (lane == 0) first = atomicAdd(&state->count, __popc(emitting));
+        if (lane == 0) first = add_found(state, __popc(emitting));
         first = __shfl_sync(FULL_WARP, first, 0);
         const u32 slot = first + __popc(emitting & (1u << lane) - 1);
         if (emits && slot < capacity) candidates[slot] = key;
@@ -227,7 +238,7 @@ __device__ __forceinline__ void drive_item(
     const Driver driver = drivers[find_driver(drivers, batch.num_drivers, item, lane)];
     Query query = batch.queries != nullptr ? batch.queries[driver.query] : lone.query;
     if (batch.needs_all != 0) query.need_all();
-    if (gates != nullptr && gates[driver.query].count >= query.k) return;  // documents with all terms were enough
+    if (gates != nullptr && num_found(gates + driver.query) >= query.k) return;  // documents with all terms were enough
 
     const u32* terms = reinterpret_cast<const u32*>(batch.terms != nullptr ? batch.terms + query.first_term : lone.terms);
     for (u32 i = lane; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
@@ -247,7 +258,8 @@ __device__ __forceinline__ void drive_item(
     const u32 number = item - driver.first_item;
     if (driver.blocks_an_item == 0) {
         const u32 place = number * WARP + lane;
-        drive.score(place, place < term.doc_freq);
+        const bool enters = place < term.doc_freq && drive.can_enter(place);
+        if (__any_sync(FULL_WARP, enters)) drive.score(place, enters);
     } else {
         const u32 end = min((number + 1) * driver.blocks_an_item, num_blocks);
         for (u32 begin = number * driver.blocks_an_item; begin < end; begin += WARP) {
@@ -275,24 +287,25 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
         Queue queues[DRIVE_WARPS];
         Merge merge;
     } shared;
-    __shared__ bool is_last;
+    __shared__ u64 progress;
     if (blockIdx.x == 0 && threadIdx.x == 0) state->started_ns = clock_ns();
     drive_item(lists, batch, lone, state, gate, candidates, shared.queues[threadIdx.x / WARP]);
 
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        is_last = atomicAdd(&state->tickets, 1) == gridDim.x - 1;
+        progress = atomicAdd(&state->progress, 1ull << 32);
         __threadfence();
     }
     __syncthreads();
-    if (!is_last) return;
+    if (progress >> 32 != gridDim.x - 1) return;
+    const u32 found = static_cast<u32>(progress);
+    const Times times = {gate != nullptr ? &gate->started_ns : &state->started_ns, clock_ns()};
     Query query = lone.query;
     if (batch.needs_all != 0) query.need_all();
-    const bool had_all = gate != nullptr && gate->count >= query.k;  // then the stage before has written the results
-    if (!had_all && (is_last_stage != 0 || __ldcg(&state->count) >= query.k)) {
-        const u64* started_ns = gate != nullptr ? &gate->started_ns : &state->started_ns;
-        merge_candidates<DRIVE_THREADS>(query, state, candidates, batch.capacity, results, started_ns, shared.merge);
+    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // then the stage before has written the results
+    if (!had_all && (is_last_stage != 0 || found >= query.k)) {
+        merge_candidates<DRIVE_THREADS>(query, state, candidates, found, batch.capacity, results, &times, shared.merge);
     }
     if (is_last_stage == 0) return;
     __syncthreads();

@@ -90,9 +90,9 @@ struct Header {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
     }
-    // The bounds of the lane's four impacts, in 255ths of `max_impact`: a byte each.
-    __device__ __forceinline__ u32 impacts_of_lane(const u32* rows, u32 lane) const {
-        return lane < quads() ? __ldg(rows + (4ull * impact_row() + lane)) : 0;
+    // A bound of the impact at place `i`, in 255ths of `max_impact`.
+    __device__ __forceinline__ u32 impact_at(const u32* rows, u32 i) const {
+        return __ldg(reinterpret_cast<const unsigned char*>(rows) + (16ull * impact_row() + i));
     }
 };
 
@@ -104,8 +104,8 @@ struct Place {
 };
 
 // Looks `doc` up in a term's list: a thread on its own, four neighbouring postings at a time. Documents between two entries of
-// the directory lie about evenly, so that the search begins where `doc` would be then, goes on beside that, and halves what is
-// left only then. Each step waits for memory: on average there are one and a half.
+// the directory lie about evenly: the search begins where `doc` would be then, looks beside that next, and halves what is left
+// only after that.
 __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
     Place place;
     place.found = false;

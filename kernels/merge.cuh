@@ -27,6 +27,9 @@ struct GlobalKeys {
     __device__ __forceinline__ u64 operator()(u32 i) const { return __ldcg(keys + i); }
 };
 
+// Writes a word of the host's memory at once: the host may be looking at it.
+__device__ __forceinline__ void write_result(u64* word, u64 value) { *static_cast<volatile u64*>(word) = value; }
+
 // Sorts `len` (a power of two) keys, best first: a bitonic network.
 template <u32 THREADS>
 __device__ __forceinline__ void sort_descending(u64* keys, u32 len) {
@@ -46,20 +49,26 @@ __device__ __forceinline__ void sort_descending(u64* keys, u32 len) {
     }
 }
 
-// Writes how many results there are to result[0] and their keys, best first, behind it: into the host's memory, and the number
-// last, so that the host may wait for it. With `started_ns`, the time since then is written to result[1 + MAX_K]. All threads
-// of the block call it.
+// When a lone query began and when all its documents had been scored, by the device's clock.
+struct Times {
+    const u64* started_ns;
+    u64 scored_ns;
+};
+
+// Writes how many results there are, of `n` candidates, to result[0] and their keys, best first, behind it: into the host's
+// memory, in any order; the host looks at each word until it is there. With `times`, the nanoseconds since each are written to result[1 + MAX_K] and the
+// word behind it. All threads of the block call it.
 template <u32 THREADS>
 __device__ __forceinline__ void merge_candidates(
-    const Query& query, State* state, const u64* candidates, u32 capacity, u64* result, const u64* started_ns, Merge& shared
+    const Query& query, State* state, const u64* candidates, u32 n, u32 capacity, u64* result, const Times* times, Merge& shared
 ) {
     const u32 lane = threadIdx.x % WARP;
-    const u32 n = __ldcg(&state->count);
     if (threadIdx.x < WARP) {
-        if (n > query.k) raise_threshold(state, query, lane);
+        // A key a thread is sorted at once: nothing need be dropped before.
+        if (n > THREADS) raise_threshold(state, query, lane);
         __syncwarp();
         if (lane == 0) {
-            shared.floor = read_threshold(state, query.seed);
+            shared.floor = n > THREADS ? read_threshold(state, query.seed) : 1;
             shared.filled = 0;
         }
     }
@@ -93,20 +102,23 @@ __device__ __forceinline__ void merge_candidates(
             const u64 key = threadIdx.x < count ? shared.sorted[threadIdx.x] : 0;
             u32 better = 0;
             for (u32 i = 0; i < count; ++i) better += shared.sorted[i] > key;
-            if (threadIdx.x < count && better < num_results) result[1 + better] = key;
+            if (threadIdx.x < count && better < num_results) write_result(result + 1 + better, key);
         } else {
             u32 len = THREADS;
             while (len < count) len *= 2;
             for (u32 i = count + threadIdx.x; i < len; i += THREADS) shared.sorted[i] = 0;
             __syncthreads();
             sort_descending<THREADS>(shared.sorted, len);
-            for (u32 i = threadIdx.x; i < num_results; i += THREADS) result[1 + i] = shared.sorted[i];
+            for (u32 i = threadIdx.x; i < num_results; i += THREADS) write_result(result + 1 + i, shared.sorted[i]);
         }
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        if (started_ns != nullptr) result[1 + MAX_K] = clock_ns() - __ldcg(started_ns);
-        __threadfence_system();
-        *static_cast<volatile u64*>(result) = n <= capacity ? num_results : TOO_MANY;
+        if (times != nullptr) {
+            const u64 now_ns = clock_ns();
+            write_result(result + 1 + MAX_K, now_ns - __ldcg(times->started_ns));
+            write_result(result + 2 + MAX_K, now_ns - times->scored_ns);
+        }
+        write_result(result, n <= capacity ? num_results : TOO_MANY);
     }
 }

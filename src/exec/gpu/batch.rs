@@ -42,6 +42,7 @@ pub(super) struct BatchSlot {
     d_candidates: CudaSlice<u64>,
     results: PinnedHostSlice<u64>,
     started: CudaEvent,
+    scored: CudaEvent,
     finished: CudaEvent,
     /// Which queries of the batch it holds, and those that are better run alone.
     queries: Vec<usize>,
@@ -64,6 +65,7 @@ impl BatchSlot {
                 d_candidates: stream.alloc(keys)?,
                 results: pinned_results(&executor.device, CHUNK_QUERIES * (1 + 16))?,
                 started: event()?,
+                scored: event()?,
                 finished: event()?,
                 queries: Vec::new(),
                 alone: Vec::new(),
@@ -263,9 +265,7 @@ impl GpuExecutor {
             unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
         }
         let results_at = slot.results.as_mut_ptr()? as u64;
-        if let Some(scored) = &self.scored {
-            scored.record(stream)?;
-        }
+        slot.scored.record(stream)?;
         // SAFETY: as above; the results have room for `stride` words of each query.
         unsafe {
             self.kernels.merge_topk(stream, &batch, &lone, &memory, results_at, stride as u32, num_queries as u32)
@@ -286,14 +286,11 @@ impl GpuExecutor {
         if let Some(&first) = slot.queries.first() {
             let wait = || {
                 slot.finished.synchronize()?;
-                Ok(f64::from(slot.started.elapsed_ms(&slot.finished)?) * 1e3)
+                let us_since = |event: &CudaEvent| Ok(f64::from(event.elapsed_ms(&slot.finished)?) * 1e3);
+                Ok((us_since(&slot.started)?, us_since(&slot.scored)?))
             };
             let doing = || doing(slot.queries.len(), first);
-            device_us = wait().map_err(|error| self.failed(doing(), &error))?;
-            if let Some(scored) = &self.scored {
-                let elapsed = scored.elapsed_ms(&slot.finished);
-                self.topk_us = f64::from(elapsed.map_err(|error| self.failed(doing(), &error))?) * 1e3;
-            }
+            (device_us, self.topk_us) = wait().map_err(|error: DriverError| self.failed(doing(), &error))?;
             let results = slot.results.as_slice().map_err(|error| self.failed(doing(), &error))?;
             for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
                 if result[0] == TOO_MANY {

@@ -281,8 +281,8 @@ impl Kernels {
     }
 }
 
-/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took.
-pub(super) const LONE_RESULTS: usize = 2 + MAX_K;
+/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after scoring.
+pub(super) const LONE_RESULTS: usize = 3 + MAX_K;
 /// The most results that `score_lone` sorts: more are better sorted by larger thread blocks.
 pub(super) const LONE_K: u32 = DRIVE_THREADS;
 

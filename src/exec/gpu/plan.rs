@@ -15,6 +15,8 @@ const DOCS_A_POSTING: f64 = 8.0;
 /// Blocks that a warp goes through at most: where most of their postings are looked up elsewhere, and where few are.
 const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
+/// Four warps share a block as long as so many times the warps that the machine holds are enough for it.
+const SHARED_WAVES: u32 = 2;
 
 /// A query, ready for the kernels.
 #[derive(Debug)]
@@ -121,33 +123,50 @@ impl Plan {
     }
 }
 
-/// How many blocks a warp goes through, in the lists of a launch: as few as keep all warps of the machine busy.
+/// How many blocks a warp goes through, in the lists of a launch: as few as keep all warps of the machine busy. A warp scores
+/// 32 postings at a time, so that most of the time of a launch of few blocks would be that of the warp with most postings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ItemSizes {
-    /// Where every posting may be looked up; 0 if there are so few blocks that four warps share one.
+    /// So many first terms of each query have blocks that four warps share: those whose postings are likely to be scored.
+    shared_terms: usize,
+    /// For other terms: where every posting may be looked up, ...
     dense: u32,
-    /// Where most are dismissed by their impact.
+    /// ... and where most are dismissed by their impact.
     sparse: u32,
 }
 
 impl ItemSizes {
     /// Sizes for a launch of these queries on a machine that holds `warps` at once.
     pub(super) fn new(plans: &[Plan], needs_all: bool, warps: u32) -> Self {
+        let num_terms = plans.iter().map(|plan| plan.num_drivers(needs_all)).max().unwrap_or(0);
+        let mut left = u64::from(SHARED_WAVES * warps / 4);
+        let mut shared_terms = 0;
         let mut blocks = [0_u64; 2];
-        for plan in plans {
-            for t in 0..plan.num_drivers(needs_all) {
-                blocks[usize::from(plan.all_enter(t, needs_all))] += u64::from(plan.num_blocks(t));
+        for t in 0..num_terms {
+            let mut blocks_of_term = [0_u64; 2];
+            for plan in plans.iter().filter(|plan| t < plan.num_drivers(needs_all)) {
+                blocks_of_term[usize::from(plan.all_enter(t, needs_all))] += u64::from(plan.num_blocks(t));
+            }
+            let sum = blocks_of_term[0] + blocks_of_term[1];
+            if shared_terms == t && sum <= left {
+                shared_terms += 1;
+                left -= sum;
+            } else {
+                blocks[0] += blocks_of_term[0];
+                blocks[1] += blocks_of_term[1];
             }
         }
-        let [sparse, dense] = blocks;
         let a_warp = |blocks: u64, most: u32| blocks.div_ceil(u64::from(warps)).clamp(1, u64::from(most)) as u32;
-        let dense = if 4 * dense <= u64::from(warps) { 0 } else { a_warp(dense, DENSE_BLOCKS) };
-        Self { dense, sparse: a_warp(sparse, SPARSE_BLOCKS) }
+        Self { shared_terms, dense: a_warp(blocks[1], DENSE_BLOCKS), sparse: a_warp(blocks[0], SPARSE_BLOCKS) }
     }
 
-    /// How many blocks of term `t` of a query a warp goes through.
+    /// How many blocks of term `t` of a query a warp goes through; 0 where four warps share a block.
     pub(super) fn of(self, plan: &Plan, t: usize, needs_all: bool) -> u32 {
-        if plan.all_enter(t, needs_all) { self.dense } else { self.sparse }
+        match t {
+            t if t < self.shared_terms => 0,
+            t if plan.all_enter(t, needs_all) => self.dense,
+            _ => self.sparse,
+        }
     }
 }
 

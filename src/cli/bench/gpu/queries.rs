@@ -51,7 +51,6 @@ pub(super) fn measure(
 
 /// Adds the share of a union's device time that goes by between the last score and the sorted results.
 fn topk_share(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
-    gpu.time_topk()?;
     let mut hits = Vec::new();
     for size in [1, ONE_CHUNK] {
         let (mut topk_us, mut device_us) = (0.0, 0.0);
