@@ -2,12 +2,12 @@
 //!
 //! Takes every so many-th list of 128 postings or more until there are about POSTINGS (8 million). For documents and
 //! frequencies apart: bits a value with everything (skip tables, headers), values decoded a second by one thread, what
-//! share of the rate of copying memory that is (bytes of values written), values encoded a second. All codecs take turns;
-//! lists are timed in pieces of some 40,000 values, and each piece's least time over the rounds counts, with the piece in
-//! the cache. Decoding goes block by block into one buffer, as a search does, and includes opening the list. Then `bp128`
-//! stands beside crate `bitpacking` on the same lists cut to whole blocks, which is all that the crate packs. The last rows
-//! are the index's own blocks, of every eighth list: nanoseconds to decode one. Without arguments the index is a synthetic
-//! one of 200,000 documents.
+//! share of the rate of copying memory that is (bytes of values written), values encoded a second. All codecs take
+//! turns; lists are timed in pieces of some 40,000 values, and each piece's least time over the rounds counts, with the
+//! piece in the cache. Decoding goes block by block into one buffer, as a search does, and includes opening the list.
+//! Then `bp128` stands beside crate `bitpacking` on the same lists cut to whole blocks, which is all that the crate
+//! packs. The last rows are the index's own blocks, of every eighth list: nanoseconds to decode one. Without arguments
+//! the index is a synthetic one of 200,000 documents.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,22 +1,24 @@
 //! What each CPU operator costs on one thread: `cargo bench --bench cpu -- [INDEX QUERIES [LIMIT [ROUNDS [NAME]]]]`.
 //!
 //! For every operator: mean, p50, p95 and p99 over the queries, in microseconds, of each query's least time over the
-//! rounds, and how many of the lists' postings that makes a second (those that an operator need not look at count, too).
-//! All operators take turns query by query, so that another process's load falls on all alike; NAME keeps those whose name
-//! contains it. Without arguments the index is synthetic: lists of all densities over a million documents, queries of two
-//! and three. Left out: reading and preparing the query, first touches of memory, several threads.
+//! rounds, and how many of the lists' postings that makes a second (those that an operator need not look at count,
+//! too). All operators take turns query by query, so that another process's load falls on all alike; NAME keeps those
+//! whose name contains it. Without arguments the index is synthetic: lists of all densities over a million documents,
+//! queries of two and three. Left out: reading and preparing the query, first touches of memory, several threads.
 
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tandem::bench::Times;
 use tandem::corpus::Tokenizer;
 use tandem::exec::Executor;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::QueryId;
 use tandem::index::Index;
 use tandem::query::{Mode, Query, look_up, read_log};
+use tandem::random::mix;
 
 /// Name, mode, k, and the algorithm for OR.
 const OPERATORS: [(&str, Mode, usize, Algorithm); 13] = [
@@ -68,12 +70,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} queries, {postings} postings, {rounds} rounds, {}", queries.len(), cpu.device());
     println!("{:<24} {:>9} {:>9} {:>9} {:>9} {:>12}", "operator", "mean us", "p50", "p95", "p99", "M postings/s");
     for (position, (name, ..)) in operators.iter().enumerate() {
-        let mut us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
-        us.sort_by(f64::total_cmp);
-        let total_us: f64 = us.iter().sum();
-        let quantile = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1];
-        let (mean, rate) = (total_us / us.len() as f64, postings as f64 / total_us);
-        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(quantile);
+        let us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
+        let times = Times::of(us);
+        let (mean, rate) = (times.mean_us(), postings as f64 / times.sum_us());
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|q| times.quantile_us(q));
         println!("{name:<24} {mean:>9.1} {p50:>9.1} {p95:>9.1} {p99:>9.1} {rate:>12.0}");
     }
     Ok(())
@@ -114,12 +114,4 @@ fn synthetic() -> Result<(Arc<Index>, Vec<Query>), Box<dyn Error>> {
         }
     }
     Ok((Arc::new(index), queries))
-}
-
-/// SplitMix64's finalizer: neighbouring numbers become unrelated ones.
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }

@@ -1,8 +1,8 @@
 //! AND against exhaustive OR on the CPU: what intersecting costs, from a rare leader to lists that are alike.
 //!
 //! `cargo bench --bench cpu_and` prints a table of times, in microseconds, of one query's `Executor::search` at k = 10:
-//! the least of many rounds, in which all queries and both modes take turns, so that another process's load falls on all
-//! alike. Lists are synthetic, over 16 Mi documents: each document is in a list with the same probability
+//! the least of many rounds, in which all queries and both modes take turns, so that another process's load falls on
+//! all alike. Lists are synthetic, over 16 Mi documents: each document is in a list with the same probability
 //! (`scattered`), or only in every second stretch of 65,536 documents, the two lists in opposite ones but for one in
 //! sixteen (`apart`). The index is in memory. Left out: reading the query, first touches of memory, several threads.
 

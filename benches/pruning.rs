@@ -1,10 +1,10 @@
 //! What each disjunctive algorithm costs on one thread:
 //! `cargo bench --bench pruning -- INDEX QUERIES [LIMIT [ROUNDS [K [ALGORITHMS]]]]`.
 //!
-//! For every algorithm, with thresholds seeded and (`-`) not: mean, p50, p95 and p99 over the queries, in microseconds, of each
-//! query's least time over the rounds. All take turns query by query, so that another process's load falls on all alike;
-//! their results are compared with the exhaustive algorithm's in the first round, bit for bit. `ALGORITHMS` are names between
-//! commas. Left out: reading and preparing the query, first touches of memory, several threads.
+//! For every algorithm, with thresholds seeded and (`-`) not: mean, p50, p95 and p99 over the queries, in microseconds,
+//! of each query's least time over the rounds. All take turns query by query, so that another process's load falls on
+//! all alike; their results are compared with the exhaustive algorithm's in the first round, bit for bit. `ALGORITHMS`
+//! are names between commas. Left out: reading and preparing the query, first touches of memory, several threads.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use tandem::bench::Times;
 use tandem::corpus::Tokenizer;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::exec::{Executor, Hit};
@@ -69,11 +70,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} queries, k {k}, {rounds} rounds, {}", queries.len(), reference.device());
     println!("{:<14} {:>9} {:>9} {:>9} {:>9}", "algorithm", "mean us", "p50", "p95", "p99");
     for (position, (name, _)) in executors.iter().enumerate() {
-        let mut us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
-        us.sort_by(f64::total_cmp);
-        let quantile = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1];
-        let mean = us.iter().sum::<f64>() / us.len() as f64;
-        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(quantile);
+        let us: Vec<f64> = least.iter().map(|least| least[position].as_secs_f64() * 1e6).collect();
+        let times = Times::of(us);
+        let mean = times.mean_us();
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|q| times.quantile_us(q));
         println!("{name:<14} {mean:>9.1} {p50:>9.1} {p95:>9.1} {p99:>9.1}");
     }
     Ok(())

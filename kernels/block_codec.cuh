@@ -1,20 +1,37 @@
-// block_codec.cuh: lists, blocks and packed postings as the index hands them out, read by one warp at a time into registers:
-// transcode.cu's reader.
+// block_codec.cuh: postings as the index file holds them, read by one warp at a time into registers.
 //
-// Lane t holds postings 4t to 4t+3. In a full block these four lie side by side: the vertical layout keeps value i in lane
-// i % 4 of a row of four words, so that all four start at bit t * bits of their word stream, and two 16-byte loads and four
-// funnel shifts unpack them. Gaps (stored minus one) become documents by three adds in the lane and one scan over the warp.
-// Fewer postings (a short list, or a long one's last block) are packed one after another and read word by word. The few
-// values that are wider than the others have their high bits elsewhere: lane e fetches exception e, and shuffles bring it to
-// its posting. Dense documents are a bitset. The form is described in src/index/device.rs; the host's twin is src/index/packed.
+// The file is made for CPUs: a full block's documents, and then its frequencies, are a column of sixteen groups of
+// eight values, each group as narrow as it can be. Lane t reads postings 4t to 4t + 3, half a group: the widths of
+// the groups lie side by side before them, one scan over the warp adds them up to where each group begins, and from
+// there on all lanes read alike, whatever the widths. Another scan turns gaps (stored minus one) into documents.
+// Dense documents are a bitset. Fewer postings (a short list, or a long one's last block) are packed one after
+// another, all of one width, and the few that are wider have their high bits elsewhere: lane e fetches exception e,
+// and shuffles bring it to its posting.
+//
+// Everything begins at any byte, so words are read in pairs and shifted. No word is read but those that hold a
+// block's bits: Index::open has decoded every block, so that these are inside their list, and nothing is checked
+// again.
+// The format is described in src/index/layout.rs; the reader's twin on the host is src/index/packed.
 #pragma once
 
 #include "tandem.cuh"
 
 constexpr u32 CODE_BITSET = 63;
+constexpr u32 SHORT_HEAD_BITS = 27;
+constexpr u32 NO_BASE = 0xffffffffu;  // the document before the first one: -1
 
-__device__ __forceinline__ u32 code_width(u32 code) { return code < 33 ? code : code - 33; }
-__device__ __forceinline__ bool has_exceptions(u32 code) { return code > 32 && code < CODE_BITSET; }
+// A list of BLOCK_LEN postings or more, as in the file: LongList on the host.
+struct LongList {
+    u64 payload_word;
+    u32 first_block;
+    u32 doc_freq;
+    float max_impact;
+    float kth_impacts[3];
+    u32 probe_row;
+    u32 rows;
+
+    __device__ __forceinline__ u32 num_blocks() const { return (doc_freq - 1) / BLOCK_LEN + 1; }
+};
 
 // `width` bits, at most 32, from bit `bit` of `words` on. Reads no word but those that hold them.
 __device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
@@ -24,137 +41,95 @@ __device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
     return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
 }
 
-// Where the exceptions of a full block begin, from its first row.
-__device__ __forceinline__ u32 full_block_exceptions_bit(u32 packing) { return 16 * (packing >> 12 & 0xfff); }
+// The sum of the lanes' values up to the caller's own.
+__device__ __forceinline__ u32 warp_prefix(u32 value, u32 lane) {
+#pragma unroll
+    for (u32 distance = 1; distance < WARP; distance *= 2) {
+        const u32 lower = __shfl_up_sync(FULL_WARP, value, distance);
+        if (lane >= distance) value += lower;
+    }
+    return value;
+}
 
-// What is known of a block before it is decoded.
-struct BlockHeader {
-    const u32* words;  // a full block's first row, or a word before the first bit of fewer postings
-    u32 bit;           // where these begin in `words`
-    u32 packing;       // codes, distance to the exceptions, bound: BlockEntry on the host
+// How fewer than BLOCK_LEN values are packed.
+struct RunCode {
+    u32 code;
+
+    __device__ __forceinline__ explicit RunCode(u32 stored) : code(stored & 63) {}
+    __device__ __forceinline__ u32 width() const { return code < 33 ? code : code - 33; }
+    __device__ __forceinline__ bool has_exceptions() const { return code > 32; }
+};
+
+// Where postings are and how they are packed: what is known of a block before it is decoded.
+struct PackedBlock {
+    const u32* words;
+    u32 bit;                // of `words`, where the block begins
+    u32 freqs_bit;          // ... and its frequencies
     u32 len;
-    u32 base;          // the document that the block's first gap counts from
-    u32 last_doc;
+    u32 base;               // the document that the first gap counts from
+    u32 last_doc;           // of a full block
+    u32 doc_code, freq_code;
 
-    __device__ __forceinline__ u32 doc_code() const { return packing & 63; }
-    __device__ __forceinline__ u32 freq_code() const { return packing >> 6 & 63; }
     __device__ __forceinline__ bool full() const { return len == BLOCK_LEN; }
-    // Words of a full block's documents.
-    __device__ __forceinline__ u32 doc_words() const {
-        return 4 * (doc_code() == CODE_BITSET ? (last_doc - base + BLOCK_LEN - 1) / BLOCK_LEN : code_width(doc_code()));
+
+    // One posting of frequency 1: no bits at all.
+    __device__ static __forceinline__ PackedBlock single(u32 doc) { return {nullptr, 0, 0, 1, doc - 1, doc, 0, 0}; }
+
+    // A short list that begins with byte `byte`.
+    __device__ static __forceinline__ PackedBlock short_list(const u32* short_lists, u32 byte) {
+        const u32* words = short_lists + byte / 4;
+        const u32 head_bit = byte % 4 * 8, head = read_bits(words, head_bit, SHORT_HEAD_BITS);
+        const u32 bit = head_bit + SHORT_HEAD_BITS, len = head & 127, doc_code = head >> 7 & 63;
+        return {words, bit, bit + len * RunCode(doc_code).width(), len, NO_BASE, 0, doc_code, head >> 13 & 63};
     }
-    // Where the frequencies begin.
-    __device__ __forceinline__ const u32* freq_words() const { return full() ? words + doc_words() : words; }
-    __device__ __forceinline__ u32 freq_bit() const { return full() ? 0 : bit + len * code_width(doc_code()); }
-    // Where the exceptions begin: those of the documents, then those of the frequencies.
-    __device__ __forceinline__ u32 exceptions_bit() const {
-        return full() ? full_block_exceptions_bit(packing) : freq_bit() + len * code_width(freq_code());
-    }
-};
 
-// A term's list.
-struct List {
-    const u32* last_docs;
-    const uint2* blocks;
-    const u32* payload;  // of a short list: the word with its first bit
-    u32 num_blocks;
-    u32 doc_freq;
-    u32 first_base;
-    u32 packing;         // of a short list
-    u32 bit;             // of a short list
-
-    __device__ __forceinline__ List(const Index& index, const Term& term)
-        : last_docs(index.last_docs + term.first_block),
-          blocks(index.blocks + term.first_block),
-          payload(term.doc_freq < BLOCK_LEN ? index.short_lists + term.start / 32 : index.payload + term.start),
-          num_blocks(term.num_blocks),
-          doc_freq(term.doc_freq),
-          first_base(term.base),
-          packing(term.packing),
-          bit(term.start % 32) {}
-
-    __device__ __forceinline__ bool is_short() const { return doc_freq < BLOCK_LEN; }
-    __device__ __forceinline__ u32 last_doc(u32 block) const { return is_short() ? ANY_DOC : __ldg(last_docs + block); }
-
-    __device__ __forceinline__ BlockHeader header(u32 block) const {
-        BlockHeader header;
-        header.base = block == 0 ? first_base : last_doc(block - 1);
-        header.last_doc = last_doc(block);
-        header.len = min(doc_freq - block * BLOCK_LEN, BLOCK_LEN);
-        if (is_short()) {
-            header.words = payload;
-            header.bit = bit;
-            header.packing = packing;
-        } else {
-            const uint2 entry = __ldg(blocks + block);
-            header.words = payload + 4ull * entry.x;
-            header.bit = 16 * (entry.y >> 12 & 0xfff);
-            header.packing = entry.y;
-        }
-        return header;
+    // Block `number` of a long list whose bytes begin at `payload`, with the last documents and the entries
+    // (BlockEntry on the host) of the list's blocks.
+    __device__ static __forceinline__ PackedBlock of_long(
+        const LongList& list, const u32* payload, const u32* last_docs, const uint2* entries, u32 number
+    ) {
+        const uint2 entry = __ldg(entries + number);
+        PackedBlock block;
+        block.words = payload + entry.x / 4;
+        block.bit = entry.x % 4 * 8;
+        block.len = min(list.doc_freq - number * BLOCK_LEN, BLOCK_LEN);
+        block.base = number == 0 ? NO_BASE : __ldg(last_docs + (number - 1));
+        block.last_doc = __ldg(last_docs + number);
+        block.doc_code = entry.y & 127;
+        block.freq_code = entry.y >> 7 & 127;
+        const u32 doc_bits = block.full() ? 8 * (entry.y >> 14 & 1023) : block.len * RunCode(block.doc_code).width();
+        block.freqs_bit = block.bit + doc_bits;
+        return block;
     }
 };
 
-// The lane's four of a block's values, without exceptions; 0 past the end.
-__device__ __forceinline__ void unpack(const u32* words, u32 bit, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
+// The lane's four values of a column that begins at bit `bit`. The whole warp calls it.
+__device__ __forceinline__ void unpack_column(const u32* words, u32 bit, u32 code, u32 lane, u32 (&values)[4]) {
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) values[i] = 0;
-    if (width == 0) return;
-    if (len == BLOCK_LEN) {
-        // As in `read_bits`, four streams at once: nothing is read past the rows.
-        const u32 mask = 0xffffffffu >> (32 - width);
-        const uint4* rows = reinterpret_cast<const uint4*>(words);
-        const u32 first = lane * width;
-        const uint4 low = __ldg(rows + first / 32);
-        const uint4 high = __ldg(rows + (first + width - 1) / 32);
-        values[0] = __funnelshift_r(low.x, high.x, first) & mask;
-        values[1] = __funnelshift_r(low.y, high.y, first) & mask;
-        values[2] = __funnelshift_r(low.z, high.z, first) & mask;
-        values[3] = __funnelshift_r(low.w, high.w, first) & mask;
+    const u32 widest = code & 63;
+    if (widest == 0) return;
+    // How far the lane's group stays behind the widest: in two bits, or in four.
+    const u32 group = lane / 2;
+    u32 behind, control_bits;
+    if (code & 64) {
+        control_bits = 64;
+        behind = read_bits(words, bit + group % 8 / 4 * 32, 32) >> (8 * (group % 4) + 4 * (group / 8)) & 15;
     } else {
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-            if (4 * lane + i < len) values[i] = read_bits(words, bit + (4 * lane + i) * width, width);
-        }
+        control_bits = 32;
+        behind = read_bits(words, bit, 32) >> (8 * (group % 4) + 2 * (group / 4)) & 3;
     }
+    const u32 width = widest - min(widest, behind);
+    // A group takes eight times its width in bits: four times for each of its lanes.
+    const u32 own_bits = 4 * width;
+    const u32 first = bit + control_bits + warp_prefix(own_bits, lane) - own_bits;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) values[i] = read_bits(words, first + i * width, width);
 }
 
-// The head of a stream of exceptions.
-struct Exceptions {
-    u32 count, high_width;
-
-    __device__ __forceinline__ Exceptions(const u32* words, u32 bit) {
-        const u32 head = read_bits(words, bit, 10);
-        count = (head & 31) + 1;
-        high_width = (head >> 5) + 1;
-    }
-    // Where exception `e` begins, of a stream that begins at `bit`.
-    __device__ __forceinline__ u32 at(u32 bit, u32 e) const { return bit + 10 + e * (7 + high_width); }
-};
-
-// The bit behind the documents' exceptions: where those of the frequencies begin.
-__device__ __forceinline__ u32 freq_exceptions_bit(const BlockHeader& header) {
-    const u32 bit = header.exceptions_bit();
-    if (!has_exceptions(header.doc_code())) return bit;
-    const Exceptions exceptions(header.words, bit);
-    return exceptions.at(bit, exceptions.count);
-}
-
-// Adds the high bits of the values that have some. The whole warp calls it.
-__device__ __forceinline__ void add_exceptions(const u32* words, u32 bit, u32 code, u32 lane, u32 (&values)[4]) {
-    const Exceptions exceptions(words, bit);
-    u32 own_position = 0, own_high = 0;
-    if (lane < exceptions.count) {
-        const u32 at = exceptions.at(bit, lane);
-        own_position = read_bits(words, at, 7);
-        own_high = read_bits(words, at + 7, exceptions.high_width) << code_width(code);
-    }
-    for (u32 e = 0; e < exceptions.count; ++e) {
-        const u32 position = __shfl_sync(FULL_WARP, own_position, e);
-        const u32 high = __shfl_sync(FULL_WARP, own_high, e);
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) values[i] += position == 4 * lane + i ? high : 0;
-    }
+// Word `word` of a bitset of `num_bits` that begins at bit `bit`; zeros past its end.
+__device__ __forceinline__ u32 bitset_word(const u32* words, u32 bit, u32 num_bits, u32 word) {
+    return read_bits(words, bit + 32 * word, min(num_bits - 32 * word, WARP));
 }
 
 // Where the bit set of the given rank is; `bits` has that many and more.
@@ -172,13 +147,13 @@ __device__ __forceinline__ u32 nth_set_bit(u32 bits, u32 rank) {
     return position;
 }
 
-// The lane's four documents of a bitset that begins with document `first`. The lane's first bit is looked for once, by the
-// counts of the words before it; the next three follow it, perhaps in later words.
-__device__ __forceinline__ void unpack_bitset(const u32* words, u32 num_words, u32 first, u32 lane, u32 (&docs)[4]) {
+// The lane's four documents of a bitset. Its first bit is looked for once, by the counts of the words before it; the
+// next three follow it, perhaps in later words.
+__device__ __forceinline__ void unpack_bitset(const PackedBlock& block, u32 lane, u32 (&docs)[4]) {
+    const u32 first = block.base + 1, num_bits = block.last_doc - block.base, num_words = (num_bits + 31) / 32;
     u32 before = 0, own_word = 0, own_bits = 0, own_rank = 0;
-#pragma unroll 4
     for (u32 word = 0; word < num_words; ++word) {
-        const u32 bits = __ldg(words + word);
+        const u32 bits = bitset_word(block.words, block.bit, num_bits, word);
         const u32 count = __popc(bits);
         const u32 rank = 4 * lane - before;  // wraps, and so exceeds any count, if it was in a word before
         if (rank < count) {
@@ -188,44 +163,95 @@ __device__ __forceinline__ void unpack_bitset(const u32* words, u32 num_words, u
         }
         before += count;
     }
-    u32 position = nth_set_bit(own_bits, own_rank);
+    const u32 position = nth_set_bit(own_bits, own_rank);
     docs[0] = first + 32 * own_word + position;
     u32 rest = own_bits & 0xfffffffeu << position;
 #pragma unroll
     for (u32 i = 1; i < 4; ++i) {
         // The block has 128 bits set: lane 31 finds its last one in the last word at the latest.
 #pragma unroll 1
-        while (rest == 0 && own_word + 1 < num_words) rest = __ldg(words + ++own_word);
+        while (rest == 0 && own_word + 1 < num_words) rest = bitset_word(block.words, block.bit, num_bits, ++own_word);
         docs[i] = first + 32 * own_word + __ffs(rest) - 1;
         rest &= rest - 1;
     }
 }
 
+// The head of a stream of exceptions.
+struct Exceptions {
+    u32 count, high_width;
+
+    __device__ __forceinline__ Exceptions(const u32* words, u32 bit) {
+        const u32 head = read_bits(words, bit, 10);
+        count = (head & 31) + 1;
+        high_width = (head >> 5) + 1;
+    }
+    // Where exception `e` begins, of a stream that begins at `bit`.
+    __device__ __forceinline__ u32 at(u32 bit, u32 e) const { return bit + 10 + e * (7 + high_width); }
+};
+
+// The lane's four of `len` values that begin at bit `bit`; what exceeds their width at `exceptions_bit`. Of no
+// meaning past the end. The whole warp calls it.
+__device__ __forceinline__ void unpack_run(
+    const u32* words, u32 bit, RunCode code, u32 len, u32 exceptions_bit, u32 lane, u32 (&values)[4]
+) {
+    const u32 width = code.width();
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+        values[i] = 4 * lane + i < len ? read_bits(words, bit + (4 * lane + i) * width, width) : 0;
+    }
+    if (!code.has_exceptions()) return;
+    const Exceptions exceptions(words, exceptions_bit);
+    u32 own_position = 0, own_high = 0;
+    if (lane < exceptions.count) {
+        const u32 at = exceptions.at(exceptions_bit, lane);
+        own_position = read_bits(words, at, 7);
+        own_high = read_bits(words, at + 7, exceptions.high_width) << width;
+    }
+    for (u32 e = 0; e < exceptions.count; ++e) {
+        const u32 position = __shfl_sync(FULL_WARP, own_position, e);
+        const u32 high = __shfl_sync(FULL_WARP, own_high, e);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) values[i] += position == 4 * lane + i ? high : 0;
+    }
+}
+
+// Where the exceptions of a run begin: those of the documents, then those of the frequencies.
+__device__ __forceinline__ u32 doc_exceptions_bit(const PackedBlock& block) {
+    return block.freqs_bit + block.len * RunCode(block.freq_code).width();
+}
+__device__ __forceinline__ u32 freq_exceptions_bit(const PackedBlock& block) {
+    const u32 bit = doc_exceptions_bit(block);
+    if (!RunCode(block.doc_code).has_exceptions()) return bit;
+    const Exceptions exceptions(block.words, bit);
+    return exceptions.at(bit, exceptions.count);
+}
+
 // The block's documents; NO_DOC past its end, so that the warp's documents ascend in any case.
-__device__ __forceinline__ void decode_docs(const BlockHeader& header, u32 lane, u32 (&docs)[4]) {
-    const u32 code = header.doc_code();
-    if (code == CODE_BITSET) return unpack_bitset(header.words, header.doc_words(), header.base + 1, lane, docs);
-    unpack(header.words, header.bit, code_width(code), header.len, lane, docs);
-    if (has_exceptions(code)) add_exceptions(header.words, header.exceptions_bit(), code, lane, docs);
+__device__ __forceinline__ void decode_docs(const PackedBlock& block, u32 lane, u32 (&docs)[4]) {
+    if (!block.full()) {
+        const RunCode code(block.doc_code);
+        unpack_run(block.words, block.bit, code, block.len, doc_exceptions_bit(block), lane, docs);
+    } else if (block.doc_code == CODE_BITSET) {
+        return unpack_bitset(block, lane, docs);
+    } else {
+        unpack_column(block.words, block.bit, block.doc_code, lane, docs);
+    }
     docs[0] += 1;
 #pragma unroll
     for (u32 i = 1; i < 4; ++i) docs[i] += docs[i - 1] + 1;
-    u32 sum = docs[3];
+    const u32 before = block.base + warp_prefix(docs[3], lane) - docs[3];
 #pragma unroll
-    for (u32 distance = 1; distance < WARP; distance *= 2) {
-        const u32 lower = __shfl_up_sync(FULL_WARP, sum, distance);
-        if (lane >= distance) sum += lower;
-    }
-    const u32 before = header.base + sum - docs[3];
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < header.len ? docs[i] + before : NO_DOC;
+    for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < block.len ? docs[i] + before : NO_DOC;
 }
 
-// The block's frequencies; 1 past its end.
-__device__ __forceinline__ void decode_freqs(const BlockHeader& header, u32 lane, u32 (&freqs)[4]) {
-    const u32 code = header.freq_code();
-    unpack(header.freq_words(), header.freq_bit(), code_width(code), header.len, lane, freqs);
-    if (has_exceptions(code)) add_exceptions(header.words, freq_exceptions_bit(header), code, lane, freqs);
+// The block's frequencies; of no meaning past its end.
+__device__ __forceinline__ void decode_freqs(const PackedBlock& block, u32 lane, u32 (&freqs)[4]) {
+    if (block.full()) {
+        unpack_column(block.words, block.freqs_bit, block.freq_code, lane, freqs);
+    } else {
+        const RunCode code(block.freq_code);
+        unpack_run(block.words, block.freqs_bit, code, block.len, freq_exceptions_bit(block), lane, freqs);
+    }
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
 }

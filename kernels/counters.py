@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Reads the hardware counters of all kernels while Tandem runs, on a machine with a GPU and Nsight Compute (`ncu`):
 
-    kernels/counters.py TANDEM INDEX [--out docs/kernel-counters.csv] [--limit 40]
+    kernels/counters.py TANDEM INDEX [--out docs/kernel-counters.csv]
 
-TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used). Each kernel's longest of a few launches
-goes into a row; kernels/build.py shows the rows in docs/kernels.md. Clocks are left alone.
+TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used); the documents of the table are those of
+GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row; kernels/build.py shows the rows in
+docs/kernels.md. Clocks are left alone. About a minute, most of it not the GPU's.
 """
 
 import argparse
@@ -14,6 +15,10 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+import time
+
+from sanitize import kernels_of_sources
 
 # Column: counter, and what to divide it by.
 COUNTERS = {
@@ -27,33 +32,48 @@ COUNTERS = {
     "shared_percent": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed", 1),
     "occupancy_percent": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1),
 }
-# Launches of each kernel that are looked at. In `bench`, sum_documents decodes gaps of 8 bits at its 117th, decode_documents after two
-# thousand that measure the latency of launches; queries run alone first, in batches from about the 300th on.
-INVOCATIONS = "^(2|9|20|44|117|230|400|500|2117)$"
+# Words of this many queries make one that goes through all lists: what score_union is for.
+JOINED_QUERIES = 12
 
 
-def runs(tandem, index, limit):
-    """Commands that launch every kernel; `{}` stands for the folder of their output."""
-    given = ["--index", str(index), "--queries", str(index / "queries.tsv")]
-    small = ["--limit", str(limit), "--out", "{}"]
+def runs(tandem, index, scratch):
+    """What launches every kernel: (command, the kernels that are looked at, at which of their launches, how many in all).
+
+    After so many the command is ended."""
+    queries = index / "queries.tsv"
+    lines = queries.read_text().splitlines()
+    joined = scratch / "joined.tsv"
+    joined.write_text("".join(
+        f"{i}\t{' '.join(line.partition(chr(9))[2] for line in lines[i:i + JOINED_QUERIES])}\n" for i in range(0, 120, JOINED_QUERIES)))
+    bench = lambda what, limit: [tandem, "bench", index, "--queries", queries, "--what", what, "--limit", limit, "--rounds", "1", "--out", scratch]
+    reproduce = lambda name, limit: [tandem, "reproduce", name, "--index", index, "--queries", queries, "--limit", limit, "--out", scratch]
+    search = [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", "or", "-k", "1000", "-o", scratch / "results"]
     return [
-        [tandem, "bench", str(index), "--queries", str(index / "queries.tsv"), "--what", "gpu", "--rounds", "1", *small],
-        *([tandem, "reproduce", name, *given, *small] for name in ("ding-table1", "ding-table2", "ding-table3", "ding-fig6")),
+        # Gaps of 8 bits; empty launches that measure latency come before.
+        (bench("gpu-decode", 1), "decode_documents|sum_documents", "117|2117", 3),
+        # The upload; queries alone, then in batches of 1 to 4096.
+        (bench("gpu-queries", 300), "measure_blocks|scan_rows|write_blocks|score_lone|score_drivers|merge_topk", "1|2|3|210|330|385|395", 28),
+        (search, "score_union", "2|4|6|8", 4),
+        (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),
+        (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*|accumulate|heap_.*"
+         "|pfor_decode_needed|merge_find", "2|9|20|44", 60),
+        (reproduce("ding-fig6", 10), "merge_.*|count_flags|gather_matches", "2|9|20|44", 20),
     ]
 
 
-def profile(command):
+def profile(command, kernels, launches, count):
     """Yields (kernel, {column: value}, grid) for each launch that was looked at."""
-    ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--target-processes", "all",
-           "--kernel-id", f":::{INVOCATIONS}", "--metrics", ",".join(counter for counter, _ in COUNTERS.values())]
-    done = subprocess.run(ncu + command, capture_output=True, text=True)
+    ncu = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+           "--kernel-id", f"::regex:^({kernels})$:^({launches})$", "--launch-count", count, "--kill", "yes",
+           "--metrics", ",".join(counter for counter, _ in COUNTERS.values())]
+    done = subprocess.run([str(part) for part in ncu + command], capture_output=True, text=True)
     start = done.stdout.find('"ID"')
     if start < 0:
-        print(f"warning: nothing came from {' '.join(command)}:\n{done.stdout[-600:]}{done.stderr[-600:]}", file=sys.stderr)
+        print(f"warning: nothing came from {' '.join(map(str, command))}:\n{done.stdout[-600:]}{done.stderr[-600:]}", file=sys.stderr)
         return
     for row in csv.DictReader(io.StringIO(done.stdout[start:])):
-        if not row["ID"].isdigit():
-            continue  # the line of units
+        if not (row["ID"] or "").isdigit():
+            continue  # the line of units, or what the command printed
         values = {}
         for column, (counter, divisor) in COUNTERS.items():
             text = (row.get(counter) or "").replace(",", "")
@@ -66,22 +86,28 @@ def main():
     parser.add_argument("tandem")
     parser.add_argument("index", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs/kernel-counters.csv")
-    parser.add_argument("--limit", type=int, default=40)
     arguments = parser.parse_args()
+    began = time.time()
     longest = {}
-    for command in runs(arguments.tandem, arguments.index, arguments.limit):
-        for kernel, values, grid in profile([part.format(arguments.out.parent / "counters") for part in command]):
-            if kernel not in longest or (values["time_us"] or 0) > (longest[kernel][0]["time_us"] or 0):
-                longest[kernel] = values, grid
+    with tempfile.TemporaryDirectory() as scratch:
+        for command, *what in runs(arguments.tandem, arguments.index, pathlib.Path(scratch)):
+            found = list(profile(command, *what))
+            for kernel, values, grid in found:
+                if kernel not in longest or (values["time_us"] or 0) > (longest[kernel][0]["time_us"] or 0):
+                    longest[kernel] = values, grid
+            names = ", ".join(sorted({kernel for kernel, _, _ in found}))
+            print(f"{time.time() - began:4.0f} s: {' '.join(map(str, command[1:3]))}: {len(found)} launches of {names}", flush=True)
     device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
     with arguments.out.open("w", newline="") as file:
-        file.write(f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}, {arguments.limit} queries\n")
+        file.write(f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kernel", *COUNTERS, "grid"])
         for kernel, (values, grid) in sorted(longest.items()):
             texts = ["" if value is None else f"{value:.4g}" for value in values.values()]
             writer.writerow([kernel, *texts, re.sub(r"[(), ]+", " ", grid).strip().replace(" 1 1", "")])
     print(arguments.out)
+    if missing := sorted(kernels_of_sources().keys() - longest.keys()):
+        sys.exit(f"not seen: {', '.join(missing)}")
 
 
 if __name__ == "__main__":

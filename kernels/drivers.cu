@@ -82,7 +82,7 @@ struct Drive {
     }
 
     // Whether a posting of the driving list may be among the best.
-    __device__ __forceinline__ bool can_enter(u32 place) const {
+    __device__ __forceinline__ bool posting_can_enter(u32 place) const {
         const Header header(lists.blocks + (queue.terms[driver].first_block + place / BLOCK_LEN));
         const u32 least = least_impact(header.max_impact);
         return least <= 1 || header.impact_at(lists.rows, place % BLOCK_LEN) >= least;
@@ -258,7 +258,7 @@ __device__ __forceinline__ void drive_item(
     const u32 number = item - driver.first_item;
     if (driver.blocks_an_item == 0) {
         const u32 place = number * WARP + lane;
-        const bool enters = place < term.doc_freq && drive.can_enter(place);
+        const bool enters = place < term.doc_freq && drive.posting_can_enter(place);
         if (__any_sync(FULL_WARP, enters)) drive.score(place, enters);
     } else {
         const u32 end = min((number + 1) * driver.blocks_an_item, num_blocks);

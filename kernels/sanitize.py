@@ -1,67 +1,185 @@
 #!/usr/bin/env python3
 """Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes docs/sanitizer.md:
 
-    kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools memcheck,racecheck,synccheck] [--seconds 300]
+    kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
 
 TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests' names.
-Exits with 1 if a tool complains, a test fails or none runs.
+Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the same.
+
+Each test runs by itself: first under Nsight Compute (`ncu`), which tells the kernels that it launches, one test after another, since
+the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. Exits with 1 if a tool complains, a test fails, or a kernel of kernels/ is not launched by any
+test: then the document says so, too.
 """
 
 import argparse
+import collections
+import concurrent.futures
+import csv
+import io
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
-DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "sanitizer.md"
+KERNELS = pathlib.Path(__file__).resolve().parent
+DOCUMENT = KERNELS.parent / "docs" / "sanitizer.md"
+CLEAN = re.compile(r"SUMMARY: 0 (errors|hazards)")
+
+Test = collections.namedtuple("Test", "binary name")
+# Initcheck leaves the tests' own copies alone: they read whole buffers, and look only at what was written.
+OPTIONS = {"initcheck": ["--check-api-memory-access", "no"]}
+# What a tool said of a test: whether all is well, its verdict, the seconds that it took, what it printed.
+Outcome = collections.namedtuple("Outcome", "is_well verdict seconds output")
 
 
-def run(tool, binary, test_filter, seconds):
-    """Returns (tests that passed, the tool's verdict, seconds, whether all is well)."""
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", binary, *test_filter, "--test-threads", "1"]
+def kernels_of_sources():
+    """Returns {kernel: the source that it is in}."""
+    found = {}
+    for source in sorted(KERNELS.rglob("*.cu")):
+        for name in re.findall(r'extern "C" __global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\s*\(', source.read_text()):
+            found[name] = str(source.relative_to(KERNELS))
+    return found
+
+
+def tests_of(binaries):
+    """All tests that the filters let through, but for ignored ones."""
+    tests = []
+    for binary in binaries:
+        path, *test_filter = binary.split(":")
+        path = str(pathlib.Path(path).resolve())
+
+        def listed(*arguments):
+            done = subprocess.run([path, *test_filter, "--list", *arguments], capture_output=True, text=True, check=True)
+            return re.findall(r"^(\S+): test$", done.stdout, re.M)
+
+        ignored = set(listed("--ignored"))
+        tests += [Test(path, name) for name in listed() if name not in ignored]
+    return tests
+
+
+def run(tool, test, seconds):
+    """Runs a test under a tool; returns (exit status, or None if it ran out of time; all that was printed; seconds)."""
     began = time.time()
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env={**os.environ, "TANDEM_REQUIRE_GPU": "1"})
-    except subprocess.TimeoutExpired as late:
-        text = (late.stdout or b"").decode(errors="replace")
-        return re.findall(r"^test (\S+) \.\.\. ok", text, re.M), f"stopped after {seconds} s", seconds, False
-    tests = re.findall(r"^test (\S+) \.\.\. ok", done.stdout, re.M)
-    verdict = re.findall(r"^=+ (.*SUMMARY.*)$", done.stdout + done.stderr, re.M)
-    verdict = verdict[-1] if verdict else "no summary"
-    is_well = done.returncode == 0 and tests and re.search(r"\b0 (errors|hazards)", verdict)
-    if not is_well:
-        print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
-    return tests, verdict, time.time() - began, bool(is_well)
+    environment = {**os.environ, "TANDEM_REQUIRE_GPU": "1", "TANDEM_SANITIZER": "1"}
+    with tempfile.TemporaryDirectory() as scratch:
+        # A folder each: ncu keeps a lock there.
+        environment["TMPDIR"] = scratch
+        command = [*tool, test.binary, test.name, "--exact", "--test-threads", "1"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
+        except subprocess.TimeoutExpired as late:
+            texts = [(text or b"").decode(errors="replace") for text in (late.stdout, late.stderr)]
+            return None, "".join(texts), time.time() - began
+    return done.returncode, done.stdout + done.stderr, time.time() - began
+
+
+def launches(test, seconds):
+    """Returns (the kernels that a test launches, what went wrong if something did)."""
+    status, output, _ = run(["ncu", "--csv", "--page", "raw", "--kernel-id", ":::1", "--metrics", "launch__grid_size"], test, seconds)
+    if status != 0:
+        return set(), f"{test.name} under ncu: status {status}\n{output[-3000:]}"
+    table = output[output.find('"ID"'):] if '"ID"' in output else ""
+    rows = csv.DictReader(io.StringIO(table))
+    return {row["Kernel Name"].split("(")[0] for row in rows if (row.get("ID") or "").isdigit()}, None
+
+
+def check(tool, test, seconds):
+    """Returns the Outcome of one test under one tool."""
+    status, output, took = run(["compute-sanitizer", "--tool", tool, *OPTIONS.get(tool, []), "--error-exitcode", "9"], test, seconds)
+    verdicts = re.findall(r"^=+ (.*SUMMARY.*)$", output, re.M)
+    verdict = verdicts[-1] if verdicts else f"stopped after {took:.0f} s" if status is None else "no summary"
+    has_passed = re.search(rf"^test {re.escape(test.name)} \.\.\. ok", output, re.M) is not None
+    if not has_passed and verdicts:
+        verdict += ", but the test failed"
+    return Outcome(status == 0 and has_passed and CLEAN.search(verdict) is not None, verdict, took, output)
+
+
+def short(verdict):
+    return re.sub(r"^(ERROR|RACECHECK) SUMMARY: ", "", verdict).replace(" displayed (0 errors, 0 warnings)", "")
+
+
+def machine():
+    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+    name, _, driver = device.stdout.strip().partition(", ")
+    version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
+    return f"{name} (driver {driver}), compute-sanitizer {(re.findall(r'[Vv]ersion ([0-9.]+)', version) or ['?'])[0]}"
+
+
+def document(tools, sources, launched, outcomes, wall_seconds):
+    """The page: what is well or not, each test under each tool, each kernel with its tests."""
+    file_of = lambda test: pathlib.Path(test.binary).name
+    failed = [(test, tool) for (test, tool), outcome in outcomes.items() if not outcome.is_well]
+    checked = {test for test, _ in outcomes}
+    covered = {kernel: sorted(test.name for test in checked if kernel in launched[test]) for kernel in sources}
+    missing = [kernel for kernel, tests in covered.items() if not tests]
+    lines = [
+        "# The kernels under compute-sanitizer",
+        "",
+        f"Written by `kernels/sanitize.py` on {time.strftime('%Y-%m-%d')} in one run of {wall_seconds:.0f} s:",
+        f"{machine()}. Each test compares with its twin on the host;",
+        "the build is a debug one, in which what kernels write is poisoned before. With `TANDEM_SANITIZER` set tests try less of the",
+        "same, for kernels are up to a hundred times slower here; in full they run without a tool. Racecheck watches shared memory; what",
+        "thread blocks tell each other through global memory no tool here checks but the results. Seconds are those of processes side",
+        "by side. Kernels are those that Nsight Compute saw the test launch.",
+        "",
+        f"**{len(outcomes) - len(failed)} of {len(outcomes)} runs are clean; {len(sources) - len(missing)} of {len(sources)} kernels were launched.**",
+        "",
+    ]
+    lines += [f"- Not clean: `{test.name}` under {tool}: {outcomes[test, tool].verdict}" for test, tool in failed]
+    lines += [f"- Not launched by any test: `{kernel}` of {sources[kernel]}" for kernel in missing]
+    lines += ["| test | kernels that it launches | " + " | ".join(f"{tool} | s" for tool in tools) + " |",
+              "| --- | --- |" + " --- | ---: |" * len(tools)]
+    for test in sorted(checked, key=lambda test: (file_of(test), test.name)):
+        cells = [f"`{test.name.split('::')[-1]}`", ", ".join(f"`{kernel}`" for kernel in sorted(launched[test]))]
+        for tool in tools:
+            outcome = outcomes[test, tool]
+            cells += [short(outcome.verdict), f"{outcome.seconds:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "| kernel | source | tests |", "| --- | --- | ---: |"]
+    lines += [f"| `{kernel}` | {sources[kernel]} | {len(covered[kernel])} |" for kernel in sorted(sources)]
+    return "\n".join(lines) + "\n", not failed and not missing
 
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the GPU's tests under compute-sanitizer.")
     parser.add_argument("binaries", nargs="+")
-    parser.add_argument("--tools", default="memcheck,racecheck,synccheck")
-    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--tools", default="racecheck,memcheck,synccheck,initcheck")
+    parser.add_argument("--jobs", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
     arguments = parser.parse_args()
-    rows, ran, all_well = [], set(), True
-    for tool in arguments.tools.split(","):
-        for binary in arguments.binaries:
-            path, *test_filter = binary.split(":")
-            tests, verdict, seconds, is_well = run(tool, str(pathlib.Path(path).resolve()), test_filter, arguments.seconds)
-            rows.append(f"| {tool} | {len(tests)} | {verdict} | {seconds:.0f} |\n")
-            ran |= set(tests)
-            all_well &= is_well
-            print(rows[-1], end="", flush=True)
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
-    version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
-    version = (re.findall(r"[Vv]ersion ([\d.]+)", version) or ["?"])[0]
-    arguments.out.write_text(
-        "# The kernels under compute-sanitizer\n\n"
-        f"Written by `kernels/sanitize.py` on {time.strftime('%Y-%m-%d')}: {device.stdout.strip()}, compute-sanitizer {version}.\n\n"
-        "| tool | tests | verdict | seconds |\n| --- | --- | --- | --- |\n" + "".join(rows)
-        + "\nThe tests, each of which compares with its twin on the host:\n\n" + "".join(f"- `{test}`\n" for test in sorted(ran)))
+    began = time.time()
+    tools = arguments.tools.split(",")
+    sources = kernels_of_sources()
+    tests = tests_of(arguments.binaries)
+    all_well = bool(tests)
+    launched, outcomes = {}, {}
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+
+        def check_and_tell(test, tool):
+            outcomes[test, tool] = outcome = check(tool, test, arguments.seconds)
+            print(f"{time.time() - began:4.0f} s: {tool} {test.name}: {short(outcome.verdict)}, {outcome.seconds:.0f} s", flush=True)
+            if not outcome.is_well:
+                print(outcome.output[-4000:], file=sys.stderr)
+
+        tasks = []
+        for test in tests:
+            launched[test], complaint = launches(test, arguments.seconds)
+            if complaint:
+                all_well = False
+                print(complaint, file=sys.stderr)
+            if launched[test]:
+                tasks += [pool.submit(check_and_tell, test, tool) for tool in tools]
+        print(f"{time.time() - began:4.0f} s: {sum(map(bool, launched.values()))} of {len(tests)} tests launch kernels", flush=True)
+        for task in tasks:
+            task.result()
+    text, is_clean = document(tools, sources, launched, outcomes, time.time() - began)
+    arguments.out.write_text(text)
     print(arguments.out)
-    sys.exit(0 if all_well else 1)
+    sys.exit(0 if all_well and is_clean and outcomes else 1)
 
 
 if __name__ == "__main__":

@@ -6,4 +6,6 @@
 #include "topk.cu"
 
 // sizeof what the host passes to the kernels of transcode.cu.
-extern "C" __constant__ const u32 transcode_layout[3] = {TRANSCODE_THREADS, SCAN_THREADS, sizeof(SourceList)};
+extern "C" __constant__ const u32 transcode_layout[4] = {
+    TRANSCODE_THREADS, SCAN_THREADS, sizeof(LongList), sizeof(FilePart),
+};

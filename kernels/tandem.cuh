@@ -20,31 +20,6 @@ constexpr u32 MERGE_THREADS = 512;
 constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
 constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
-constexpr u32 ANY_DOC = NO_DOC - 1;   // stands for the last document of a short list, which is not stored
-
-// Lists as the index hands them out: block_codec.cuh reads them, transcode.cu turns them into `Lists`.
-struct Index {
-    const u32* last_docs;    // of each block of a long list
-    const uint2* blocks;     // where it is in the payload, and how it is packed: BlockEntry on the host
-    const u32* payload;
-    const u32* short_lists;
-    const float* norms;      // BM25's norm of each document
-    u32 num_docs;
-    u32 reserved;
-};
-
-// A list as the index hands it out. One of fewer than BLOCK_LEN postings is short.
-struct Term {
-    u64 start;               // a long list's first word in the payload, a short list's first bit among the short lists
-    u32 first_block;         // of a long list
-    u32 num_blocks;
-    u32 doc_freq;
-    u32 base;                // the document that the list's first gap counts from
-    u32 packing;             // how a short list is packed, as in a block
-    float max_impact;
-    float weight;
-    u32 reserved;
-};
 
 // A block of a list as searches read it: lists.cuh.
 struct __align__(16) Block {
@@ -126,10 +101,9 @@ struct State {
     u32 bins[SCORE_BINS];  // how many of them there are by score; read sixteen bytes at a time
 };
 
-extern "C" __constant__ const u32 tandem_layout[18] = {
+extern "C" __constant__ const u32 tandem_layout[16] = {
     BLOCK_LEN, MAX_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS, DIRECTORY_STRIDE,
-    sizeof(Index), sizeof(Term), sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery), sizeof(Batch),
-    sizeof(State), sizeof(Driver),
+    sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery), sizeof(Batch), sizeof(State), sizeof(Driver),
 };
 
 // Bounds are rounded sums and products, as are scores: fewer than MAX_TERMS + 16 roundings of 2^-24 each.

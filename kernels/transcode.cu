@@ -1,6 +1,7 @@
-// transcode.cu: lists as the index hands them out become lists as searches read them, when an index is uploaded.
-// In:   a part of the index; the lists in it; where each block's rows begin. Out: blocks, rows, directory.
-// A warp takes a block: measure_blocks tells how many rows it will take, scan_rows where they go, write_blocks writes them.
+// transcode.cu: lists as the index file holds them become lists as searches read them, when an index is uploaded.
+// In:   a part of the index file; where each block's rows begin. Out: blocks, rows, directory.
+// A warp takes a block: measure_blocks tells how many rows it will take, scan_rows and scan_tiles where they go,
+// write_blocks writes them.
 // The bounds of impacts are computed here, from the norms that searches use: they hold whatever BM25's parameters are.
 // Twin on the host: exec/gpu/lists.rs. Shared memory: 2 KiB.
 
@@ -10,29 +11,67 @@
 
 constexpr u32 TRANSCODE_THREADS = 128;
 constexpr u32 TRANSCODE_WARPS = TRANSCODE_THREADS / WARP;
-constexpr u32 SCAN_THREADS = 1024;
+constexpr u32 SCAN_THREADS = 1024;  // also: blocks of a tile
 
-// A list to be transcoded.
-struct SourceList {
-    Term term;        // its places are within the part that is on the device
-    u32 first_unit;   // blocks of the lists before it, in this launch
-    u32 first_block;  // of what it becomes
-    u32 shift;
-    u32 reserved;
+// Sections of the index file in device memory: consecutive long lists with all that is theirs, or all terms and the
+// short lists. There is a unit of work for each block of the long lists, then one for each term.
+struct FilePart {
+    const LongList* lists;    // the part's; their words count from the part's payload
+    const u32* last_docs;     // of the part's blocks
+    const uint2* entries;     // of the part's blocks
+    const u32* payload;
+    const u32* slots;         // of each term: TermSlot on the host
+    const u32* short_lists;
+    const float* norms;       // BM25's norm of each document
+    u32 num_lists;
+    u32 num_blocks;
+    u32 first_block;          // of the part's lists
+    u32 num_terms;            // 0 if the part is long lists
+    u32 num_long_blocks;      // of the whole index: one for each term follows them
+    u32 num_docs;
 };
 
-// The lane's postings of one block, and what is common to the block.
-struct SourceBlock {
-    u32 docs[4], freqs[4];
-    u32 len, before, first_doc, doc_width, freq_width;
+// What a warp works on: one block of the file.
+struct Unit {
+    PackedBlock packed;
+    u32 first_block;  // of its list, among all that searches read
+    u32 number;       // in its list
+    u32 doc_freq;     // of its list; 0 if there is nothing to do
 
-    __device__ __forceinline__ SourceBlock(const Index& index, const Term& term, u32 block, u32 lane) {
-        const List list(index, term);
-        const BlockHeader header = list.header(block);
-        decode_docs(header, lane, docs);
-        decode_freqs(header, lane, freqs);
-        len = header.len;
-        before = header.base;
+    __device__ __forceinline__ u32 block() const { return first_block + number; }
+
+    __device__ __forceinline__ Unit(const FilePart& part, u32 unit) : number(0), doc_freq(0) {
+        if (unit < part.num_blocks) {
+            const u32 block = part.first_block + unit;
+            const LongList& list = part.lists[find_item(part.lists, part.num_lists, &LongList::first_block, block)];
+            const u32 place = list.first_block - part.first_block;
+            first_block = list.first_block;
+            number = block - first_block;
+            doc_freq = list.doc_freq;
+            const u32* payload = part.payload + list.payload_word;
+            packed = PackedBlock::of_long(list, payload, part.last_docs + place, part.entries + place, number);
+        } else if (unit - part.num_blocks < part.num_terms) {
+            const u32 term = unit - part.num_blocks, slot = __ldg(part.slots + term), kind = slot >> 30;
+            if (kind == 3) return;  // a long list: in another part
+            first_block = part.num_long_blocks + term;
+            packed = kind < 2 ? PackedBlock::single(slot)
+                              : PackedBlock::short_list(part.short_lists, slot & 0x3fffffff);
+            doc_freq = packed.len;
+        }
+    }
+};
+
+// The unit of the caller's warp.
+__device__ __forceinline__ u32 own_unit() { return blockIdx.x * TRANSCODE_WARPS + threadIdx.x / WARP; }
+
+// The lane's postings of one block, and what is common to the block.
+struct Postings {
+    u32 docs[4], freqs[4];
+    u32 len, first_doc, doc_width, freq_width;
+
+    __device__ __forceinline__ Postings(const PackedBlock& packed, u32 lane) : len(packed.len) {
+        decode_docs(packed, lane, docs);
+        decode_freqs(packed, lane, freqs);
         u32 last = 0, most = 0;
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
@@ -78,67 +117,100 @@ __device__ __forceinline__ void write_values(const u32 (&values)[BLOCK_LEN], u32
 }
 
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) measure_blocks(
-    const __grid_constant__ Index index, const SourceList* lists, u32 num_lists, u32 num_units, u32* rows_of_blocks
+    const __grid_constant__ FilePart part, u32* rows_of_blocks
 ) {
     const u32 lane = threadIdx.x % WARP;
-    const u32 unit = (blockIdx.x * TRANSCODE_THREADS + threadIdx.x) / WARP;
-    if (unit >= num_units) return;
-    const SourceList& list = lists[find_item(lists, num_lists, &SourceList::first_unit, unit)];
-    const u32 number = unit - list.first_unit;
-    const SourceBlock block(index, list.term, number, lane);
-    if (lane == 0) rows_of_blocks[list.first_block + number] = block.num_rows();
+    const Unit unit(part, own_unit());
+    if (unit.doc_freq == 0) return;
+    const Postings postings(unit.packed, lane);
+    if (lane == 0) rows_of_blocks[unit.block()] = postings.num_rows();
 }
 
-// Turns the number of rows of each block into that of all blocks before it. One thread block.
-extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_rows(u32* rows_of_blocks, u32 num_blocks, u64* total) {
+// The sum of the thread block's values before the caller's own, and of all. Every thread calls it.
+__device__ __forceinline__ u32 sum_before(u32 own, u32& total) {
     __shared__ u32 warp_sums[SCAN_THREADS / WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 upto = warp_prefix(own, lane);
+    if (lane == WARP - 1) warp_sums[warp] = upto;
+    __syncthreads();
+    const u32 upto_warp = warp_prefix(warp_sums[lane], lane);
+    total = __shfl_sync(FULL_WARP, upto_warp, WARP - 1);
+    const u32 before_warp = __shfl_sync(FULL_WARP, upto_warp - warp_sums[lane], warp);
+    __syncthreads();
+    return before_warp + upto - own;
+}
+static_assert(SCAN_THREADS == WARP * WARP, "a lane for each warp");
+
+// Turns the number of rows of each block into that of the blocks before it in its tile; a thread block takes a tile.
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_rows(
+    u32* rows_of_blocks, u32 num_blocks, u32* rows_of_tiles
+) {
+    const u32 i = blockIdx.x * SCAN_THREADS + threadIdx.x;
+    u32 total;
+    const u32 before = sum_before(i < num_blocks ? rows_of_blocks[i] : 0, total);
+    if (i < num_blocks) rows_of_blocks[i] = before;
+    if (threadIdx.x == 0) rows_of_tiles[blockIdx.x] = total;
+}
+
+// Turns the number of rows of each tile into that of all tiles before it. One thread block.
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_of_tiles, u32 num_tiles, u64* total) {
     u64 before = 0;
-    for (u32 first = 0; first < num_blocks; first += SCAN_THREADS) {
+    for (u32 first = 0; first < num_tiles; first += SCAN_THREADS) {
         const u32 i = first + threadIdx.x;
-        const u32 own = i < num_blocks ? rows_of_blocks[i] : 0;
-        u32 upto = own;
-#pragma unroll
-        for (u32 distance = 1; distance < WARP; distance *= 2) {
-            const u32 lower = __shfl_up_sync(FULL_WARP, upto, distance);
-            if (lane >= distance) upto += lower;
-        }
-        if (lane == WARP - 1) warp_sums[warp] = upto;
-        __syncthreads();
-        u32 sum = 0;
-        for (u32 w = 0; w < SCAN_THREADS / WARP; ++w) {
-            if (w == warp) upto += sum;
-            sum += warp_sums[w];
-        }
+        u32 sum;
+        const u32 own = sum_before(i < num_tiles ? rows_of_tiles[i] : 0, sum);
         // Should it exceed 32 bits, the host sees it in the total and reads none of these.
-        if (i < num_blocks) rows_of_blocks[i] = static_cast<u32>(before + upto - own);
+        if (i < num_tiles) rows_of_tiles[i] = static_cast<u32>(before + own);
         before += sum;
-        __syncthreads();
     }
     if (threadIdx.x == 0) *total = before;
 }
 
+// Writes the lane's entries of a list's directory: entry j tells how many postings come before document j << shift,
+// and each posting writes those between it and the one before.
+__device__ __forceinline__ void write_directory(
+    u32* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
+) {
+    const u32 shift = 63 - __clzll(16ull * num_docs / unit.doc_freq);
+    u32* entries = directory + static_cast<u64>(DIRECTORY_STRIDE) * unit.first_block;
+    u32 lower = __shfl_up_sync(FULL_WARP, docs[3], 1);
+    if (lane == 0) lower = unit.packed.base;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+        const u32 doc = docs[i], rank = unit.number * BLOCK_LEN + 4 * lane + i;
+        if (rank < unit.doc_freq) {
+            const u32 own = doc >> shift;
+            for (u32 j = rank == 0 ? 0 : (lower >> shift) + 1; j <= own; ++j) entries[j] = rank;
+            if (rank == unit.doc_freq - 1) {
+                const u32 end = (num_docs - 1 >> shift) + 1;
+                for (u32 j = own + 1; j <= end; ++j) entries[j] = unit.doc_freq;
+            }
+        }
+        lower = doc;
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
-    const __grid_constant__ Index index, const SourceList* lists, u32 num_lists, u32 num_units, const u32* first_rows,
-    Block* blocks, uint4* rows, u32* directory
+    const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks,
+    uint4* rows, u32* directory
 ) {
     __shared__ __align__(16) u32 values[TRANSCODE_WARPS][BLOCK_LEN];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const u32 unit = (blockIdx.x * TRANSCODE_THREADS + threadIdx.x) / WARP;
-    if (unit >= num_units) return;
-    const SourceList& list = lists[find_item(lists, num_lists, &SourceList::first_unit, unit)];
-    const u32 number = unit - list.first_unit;
-    const SourceBlock block(index, list.term, number, lane);
+    const Unit unit(part, own_unit());
+    if (unit.doc_freq == 0) return;
+    const Postings block(unit.packed, lane);
 
     float impacts[4], most = 0.0f;
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
         const bool is_real = 4 * lane + i < block.len;
-        impacts[i] = is_real ? posting_score(1.0f, block.freqs[i], __ldg(index.norms + block.docs[i])) : 0.0f;
+        impacts[i] = is_real ? posting_score(1.0f, block.freqs[i], __ldg(part.norms + block.docs[i])) : 0.0f;
         most = fmaxf(most, impacts[i]);
     }
 #pragma unroll
-    for (u32 distance = WARP / 2; distance > 0; distance /= 2) most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, distance));
+    for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
+        most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, distance));
+    }
     u32 bytes = 0;
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
@@ -147,7 +219,8 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
         bytes |= (4 * lane + i < block.len ? byte : 0) << 8 * i;
     }
 
-    const u32 first_row = first_rows[list.first_block + number];
+    const u32 number = unit.block();
+    const u32 first_row = rows_before[number] + rows_before_tiles[number / SCAN_THREADS];
     const u32 doc_rows = value_rows(block.len, block.doc_width), impact_rows = byte_rows(block.len);
     uint4* row = rows + first_row;
     u32 stored[4];
@@ -165,25 +238,7 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     write_values(values[warp], block.len, block.freq_width, row + doc_rows + impact_rows, lane);
     if (lane == 0) {
         const u32 packing = Header::pack(block.len, block.doc_width, block.freq_width);
-        blocks[list.first_block + number] = {first_row, block.first_doc, packing, most};
+        blocks[number] = {first_row, block.first_doc, packing, most};
     }
-
-    // Entry j tells how many postings come before document j << shift: each posting writes those between it and the one before.
-    if (list.shift == NO_DIRECTORY) return;
-    u32* entries = directory + static_cast<u64>(DIRECTORY_STRIDE) * list.first_block;
-    u32 lower = __shfl_up_sync(FULL_WARP, block.docs[3], 1);
-    if (lane == 0) lower = block.before;
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) {
-        const u32 doc = block.docs[i], rank = number * BLOCK_LEN + 4 * lane + i;
-        if (rank < list.term.doc_freq) {
-            const u32 own = doc >> list.shift;
-            for (u32 j = rank == 0 ? 0 : (lower >> list.shift) + 1; j <= own; ++j) entries[j] = rank;
-            if (rank == list.term.doc_freq - 1) {
-                const u32 end = (index.num_docs - 1 >> list.shift) + 1;
-                for (u32 j = own + 1; j <= end; ++j) entries[j] = list.term.doc_freq;
-            }
-        }
-        lower = doc;
-    }
+    if (unit.doc_freq >= BLOCK_LEN) write_directory(directory, unit, block.docs, part.num_docs, lane);
 }

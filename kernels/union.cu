@@ -187,6 +187,7 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     }
     u32 count = count_in_block(keys.reaching, num_candidates);
     if (count > MANY_CANDIDATES) {
+        __syncthreads();  // all threads have read the number before it is cleared
         if (warp == 0) {
             raise_threshold(state, query, lane);
             __syncwarp();

@@ -1,4 +1,5 @@
-//! Identifiers, one type each, so that a document can't be passed for a term.
+//! Identifiers, one type each, so that a document can't be passed for a term; and the processors
+//! that some of them name.
 
 use serde::{Deserialize, Serialize};
 

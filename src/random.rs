@@ -39,7 +39,8 @@ impl Random {
     /// If `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "nothing to draw from");
-        // Lemire 2019: the high half of a product is uniform once the few low halves that would come too often are refused.
+        // Lemire 2019: the high half of a product is uniform once the few low halves that would come
+        // too often are refused.
         let refused = n.wrapping_neg() % n;
         loop {
             let product = (self.bits() >> 32) * u64::from(n);
@@ -76,7 +77,8 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The natural logarithm of `x`, which must be a positive normal number; within 1e-15 of the truth, relative or absolute.
+/// The natural logarithm of `x`, which must be a positive normal number; within 1e-15 of the truth,
+/// relative or absolute.
 #[must_use]
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();

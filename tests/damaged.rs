@@ -1,4 +1,5 @@
-//! Index files with a byte changed behind right checksums: they are refused, or answer every query somehow. Nothing panics.
+//! Index files with a byte changed behind right checksums: they are refused, or answer every query
+//! somehow. Nothing panics.
 //!
 //! No accident makes such a file. The fuzz target `index_file` looks for what this test has not thought of.
 

@@ -1,7 +1,8 @@
 //! Judged collections and real queries, through the binary, against an independent BM25.
 //!
-//! The twin below shares nothing with the library: its own tokens, hash maps for lists, double precision. Data are found by
-//! `TANDEM_DATA` (see its README for what the files hold); without it these tests pass and say that they were skipped.
+//! The twin below shares nothing with the library: its own tokens, hash maps for lists, double precision. Data
+//! are found by `TANDEM_DATA` (see its README for what the files hold); without it these tests pass and say
+//! that they were skipped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -44,7 +45,8 @@ fn vaswani_equals_plain_bm25_and_its_published_effectiveness() {
     judged("vaswani", 0.2208, 0.3697);
 }
 
-/// Ranks the first 500 queries of a web log over a slice of Wikipedia; the index stays in `target/tmp` for the next run.
+/// Ranks the first 500 queries of a web log over a slice of Wikipedia; the index stays in
+/// `target/tmp` for the next run.
 #[test]
 fn wikipedia_with_real_web_queries_equals_the_expected_results() {
     let Some(data) = data() else { return };

@@ -1,8 +1,9 @@
 //! Every way to answer a query gives the same documents and the same scores, bit for bit.
 //!
-//! The twin adds up one posting at a time and sorts. Against it stand all operators and algorithms, then all ways to share
-//! queries among threads, and all codecs; on one collection in four forms: documents in their natural order and bisected, frequencies and
-//! impacts of eight bits. Scores must be the same in both orders, too; among equal scores the order decides.
+//! The twin adds up one posting at a time and sorts. Against it stand all operators and algorithms, then all ways to
+//! share queries among threads, and all codecs; on one collection in four forms: documents in their natural order
+//! and bisected, frequencies and impacts of eight bits. Scores must be the same in both orders, too; among equal
+//! scores the order decides.
 //!
 //! ```sh
 //! TANDEM_DATA=... cargo test --release --test equality                # a small collection, some seconds

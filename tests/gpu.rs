@@ -2,6 +2,8 @@
 //!
 //! Where there is no GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. In debug builds the
 //! executor poisons its buffers before each query. Real collections are found by `TANDEM_DATA`, as in effectiveness.rs.
+//! With `TANDEM_SANITIZER` set (kernels/sanitize.py does so) each test tries less of the same: kernels then run a hundred
+//! times slower.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +13,16 @@ use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
 use tandem::exec::gpu::{GpuExecutor, list_gpus};
 use tandem::exec::{ExecError, Executor, Hit, MAX_K};
-use tandem::ids::QueryId;
+use tandem::ids::{DocId, QueryId};
 use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
 use tandem::query::{Mode, Query, prepare_queries};
 
 type List = Vec<(u32, u32)>;
+
+/// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
+fn sized<T>(all: T, few: T) -> T {
+    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
+}
 
 /// An index on disk with both executors; the folder lives as long as they do.
 struct World {
@@ -54,7 +61,8 @@ impl World {
 
     /// Checks one query in all modes for several k.
     fn check(&mut self, terms: &[usize], note: &str) {
-        self.check_query(&self.query(terms), &[1, 10, 128, MAX_K], &format!("{note}, terms {terms:?}"));
+        let ks = sized(&[1, 10, 128, 129, MAX_K][..], &[10, MAX_K]);
+        self.check_query(&self.query(terms), ks, &format!("{note}, terms {terms:?}"));
     }
 
     fn check_query(&mut self, query: &Query, ks: &[usize], note: &str) {
@@ -101,8 +109,7 @@ fn compare(expected: &[Hit], found: &[Hit], note: &str) {
 
 /// Writes an index of these lists.
 fn write_lists(path: &Path, lists: &[List], lengths: Vec<u32>) {
-    let ids = (0..lengths.len()).map(|i| i.to_string()).collect();
-    let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
+    let mut builder = IndexBuilder::new(lengths, Vec::new(), Bm25::default());
     for (term, list) in lists.iter().enumerate() {
         builder.add(&name(term), list).unwrap();
     }
@@ -153,6 +160,9 @@ fn strided(first: u32, step: u32, len: u32, max_tf: u32) -> List {
     (0..len).map(|i| (first + i * step, 1 + i % max_tf)).collect()
 }
 
+/// Not what indexes are built with: their bounds don't hold for these.
+const OTHER_BM25: Bm25 = Bm25 { k1: 0.9, b: 0.4, idf: Idf::Papers };
+
 fn lengths(num_docs: u32) -> Vec<u32> {
     (0..num_docs).map(|doc| 10 + doc % 90).collect()
 }
@@ -168,7 +178,8 @@ fn without_a_gpu_there_is_a_reason_and_no_panic() {
 
 #[test]
 fn equals_the_cpu_around_block_and_tile_borders() {
-    for len in [1, 2, 3, 4, 5, 127, 128, 129, 130, 255, 256, 257, 1000] {
+    let lens = sized(&[1, 2, 3, 4, 5, 127, 128, 129, 130, 255, 256, 257, 1000][..], &[1, 127, 129]);
+    for &len in lens {
         let lists = [
             strided(0, 3, len, 5),
             strided(0, 2, 2 * len, 3),
@@ -177,7 +188,7 @@ fn equals_the_cpu_around_block_and_tile_borders() {
             strided(24_999, 1, 1, 1),
         ];
         let Some(mut world) = World::new(&lists, lengths(25_000), Bm25::default()) else { return };
-        for chosen in 1..32_usize {
+        for chosen in (1..32_usize).step_by(sized(1, 6)) {
             let terms: Vec<usize> = (0..5).filter(|i| chosen >> i & 1 == 1).collect();
             world.check(&terms, &format!("length {len}"));
         }
@@ -198,15 +209,17 @@ fn equals_the_cpu_for_every_bit_width() {
     }
     let num_lists = lists.len();
     let Some(mut world) = World::new(&lists, lengths(num_docs), Bm25::default()) else { return };
-    for term in 0..num_lists {
-        world.check(&[term], "one list");
+    for term in (0..num_lists).step_by(sized(1, 2)) {
+        if sized(true, term % 8 == 0) {
+            world.check(&[term], "one list");
+        }
         world.check(&[term, (term + 1) % num_lists], "two lists");
     }
 }
 
 #[test]
 fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
-    for seed in 0..12 {
+    for seed in sized(0..12, 2..4) {
         let mut dice = Dice(seed);
         let num_docs = [100, 8192, 8193, 60_000][seed as usize % 4];
         let lists: Vec<List> = (0..Query::MAX_TERMS)
@@ -219,12 +232,12 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
         // Few distinct lengths: scores tie often.
         let lengths = (0..num_docs).map(|_| 20 * (1 + dice.below(3))).collect();
         let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
-        for num_terms in [1, 2, 2, 3, 3, 4, 5, 8, 17, 40] {
+        for &num_terms in sized(&[1, 2, 2, 3, 3, 4, 5, 8, 17, 40][..], &[2, 5, 17]) {
             let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(Query::MAX_TERMS as u32) as usize).collect();
             world.check(&terms, &format!("seed {seed}"));
         }
         // Around the borders where a lane gets its second term and where no more are taken.
-        for num_terms in [31, 32, 33, Query::MAX_TERMS - 1, Query::MAX_TERMS] {
+        for &num_terms in sized(&[31, 32, 33, Query::MAX_TERMS - 1, Query::MAX_TERMS][..], &[33, Query::MAX_TERMS]) {
             world.check(&(0..num_terms).collect::<Vec<_>>(), &format!("seed {seed}"));
         }
     }
@@ -232,7 +245,7 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
 
 #[test]
 fn equals_the_cpu_on_64_lists_that_share_documents() {
-    let num_docs = 40_000;
+    let num_docs = sized(40_000, 10_000);
     // Each list lacks every few hundredth document: most documents are left in all of them.
     let lists: Vec<List> = (0..Query::MAX_TERMS as u32)
         .map(|term| {
@@ -240,7 +253,7 @@ fn equals_the_cpu_on_64_lists_that_share_documents() {
         })
         .collect();
     let Some(mut world) = World::new(&lists, lengths(num_docs), Bm25::default()) else { return };
-    for num_terms in [32, 33, 48, Query::MAX_TERMS] {
+    for &num_terms in sized(&[32, 33, 48, Query::MAX_TERMS][..], &[33, Query::MAX_TERMS]) {
         world.check(&(0..num_terms).collect::<Vec<_>>(), "dense");
     }
 }
@@ -272,30 +285,60 @@ fn equals_the_cpu_on_real_collections() {
 
 #[test]
 fn equals_the_cpu_when_millions_of_scores_tie() {
-    // Enough tiles for `score_union` to begin with a sample of them.
-    let num_docs = 4_500_000;
+    let num_docs = sized(4_500_000, 50_000);
     let all = strided(0, 1, num_docs, 1);
-    let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
-    let last = vec![(num_docs - 1, 7)];
-    let Some(mut world) = World::new(&[all, most, last], vec![7; num_docs as usize], Bm25::default()) else { return };
-    for terms in [&[0][..], &[1], &[0, 1], &[0, 2], &[0, 1, 2]] {
-        world.check(terms, "ties");
+    let most = |one_in: u32| -> List { all.iter().copied().filter(|(doc, _)| doc % one_in != 0).collect() };
+    let lists = [all.clone(), most(97), most(89), vec![(num_docs - 1, 7)]];
+    // Without a threshold to start with, three such lists are gone through tile by tile.
+    for bm25 in [Bm25::default(), OTHER_BM25] {
+        let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], bm25) else { return };
+        for terms in sized(&[&[0][..], &[1], &[0, 1], &[0, 3], &[0, 1, 3], &[0, 1, 2]][..], &[&[0, 3], &[0, 1, 2]]) {
+            world.check(terms, "ties");
+        }
     }
 }
 
 #[test]
+fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
+    // Six dense lists, and no threshold to start with: all lists are gone through, the hard ones with them.
+    let num_docs = 3 * 8192 + 1;
+    let mut lists: Vec<List> = (0..6).map(|i| strided(i, 2 + i % 2, 8000, 5 + i)).collect();
+    let num_dense = lists.len();
+    for len in [1, 127, 128, 129, 255, 257, 1000] {
+        // At a tile's end, across one, at the last document; gaps of 1.
+        lists.extend([8191, 2 * 8192 - len / 2, num_docs - len].map(|first| strided(first, 1, len, 3)));
+    }
+    lists.extend((0..32_u32).map(|width| (0..160).map(|i| (i * 150 + width, (1 + i) << width.min(24))).collect()));
+    lists.extend((25..32_u32).map(|width| (0..160).map(|i| (i * 150 + width, 1 << width | i)).collect()));
+    let Some(mut world) = World::new(&lists, lengths(num_docs), OTHER_BM25) else { return };
+    for hard in (num_dense..lists.len() - 1).step_by(sized(1, 8)) {
+        world.check(&[0, 1, 2, 3, 4, 5, hard, hard + 1], "tile by tile");
+    }
+}
+
+#[test]
+fn equals_the_cpu_when_tiles_are_sampled_first() {
+    // Enough tiles for `score_union` to begin with a sample of them; lists so alike, and no threshold to start with, that it is
+    // what runs; scores tie.
+    let num_docs = 4_500_000;
+    let lists: Vec<List> = (0..8).map(|i| strided(56 * (i % 2), 112, 40_000, 1 + i / 4)).collect();
+    let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], OTHER_BM25) else { return };
+    world.check(&[0, 1, 2, 3, 4, 5, 6, 7], "sampled");
+    world.check(&[0, 1, 2, 4, 5, 7], "sampled");
+}
+
+#[test]
 fn equals_the_cpu_on_long_lists_and_any_parameters() {
-    let num_docs = 3_000_000;
+    let num_docs = sized(3_000_000, 300_000);
     let lists_of = |dice: &mut Dice| -> Vec<List> {
-        [5, 1000, 30_000, 300_000, 1_500_000, num_docs].map(|len| dice.list(num_docs, len, 20)).into()
+        [600_000, 3000, 100, 10, 2, 1].map(|one_in| dice.list(num_docs, num_docs.div_ceil(one_in), 20)).into()
     };
-    // The second set of parameters is not the one that the index's bounds hold for.
-    for bm25 in [Bm25::default(), Bm25 { k1: 0.9, b: 0.4, idf: Idf::Papers }] {
+    for bm25 in [Bm25::default(), OTHER_BM25] {
         let lists = lists_of(&mut Dice(99));
         let mut dice = Dice(7);
         let lengths = (0..num_docs).map(|_| 1 + dice.below(2000)).collect();
         let Some(mut world) = World::new(&lists, lengths, bm25) else { return };
-        for chosen in 1..64_usize {
+        for chosen in (1..64_usize).step_by(sized(1, 20)) {
             let terms: Vec<usize> = (0..6).filter(|i| chosen >> i & 1 == 1).collect();
             if terms.len() != 4 {
                 world.check(&terms, "long lists");
@@ -319,24 +362,26 @@ fn batches_of_all_sizes_equal_the_cpu() {
         world.query(&terms)
     };
     let queries: Vec<Query> = (0..1500).map(|_| query(&mut dice)).collect();
-    for size in [0, 1, 2, 127, 128, 129] {
-        for k in [1, 10, MAX_K] {
+    for &size in sized(&[0, 1, 2, 127, 128, 129][..], &[2, 129]) {
+        for &k in sized(&[1, 10, MAX_K][..], &[10, MAX_K]) {
             world.check_batch(&queries[..size], k, "batch");
         }
     }
-    world.check_batch(&queries, 10, "batch");
-    world.check_batch(&queries[..600], 100, "batch");
+    world.check_batch(&queries[..sized(1500, 300)], 10, "batch");
+    world.check_batch(&queries[..sized(600, 130)], 100, "batch");
 }
 
 #[test]
 fn batches_of_ties_equal_the_cpu() {
-    // More candidates than a query of a batch has room for.
-    let num_docs = 1_500_000;
+    // More candidates than a query of a batch has room for: the fewer queries, the more room.
+    let (num_docs, num_queries, num_long) = sized((1_500_000, 300, 300), (70_000, 128, 6));
     let all = strided(0, 1, num_docs, 1);
     let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
-    let Some(mut world) = World::new(&[all, most], vec![7; num_docs as usize], Bm25::default()) else { return };
-    let queries: Vec<Query> = (0..300).map(|i| world.query([&[0][..], &[1], &[0, 1]][i % 3])).collect();
-    world.check_batch(&queries[..7], 10, "ties");
+    let few = strided(0, 1, 10, 1);
+    let Some(mut world) = World::new(&[all, most, few], vec![7; num_docs as usize], Bm25::default()) else { return };
+    let terms = |i: usize| if i < num_long { [&[0][..], &[1], &[0, 1]][i % 3] } else { &[2] };
+    let queries: Vec<Query> = (0..num_queries).map(|i| world.query(terms(i))).collect();
+    world.check_batch(&queries[..sized(7, num_queries)], 10, "ties");
     let mut found = Vec::new();
     world.gpu.search_batch(&queries, Mode::Or, 1, &mut found).unwrap();
     assert!(found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
@@ -359,13 +404,62 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
             let (query, expected) = (&query, &expected);
             scope.spawn(move || {
                 let mut hits = Vec::new();
-                for _ in 0..200 {
+                for _ in 0..sized(200, 10) {
                     stream.search(query, Mode::AndOr, 100, &mut hits).unwrap();
                     assert_eq!(bits(&hits), bits(expected));
                 }
             });
         }
     });
+}
+
+#[test]
+fn queries_without_terms_find_nothing() {
+    let Some(mut world) = World::new(&[strided(0, 2, 300, 9)], lengths(1000), Bm25::default()) else { return };
+    let one = world.query(&[0]);
+    let none = Query { terms: Vec::new(), ..one.clone() };
+    let mut hits = vec![Hit { doc: DocId(3), score: 1.0 }];
+    for mode in Mode::ALL {
+        world.gpu.search(&none, mode, MAX_K, &mut hits).unwrap();
+        assert!(hits.is_empty());
+    }
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    world.cpu.search(&one, Mode::Or, 10, &mut expected).unwrap();
+    world.gpu.search_batch(&[none.clone(), one, none], Mode::Or, 10, &mut found).unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found[0].is_empty() && found[2].is_empty());
+    compare(&expected, &found[1], "between two without terms");
+}
+
+/// As many documents as an index can have: `cargo test --release --test gpu -- --ignored document`.
+#[test]
+#[ignore = "takes 60 GB of memory and, in a release build, a minute"]
+fn equals_the_cpu_up_to_the_last_document_there_can_be() {
+    let num_docs = (1_u32 << 31) - 1;
+    let near = |len: u32, step: u32| strided(num_docs - 1 - (len - 1) * step, step, len, 5);
+    let lists = [
+        near(1, 1),
+        near(100, 3),
+        near(127, 1),
+        near(128, 2),
+        near(129, 1),
+        near(30_000, 1),
+        near(40_000, 7),
+        near(50_000, 2),
+        // Differences of 31 bits, in one block and in many.
+        vec![(0, 2), (1, 1), (num_docs - 1, 3)],
+        [strided(0, 1, 127, 4), vec![(num_docs - 2, 1), (num_docs - 1, 9)]].concat(),
+        strided(5, 71_582, 30_000, 6),
+        // Frequencies of all widths.
+        (0..256_u32).map(|i| (num_docs - 256 + i, 1 << (i % 32))).collect(),
+    ];
+    let Some(mut world) = World::new(&lists, vec![100; num_docs as usize], Bm25::default()) else { return };
+    for term in 0..lists.len() {
+        world.check_query(&world.query(&[term, (term + 5) % lists.len()]), &[10, MAX_K], "up to the last document");
+    }
+    for terms in [&[0, 1, 2, 3][..], &[4, 5, 6, 7], &[8, 9, 10, 11]] {
+        world.check_query(&world.query(terms), &[10, MAX_K], "up to the last document");
+    }
 }
 
 /// Prints latencies by list length: `cargo test --release --test gpu -- --ignored --nocapture latency`.

@@ -367,7 +367,7 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
         return;
     }
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("error: --on gpu: "));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
 }
 
 #[cfg(unix)]

@@ -57,8 +57,8 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// Each query's scores in order, and the documents that stand above its last score: among equals there, the order of the
-/// documents decides.
+/// Each query's scores in order, and the documents that stand above its last score: among equals there, the order of
+/// the documents decides.
 type Answers = BTreeMap<String, (Vec<String>, BTreeSet<String>)>;
 
 fn answers(run: &str) -> Answers {

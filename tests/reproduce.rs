@@ -29,7 +29,8 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     for (arguments, expected) in [
         (vec!["reproduce", "tatikonda-fig"], "did you mean tatikonda-fig4"),
         (vec!["reproduce", "moon"], "--list"),
-        (vec!["reproduce", "wei-fig12"], "cannot be re-run in this version"),
+        (vec!["reproduce", "wei-fig12"], "cannot be re-run in this version: CPU cores alone build indexes"),
+        (vec!["reproduce", "ding-fig7"], "`tandem simulate` predicts"),
         (vec!["reproduce", "tatikonda-fig7", "-k", "0"], "expected 1 to 1000"),
         (vec!["reproduce", "tatikonda-fig4", "--seconds", "-1"], "--seconds"),
     ] {
@@ -47,7 +48,7 @@ fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
         let output = tandem(dir.path(), &["bench", "nowhere", "--queries", "none.tsv", "--what", part]);
         assert_eq!(output.status.code(), Some(2), "{part}");
         let said = text(&output.stderr);
-        assert!(said.contains("error: --on gpu: ") || said.contains("nowhere"), "{part}: {said}");
+        assert!(said.contains("error: no GPU to use: ") || said.contains("nowhere"), "{part}: {said}");
     }
 }
 

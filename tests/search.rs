@@ -159,7 +159,7 @@ fn the_gpu_gives_the_same_run_or_says_why_not() {
         let cpu = answers(dir.path(), "index --queries log.tsv --format trec").0;
         assert_eq!(String::from_utf8(output.stdout).unwrap(), cpu);
     } else {
-        refuses(dir.path(), "index --queries log.tsv --format trec --on gpu", "--on gpu: ");
+        refuses(dir.path(), "index --queries log.tsv --format trec --on gpu", "no GPU to use: ");
     }
 }
 

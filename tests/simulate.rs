@@ -90,7 +90,8 @@ fn tables_have_their_columns_and_agree_with_each_other() {
         assert!(low < high && high < low * 1.01, "{capacity:?}");
         assert!(low <= number(&capacity, "bound_qps"), "{capacity:?}");
         for summary in summaries.iter().filter(|row| row["policy"] == capacity["policy"]) {
-            // The grid of capacities and these rates differ, so a rate below capacity may miss by non-monotony; here none does.
+            // The grid of capacities and these rates differ, so a rate below capacity may miss by
+            // non-monotony; here none does.
             if number(summary, "rate_qps") < low {
                 assert_eq!(summary["missed"], "0", "{summary:?}");
             }

@@ -41,7 +41,10 @@ fn bad_options_and_recordings_end_with_code_2_and_the_place() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("r.csv"), "arrival_s\n1\n0.5\n").unwrap();
     for (arguments, expected) in [
-        (&["--rate", "0"][..], "error: --rate: rate is 0, expected a number of queries a second above 0"),
+        (
+            &["--rate", "0"][..],
+            "error: --rate: rate 0 is out of range: expected 0.000001 to 1000000000 queries per second",
+        ),
         (&["--arrivals", "r.csv"], "error: r.csv:3:1: arrivals go backwards: 0.5 s after 1 s (sort by arrival_s)"),
         (&["--arrivals", "sometimes"], "error: sometimes: no such file, and none of poisson, bursty, uniform"),
     ] {

@@ -12,7 +12,8 @@ use tandem::index::{Bm25, FILE_NAME, Index, IndexBuilder};
 use tandem::query::{Mode, Query};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Words of a good index's smallest kinds of lists: one posting, a few, a block, a block and more, nearly all documents.
+/// Words of a good index's smallest kinds of lists: one posting, a few, a block, a block and more,
+/// nearly all documents.
 const LENGTHS: [u32; 7] = [1, 2, 3, 127, 128, 300, 900];
 const NUM_DOCS: u32 = 1000;
 

@@ -26,8 +26,8 @@ pub struct BlockTimes {
     pub freq_at_ns: f64,
 }
 
-/// Decodes blocks of every `step`-th list, `rounds` times. Blocks are timed in pieces of the order of their lists, and each
-/// piece's least time counts; pieces that aren't full are left out.
+/// Decodes blocks of every `step`-th list, `rounds` times. Blocks are timed in pieces of the order of their lists, and
+/// each piece's least time counts; pieces that aren't full are left out.
 #[must_use]
 pub fn time_blocks(index: &Index, step: usize, rounds: usize) -> [BlockTimes; 3] {
     let [mut full, mut rest, mut short] = [const { Vec::new() }; 3];
@@ -82,8 +82,8 @@ fn time_kind(kind: &'static str, blocks: &[(PostingList<'_>, usize)], rounds: us
     }
 }
 
-/// Lets `operation` go through the blocks twice, and keeps the least time: the first fetches them from memory, the second
-/// finds them in the cache.
+/// Lets `operation` go through the blocks twice, and keeps the least time: the first fetches them from memory, the
+/// second finds them in the cache.
 fn least_of(
     least: &mut Duration,
     piece: &[(PostingList<'_>, usize)],

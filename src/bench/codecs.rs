@@ -123,12 +123,8 @@ impl<'a> Contender<'a> {
         pieces: &[Range<usize>],
     ) -> Result<Self, CodecError> {
         let began = Instant::now();
-        let encoded = lists.iter().map(|list| {
-            let mut words = Vec::new();
-            codec.encode(column, list.column(column), &mut words)?;
-            Ok(words)
-        });
-        let lists = encoded.collect::<Result<_, _>>()?;
+        let lists =
+            lists.iter().map(|list| codec.encode_list(column, list.column(column))).collect::<Result<_, _>>()?;
         Ok(Self { codec, column, lists, encoding: began.elapsed(), least: vec![Duration::MAX; pieces.len()] })
     }
 

@@ -1,8 +1,8 @@
 //! Measuring the parts against this machine's own limits.
 //!
-//! The machines that one measures on are shared, and drift by a factor of two for tens of seconds. So whatever is compared takes
-//! turns in short rounds, and of each piece of work the least time over the rounds counts: a disturbance must hit
-//! a piece in every round to be seen.
+//! The machines that one measures on are shared, and drift by a factor of two for tens of seconds. So whatever is
+//! compared takes turns in short rounds, and of each piece of work the least time over the rounds counts: a disturbance
+//! must hit a piece in every round to be seen.
 //!
 //! | file | what it measures |
 //! | --- | --- |
@@ -60,6 +60,13 @@ impl Times {
         let rank = (q * self.us.len() as f64).ceil() as usize;
         self.us.get(rank.clamp(1, self.us.len().max(1)) - 1).copied().unwrap_or(0.0)
     }
+}
+
+/// The middle one of several values, the greater of two; NaN if there is none.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

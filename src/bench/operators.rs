@@ -34,8 +34,8 @@ pub struct OperatorTimes {
 
 /// Lets all contenders answer all queries in turn, `rounds` times; `progress` is told of every query that is done.
 ///
-/// The first to answer a query finds its lists in colder caches than the others, so who is first goes round: with at least
-/// as many rounds as contenders each one's least time is that of a warm cache.
+/// The first to answer a query finds its lists in colder caches than the others, so who is first goes round: with at
+/// least as many rounds as contenders each one's least time is that of a warm cache.
 ///
 /// # Errors
 /// The first that a contender reports.

@@ -9,8 +9,8 @@ use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes,
 };
-use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor};
+use crate::exec::gpu::{GpuExecutor, list_gpus};
+use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::InputError;
 use crate::ids::Machine;
 use crate::index::Index;
@@ -35,6 +35,14 @@ pub(super) enum GpuChoice {
 }
 
 impl GpuChoice {
+    /// Whether this machine has what is insisted on: asked before the work that would be lost without it.
+    pub(super) fn check(self) -> Result<(), Failure> {
+        if self == Self::Real {
+            list_gpus()?;
+        }
+        Ok(())
+    }
+
     /// The GPU, if it is asked for, or present and not declined.
     pub(super) fn executor(self, index: &Arc<Index>) -> Result<Option<Box<dyn Executor>>, Failure> {
         Ok(self.gpu(index)?.map(|gpu| Box::new(gpu) as Box<dyn Executor>))
@@ -45,7 +53,7 @@ impl GpuChoice {
         if matches!(self, Self::Replay | Self::None) {
             return Ok(None);
         }
-        match GpuExecutor::new(index, index.built_with()) {
+        match defaults::gpu_executor(index, index.built_with()) {
             Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
             Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),
@@ -102,19 +110,23 @@ pub(super) fn policies(
     options: &PolicyOptions,
     machine: &Machine,
 ) -> Result<Vec<PolicyKind>, Failure> {
-    let fault = |e: crate::sched::PolicyError| Failure::input(e.to_string());
-    options.check().map_err(fault)?;
+    options.check()?;
     if named.is_empty() {
         return Ok(PolicyKind::ALL.into_iter().filter(|kind| kind.build(options, machine).is_ok()).collect());
     }
     let mut policies = Vec::new();
     for &kind in named {
-        kind.build(options, machine).map_err(fault)?;
+        kind.build(options, machine)?;
         if !policies.contains(&kind) {
             policies.push(kind);
         }
     }
     Ok(policies)
+}
+
+/// `-k`, checked.
+pub(super) fn check_k(k: usize) -> Result<(), Failure> {
+    if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k).into()) }
 }
 
 /// `--deadline-ms`, checked.

@@ -9,8 +9,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::Failure;
 use crate::corpus::Tokenizer;
 use crate::corpus::synth::{SynthOptions, build_synthetic};
-use crate::index::Index;
+use crate::exec::ExecError;
+use crate::exec::gpu::GpuExecutor;
+use crate::index::{Bm25, Index};
 use crate::query::{Query, prepare_queries};
+use crate::report::number::counted;
 
 /// Documents of the default index: queries cost hundreds of microseconds, and it is made in seconds.
 pub(super) const DEFAULT_DOCS: u32 = 1_000_000;
@@ -58,15 +61,23 @@ pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Fai
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
     let log = prepare_queries(path, index, |text| tokenizer.terms(text))?;
     if log.dropped_terms > 0 || log.empty_queries > 0 {
+        let beyond = beyond_most_terms(&log.queries);
         errln!(
-            "{}: {} terms are not in the index and were dropped; {} of {} queries have none left and were skipped",
+            "{}: {} dropped (not in the index{beyond}), {} of {} skipped (no term left)",
             path.display(),
-            log.dropped_terms,
-            log.empty_queries,
-            log.num_entries
+            counted(log.dropped_terms as usize, "term", "terms"),
+            counted(log.empty_queries as usize, "query", "queries"),
+            log.num_entries,
         );
     }
     Ok(log.queries)
+}
+
+/// What else a term may have been dropped for, where it may.
+pub(super) fn beyond_most_terms(queries: &[Query]) -> String {
+    let most = Query::MAX_TERMS;
+    let is_long = queries.iter().any(|query| query.terms.len() == most);
+    if is_long { format!(" or past the {most} that a query may have") } else { String::new() }
 }
 
 /// A progress bar on standard error; nothing where that is no terminal.
@@ -78,4 +89,18 @@ pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// A GPU executor; the way of the index to the device is shown on standard error, where that is a terminal.
+///
+/// # Errors
+/// As [`GpuExecutor::new`].
+pub(super) fn gpu_executor(index: &Arc<Index>, bm25: Bm25) -> Result<GpuExecutor, ExecError> {
+    let bar = progress("index to the GPU, MiB", 0);
+    let gpu = GpuExecutor::with_progress(index, bm25, &|copied_bytes, all_bytes| {
+        bar.set_length(all_bytes >> 20);
+        bar.set_position(copied_bytes >> 20);
+    });
+    bar.finish_and_clear();
+    gpu
 }

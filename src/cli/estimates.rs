@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Failure;
 use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, cross_validated_estimates, shipped};
+use crate::files::InputError;
 use crate::ids::{Machine, PerKind, ProcessorKind};
 use crate::sim::SimQuery;
 use crate::time::Nanos;
@@ -48,6 +49,24 @@ pub(super) fn sim_queries(workload: &Workload, choice: &str, machine: &Machine) 
     .collect()
 }
 
+/// Whether `choice` is one that there is: for commands that measure for long before they need it.
+pub(super) fn check(choice: &str) -> Result<(), Failure> {
+    if !matches!(choice, "model" | "oracle") {
+        models(choice)?;
+    }
+    Ok(())
+}
+
+/// The model file of this name, else the shipped one.
+fn models(name: &str) -> Result<ModelFile, InputError> {
+    let path = Path::new(name);
+    if path.exists() {
+        return ModelFile::read(path);
+    }
+    // A name with an extension is surely meant as a file: its absence is then what to report.
+    shipped::model(name).or_else(|e| if path.extension().is_some() { ModelFile::read(path) } else { Err(e) })
+}
+
 fn measured_us(measured: &PerKind<Option<Measured>>) -> PerKind<Option<f64>> {
     PerKind::from_fn(|kind| measured[kind].map(|time| time.median_us))
 }
@@ -62,10 +81,7 @@ fn estimates_us(workload: &Workload, choice: &str) -> Result<Vec<PerKind<Option<
                 .map_err(|e| Failure::input(format!("--estimates model: {e} (or take --estimates oracle)")))
         }
         name => {
-            let models = match Path::new(name) {
-                path if path.exists() => ModelFile::read(path)?,
-                _ => shipped::model(name)?,
-            };
+            let models = models(name)?;
             let predict = |kind, row: &crate::cost::WorkloadRow| models.predict_us(kind, row.mode, &row.features);
             Ok(workload.rows.iter().map(|row| PerKind::from_fn(|kind| predict(kind, row))).collect())
         }

@@ -10,6 +10,7 @@ mod bench;
 mod choices;
 mod defaults;
 mod estimates;
+mod failure;
 mod index;
 mod live;
 mod profile;
@@ -23,58 +24,9 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::exec::ExecError;
-use crate::files::InputError;
-use crate::index::IndexError;
-
-/// Why a command ended without its result.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    code: u8,
-}
-
-impl Failure {
-    /// Bad usage or input: exit code 2.
-    pub fn input(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 2 }
-    }
-
-    /// The work itself failed: exit code 1.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 1 }
-    }
-}
-
-impl From<InputError> for Failure {
-    fn from(e: InputError) -> Self {
-        Self::input(e.to_string())
-    }
-}
-
-impl From<IndexError> for Failure {
-    fn from(e: IndexError) -> Self {
-        Self::input(e.to_string())
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(e: std::io::Error) -> Self {
-        // A full disk or an unreadable path: the user's to mend, like any bad input.
-        Self::input(e.to_string())
-    }
-}
-
-impl From<ExecError> for Failure {
-    fn from(e: ExecError) -> Self {
-        match e {
-            ExecError::Cuda { .. } => Self::failed(e.to_string()),
-            _ => Self::input(e.to_string()),
-        }
-    }
-}
+pub use failure::Failure;
 
 /// A scheduling lab for search nodes with CPUs and GPUs.
 #[derive(Debug, Parser)]
@@ -108,9 +60,19 @@ enum Command {
     Reproduce(reproduce::Arguments),
 }
 
+/// Lets options take `-1`, so that their own checks can say what they expected: it would be "unexpected" otherwise.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let takes_values = argument.get_action().takes_values();
+        if takes_values { argument.allow_negative_numbers(true) } else { argument }
+    });
+    command.mut_subcommands(with_negative_numbers)
+}
+
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = with_negative_numbers(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let result = match arguments.command {
         Command::Index(arguments) => index::run(&arguments),
         Command::Search(arguments) => search::run(&arguments),
@@ -126,8 +88,8 @@ pub fn run() -> ExitCode {
     match result.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            errln!("error: {}", failure.message);
-            ExitCode::from(failure.code)
+            errln!("error: {failure}");
+            failure.code()
         }
     }
 }

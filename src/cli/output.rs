@@ -29,7 +29,7 @@ pub(super) fn out_line(line: fmt::Arguments<'_>) {
     if let Err(failure) = say(&format!("{line}\n"))
         && let Ok(mut first) = FAILED.lock()
     {
-        first.get_or_insert(failure.message);
+        first.get_or_insert(failure.to_string());
     }
 }
 

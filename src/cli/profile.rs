@@ -7,11 +7,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::choices::Multicore;
 use super::{Failure, choices, defaults};
-use crate::cost::{ProfileError, ProfileOptions, Workload, profile};
+use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor, MAX_K};
-use crate::files::Provenance;
+use crate::exec::gpu::UploadReport;
+use crate::exec::{ExecError, Executor};
+use crate::files::{Provenance, check_writable};
 use crate::ids::ProcessorKind;
 use crate::index::Index;
 use crate::query::Mode;
@@ -99,14 +99,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before anything is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
-    if !(1..=MAX_K).contains(&arguments.k) {
-        return Err(ExecError::BadK(arguments.k).into());
-    }
+    choices::check_k(arguments.k)?;
     for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
         if value == Some(0) {
             return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
         }
     }
+    check_writable(&arguments.output)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
     Ok(ProfileOptions { modes, k: arguments.k, repeats: arguments.repeats, seed: arguments.seed })
 }
@@ -121,22 +120,21 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
         executors.extend(arguments.multicore.lanes(&cpu, index, usize::from(arguments.cpus), 0)?.into_iter().take(1));
     }
     if wanted(ProcessorKind::Gpu) {
-        match GpuExecutor::new(index, bm25) {
-            Ok(gpu) => executors.push(Box::new(gpu)),
+        match defaults::gpu_executor(index, bm25) {
+            Ok(gpu) => {
+                let UploadReport { device_bytes, copied_bytes, seconds } = gpu.upload_report();
+                errln!(
+                    "the index takes {:.2} GB of the GPU's memory; {:.2} GB were copied there, in {seconds:.2} s",
+                    device_bytes as f64 / 1e9,
+                    copied_bytes as f64 / 1e9,
+                );
+                executors.push(Box::new(gpu));
+            }
             Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
             Err(e) => return Err(e.into()),
         }
     }
     Ok(executors)
-}
-
-impl From<ProfileError> for Failure {
-    fn from(e: ProfileError) -> Self {
-        match e {
-            ProfileError::Options(message) => Self::input(message),
-            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
-        }
-    }
 }
 
 /// Service times by kind and mode.

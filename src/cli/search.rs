@@ -1,22 +1,24 @@
 //! `tandem search`: answers queries and says how long it took.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::Failure;
-use super::defaults::{default_index, read_queries};
+use super::defaults::{beyond_most_terms, default_index, gpu_executor, read_queries};
+use super::{Failure, choices};
+use crate::bench::Times;
 use crate::corpus::Tokenizer;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor, Hit, MAX_K};
-use crate::files::{InputError, Provenance, write_atomically};
+use crate::exec::{ExecError, Executor, Hit};
+use crate::files::{InputError, Provenance, check_writable, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
 use crate::index::{Bm25, Idf, Index};
 use crate::query::{Mode, Query};
 use crate::report::effectiveness::Qrels;
+use crate::report::number::counted;
 use crate::report::trec::{Ranking, write_run_csv, write_run_trec};
 
 #[derive(Debug, clap::Args)]
@@ -39,13 +41,13 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = On::Cpu)]
     on: On,
     /// How many documents a query gets, 1 to 1000
-    #[arg(short, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
+    #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// BM25's saturation of the frequency [default: that of the index]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     k1: Option<f32>,
     /// BM25's share of the length normalisation, 0 to 1 [default: that of the index]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     b: Option<f32>,
     /// BM25's form of the inverse document frequency [default: that of the index]
     #[arg(long, value_enum)]
@@ -116,11 +118,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
     let qrels = arguments.qrels.as_deref().map(Qrels::read).transpose()?;
     let Input { index, index_dir, queries } = input(arguments)?;
+    check_names(arguments, &queries, qrels.as_ref())?;
     let bm25 = parameters(arguments, index.built_with())?;
 
     let mut first: Box<dyn Executor> = match arguments.on {
         On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm)),
-        On::Gpu => Box::new(GpuExecutor::new(&index, bm25)?),
+        On::Gpu => Box::new(gpu_executor(&index, bm25)?),
     };
     let began = Instant::now();
     let answers = if arguments.threads > 1 {
@@ -138,16 +141,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
         let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
         let (queries, map, ndcg) = (found.queries, found.map, found.ndcg_at_10);
-        errln!("{queries} judged queries: MAP {map:.4} (depth {}), nDCG@10 {ndcg:.4}", arguments.k);
+        let queries = counted(queries, "judged query", "judged queries");
+        errln!("{queries}: MAP {map:.4} (depth {}), nDCG@10 {ndcg:.4}", arguments.k);
     }
     Ok(())
 }
 
 /// Refuses what makes no sense before anything is opened.
 fn check(arguments: &Arguments) -> Result<(), Failure> {
-    if !(1..=MAX_K).contains(&arguments.k) {
-        return Err(ExecError::BadK(arguments.k).into());
-    }
+    choices::check_k(arguments.k)?;
     if !(1..=MAX_THREADS).contains(&arguments.threads) {
         return Err(Failure::input(format!("--threads is {}, expected 1 to {MAX_THREADS}", arguments.threads)));
     }
@@ -156,6 +158,28 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.tag.is_empty() || arguments.tag.contains(char::is_whitespace) {
         return Err(Failure::input(format!("--tag is \"{}\", expected one word", arguments.tag)));
+    }
+    if let Some(path) = &arguments.output {
+        check_writable(path)?;
+    }
+    Ok(())
+}
+
+/// Refuses a log whose names of queries can't tell results apart, or are none of those that are judged.
+fn check_names(arguments: &Arguments, queries: &[Query], qrels: Option<&Qrels>) -> Result<(), Failure> {
+    let Some(log) = &arguments.queries else { return Ok(()) };
+    if arguments.format == Format::Trec || qrels.is_some() {
+        let mut seen = HashSet::new();
+        if let Some(twice) = queries.iter().find(|query| !seen.insert(query.label.as_str())) {
+            let what = format!("two queries are named \"{}\", expected a name for each in a TREC run", twice.label);
+            return Err(InputError::file(log, what).into());
+        }
+    }
+    if let (Some(qrels), Some(path)) = (qrels, &arguments.qrels)
+        && !queries.iter().any(|query| qrels.has(&query.label))
+    {
+        let what = format!("judges no query of {}: do their names differ?", log.display());
+        return Err(InputError::file(path, what).into());
     }
     Ok(())
 }
@@ -173,13 +197,7 @@ fn parameters(arguments: &Arguments, built_with: Bm25) -> Result<Bm25, Failure> 
         b: arguments.b.unwrap_or(built_with.b),
         idf: arguments.idf.unwrap_or(built_with.idf),
     };
-    // Ranges that contain neither NaN nor infinity.
-    if !(0.0..=1000.0).contains(&bm25.k1) {
-        return Err(Failure::input(format!("--k1 is {}, expected 0 to 1000", bm25.k1)));
-    }
-    if !(0.0..=1.0).contains(&bm25.b) {
-        return Err(Failure::input(format!("--b is {}, expected 0 to 1", bm25.b)));
-    }
+    bm25.check().map_err(|what| Failure::input(format!("--{what}")))?;
     Ok(bm25)
 }
 
@@ -226,12 +244,13 @@ fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
     let terms = tokenizer.terms(words);
     if terms.is_empty() {
-        return Err(Failure::input("the query is empty: it holds no word"));
+        return Err(Failure::input("the query is empty: it holds no word, or only stop words"));
     }
     let query = Query::prepare(QueryId(0), "1", &terms, index)
         .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
     if query.dropped_terms > 0 {
-        errln!("{} of {} words are in no document and ignored", query.dropped_terms, terms.len());
+        let beyond = beyond_most_terms(std::slice::from_ref(&query));
+        errln!("{} of {} words are in no document{beyond} and ignored", query.dropped_terms, terms.len());
     }
     Ok(query)
 }
@@ -284,7 +303,7 @@ fn write(
             let provenance = Provenance::new()
                 .with_command_and_machine()
                 .with("index", format!("{}, fingerprint {:016x}", index_dir.display(), index.fingerprint()))
-                .with("bm25", format!("k1 {k1}, b {b}, idf {idf:?}").to_lowercase())
+                .with("bm25", format!("k1 {k1}, b {b}, idf {idf}"))
                 .with("mode", arguments.mode);
             write_run_csv(out, index, rankings, &provenance)
         }
@@ -319,26 +338,25 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
 }
 
 /// Says on the error stream how long queries took: results alone go to the output.
-fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], mut us: Vec<f64>, wall_s: f64) {
-    us.sort_by(f64::total_cmp);
-    let quantile_ms = |q: f64| us[((us.len() as f64 * q).ceil() as usize).clamp(1, us.len()) - 1] / 1e3;
+fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], us: Vec<f64>, wall_s: f64) {
+    let times = Times::of(us);
+    let quantile_ms = |q: f64| times.quantile_us(q) / 1e3;
     let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
     let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
     errln!(
-        "{} {}, {} documents, on {} ({device}{threads}), mode {}",
-        us.len(),
-        if us.len() == 1 { "query" } else { "queries" },
-        documents,
+        "{}, {}, on {} ({device}{threads}), mode {}",
+        counted(rankings.len(), "query", "queries"),
+        counted(documents, "document", "documents"),
         arguments.on.kind(),
         arguments.mode,
     );
     errln!(
         "time per query: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
-        us.iter().sum::<f64>() / us.len() as f64 / 1e3,
+        times.mean_us() / 1e3,
         quantile_ms(0.5),
         quantile_ms(0.95),
         quantile_ms(0.99),
         quantile_ms(1.0),
-        us.len() as f64 / wall_s.max(1e-9),
+        rankings.len() as f64 / wall_s.max(1e-9),
     );
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::{Failure, choices};
 use crate::files::Provenance;
 use crate::ids::QueryId;
-use crate::query::{ArrivalProcess, Trace, TraceSummary, check_rate};
+use crate::query::{ArrivalProcess, Trace, TraceSummary};
+use crate::report::rates::parse_rate;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -16,10 +17,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     queries_count: Option<u32>,
     /// Mean rate, in queries a second
-    #[arg(long, value_name = "R", default_value_t = 100.0)]
-    rate: f64,
+    #[arg(long, value_name = "R", default_value = "100")]
+    rate: String,
     /// Queries that arrive
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     queries: u32,
     /// Chooses arrivals and queries
     #[arg(long, default_value_t = 1)]
@@ -33,7 +34,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let rate_qps = check_rate(arguments.rate).map_err(|what| Failure::input(format!("--rate: {what}")))?;
+    let rate_qps = parse_rate(&arguments.rate).map_err(|what| Failure::input(format!("--rate: {what}")))?;
     let process = ArrivalProcess::named(&arguments.arrivals)?;
     let (source, ids) = queries(arguments)?;
     let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.queries as usize);

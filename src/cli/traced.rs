@@ -13,9 +13,10 @@ pub(super) fn traced(path: &Path, workload: &Workload, mode: Mode) -> Result<(Ar
     let positions: std::collections::HashMap<_, _> =
         workload.rows.iter().enumerate().map(|(position, row)| (row.query_id, position as u32)).collect();
     let mut queries = Vec::with_capacity(trace.rows.len());
-    for (_, query) in &trace.rows {
+    for (number, (_, query)) in (1..).zip(&trace.rows) {
         let Some(&position) = positions.get(query) else {
-            let message = format!("{}: query {query} is not in the workload in mode {mode}", path.display());
+            let what = format!("query {query} is not in the workload in mode {mode} (arrival {number})");
+            let message = format!("{}: {what}", path.display());
             return Err(Failure::input(message));
         };
         queries.push(position);

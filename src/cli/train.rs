@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Failure, choices};
 use crate::cost::{ModelFile, TrainOptions, Workload, train};
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_writable(&arguments.output)?;
     let (names, workload) = read(&arguments.workloads)?;
     let options = TrainOptions {
         folds: arguments.folds,

@@ -1,7 +1,7 @@
 //! A folder of text files, each a document whose id is its path inside the folder.
 //!
-//! Hidden files and those that `.gitignore` or `.ignore` name are left out, and binary files (a zero byte in their first
-//! 8 KiB) are skipped and counted. Bytes that are not UTF-8 are read as U+FFFD.
+//! Hidden files and those that `.gitignore` or `.ignore` name are left out, and binary files (a zero byte in their
+//! first 8 KiB) are skipped and counted. Bytes that are not UTF-8 are read as U+FFFD.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

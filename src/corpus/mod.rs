@@ -7,8 +7,8 @@
 //!                                Batch ──▶ ...
 //! ```
 //!
-//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as [`ListSource`]s, list by
-//! list.
+//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as
+//! [`ListSource`]s, list by list.
 //!
 //! Documents are numbered in the order of the collection, whatever the number of threads.
 

@@ -1,8 +1,8 @@
 //! How wrong estimates are: relative errors on samples that the model has not seen.
 //!
-//! A scheduler that believes an estimate of half the true cost is as lost at 100 us as at 10 ms, hence errors are relative:
-//! `|estimate - true| / true`. Samples are cut into folds; each is estimated by a model fitted to the others. A repeated
-//! query would be estimated from itself, so samples of equal features share a fold.
+//! A scheduler that believes an estimate of half the true cost is as lost at 100 us as at 10 ms, hence errors are
+//! relative: `|estimate - true| / true`. Samples are cut into folds; each is estimated by a model fitted to the others.
+//! A repeated query would be estimated from itself, so samples of equal features share a fold.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ pub struct Evaluation {
     pub rank_correlation: f64,
 }
 
-/// The fold of each sample: as even as groups of equal features allow, drawn by `seed`. `None` if there are fewer groups
-/// than folds.
+/// The fold of each sample: as even as groups of equal features allow, drawn by `seed`. `None` if there are
+/// fewer groups than folds.
 pub(super) fn assign_folds(samples: &[[f64; Features::COUNT]], folds: usize, seed: u64) -> Option<Vec<usize>> {
     let mut groups: BTreeMap<[u64; Features::COUNT], Vec<usize>> = BTreeMap::new();
     for (i, sample) in samples.iter().enumerate() {

@@ -7,8 +7,8 @@
 //!              "evaluation": {"folds": 10, "mean_relative_error": ..., ...}}]}
 //! ```
 //!
-//! `models/README.md` says what each field means. Whatever is not exactly this is refused with its place: a model that is
-//! half understood would schedule wrongly without a sign of it.
+//! `models/README.md` says what each field means. Whatever is not exactly this is refused with its place: a model that
+//! is half understood would schedule wrongly without a sign of it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -116,7 +116,7 @@ impl ModelFile {
             // The parser's own text ends with the place, which we give in front.
             let text = e.to_string();
             let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-            InputError::at(path, e.line() as u64, e.column() as u64, message)
+            InputError::at(path, e.line().max(1) as u64, e.column().max(1) as u64, message)
         };
         let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
         let retrain = "retrain: `tandem train`";

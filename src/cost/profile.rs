@@ -5,10 +5,11 @@
 //!                              then `repeats` times: all queries, shuffled | |--- search ---| timed by the host's clock
 //! ```
 //!
-//! The time is the one that a scheduler experiences: from the call of [`Executor::search`] to hits in host memory, for a GPU
-//! with submission, transfers and synchronisation. The device's own time stands beside it. A repetition runs all queries in a
-//! new random order, so that no query profits from its neighbour in the log, and a slow moment of the machine is spread over
-//! different queries. The median of a query's repetitions is its cost, their interquartile range its spread.
+//! The time is the one that a scheduler experiences: from the call of [`Executor::search`] to hits in host memory,
+//! for a GPU with submission, transfers and synchronisation. The device's own time stands beside it. A repetition
+//! runs all queries in a new random order, so that no query profits from its neighbour in the log, and a slow moment
+//! of the machine is spread over different queries. The median of a query's repetitions is its cost, their
+//! interquartile range its spread.
 //!
 //! Measuring runs on a thread of its own, pinned to one core, so that it does not migrate between timings.
 

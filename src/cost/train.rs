@@ -96,8 +96,8 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
     Ok(file)
 }
 
-/// For each row, what a model that was fitted without its fold predicts, in microseconds, on each kind where the row was
-/// measured: estimates as wrong as those of a model for queries that it has not seen.
+/// For each row, what a model that was fitted without its fold predicts, in microseconds, on each kind where the row
+/// was measured: estimates as wrong as those of a model for queries that it has not seen.
 ///
 /// # Errors
 /// As [`train`].

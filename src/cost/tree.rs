@@ -8,10 +8,11 @@
 //! `- no:  ln(us) 6.88           (61 samples)
 //! ```
 //!
-//! Trees suit search costs: they need no scaling of features, follow thresholds that real machines have (a cache, a launch
-//! overhead), never predict outside what was measured, and take well under a microsecond to ask. They are fitted by
-//! `smartcore` (CART: the split that lowers the squared error most) on the logarithm of the cost, so that a short query's
-//! error weighs as much as a long one's; the fitted nodes are then copied into this form, which can be read and stored.
+//! Trees suit search costs: they need no scaling of features, follow thresholds that real machines have (a cache,
+//! a launch overhead), never predict outside what was measured, and take well under a microsecond to ask. They are
+//! fitted by `smartcore` (CART: the split that lowers the squared error most) on the logarithm of the cost, so
+//! that a short query's error weighs as much as a long one's; the fitted nodes are then copied into this form,
+//! which can be read and stored.
 
 use serde::{Deserialize, Serialize};
 use smartcore::linalg::basic::matrix::DenseMatrix;
@@ -164,8 +165,8 @@ fn convert(nodes: &[SmartcoreNode], at: usize) -> Result<Tree, FitError> {
     })
 }
 
-/// Rounds to six decimals, so that a file holds short numbers and reads back to the same tree. Counts and their midpoints
-/// are exact; a log time moves by a millionth.
+/// Rounds to six decimals, so that a file holds short numbers and reads back to the same tree. Counts and their
+/// midpoints are exact; a log time moves by a millionth.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

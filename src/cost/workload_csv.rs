@@ -6,9 +6,8 @@
 //! 0,and,2,118,5204,5322,...,41.207,96.310,10,...
 //! ```
 //!
-//! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is not
-//! what it should be is an [`InputError`] with its line and column. No value of the format holds a comma, so a line is cut
-//! at its commas; quotes around a value, which some tools add, are ignored.
+//! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is
+//! not what it should be is an [`InputError`] with its line and column.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -16,7 +15,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::{Measured, Workload, WorkloadRow};
-use crate::files::{InputError, Provenance, open_text, write_atomically};
+use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::query::{Features, Mode};
 
@@ -89,8 +88,8 @@ impl Workload {
     /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or zero
-    /// times, unknown modes), query ids that repeat, no rows at all.
+    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or
+    /// zero times, unknown modes), query ids that repeat, no rows at all.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?)
     }
@@ -99,41 +98,23 @@ impl Workload {
     ///
     /// # Errors
     /// As [`Workload::read`].
-    pub fn parse(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Self, InputError> {
+    pub fn parse(name: impl AsRef<Path>, reader: impl BufRead) -> Result<Self, InputError> {
         let path = name.as_ref();
         let mut workload = Self::default();
-        let mut header: Option<Header> = None;
+        let mut lines = CsvLines::new(path, reader);
+        let header = lines.next(&mut workload.provenance)?.map(|cells| Header::parse(&cells)).transpose()?;
         let mut lines_by_id = HashMap::new();
-        let mut text = String::new();
-        let mut line = 0;
-        loop {
-            line += 1;
-            text.clear();
-            let len =
-                reader.read_line(&mut text).map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
-            if len == 0 {
-                break;
+        while let Some(header) = &header
+            && let Some(cells) = lines.next(&mut workload.provenance)?
+        {
+            cells.expect_values(header.fields)?;
+            let row = Row { cells: &cells, positions: &header.positions };
+            let parsed = row.parse(&workload.provenance)?;
+            if let Some(first) = lines_by_id.insert(parsed.query_id, cells.line()) {
+                let message = format!("`query_id` {} was given in line {first} already", parsed.query_id);
+                return Err(row.error(Column::QueryId, message));
             }
-            // A byte order mark, which spreadsheets write, is no part of the first name.
-            let text = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
-            if text.starts_with('#') {
-                workload.provenance.parse_line(text);
-            } else if !text.trim().is_empty() {
-                let cells = Cells { path, line, text };
-                match &header {
-                    None => header = Some(Header::parse(&cells)?),
-                    Some(header) => {
-                        let row = Row { cells: &cells, fields: header.fields(&cells)? };
-                        let parsed = row.parse(&workload.provenance)?;
-                        if let Some(first) = lines_by_id.insert(parsed.query_id, line) {
-                            let (at, _) = row.cell(Column::QueryId);
-                            let message = format!("`query_id` {} was given in line {first} already", parsed.query_id);
-                            return Err(cells.error(at, message));
-                        }
-                        workload.rows.push(parsed);
-                    }
-                }
-            }
+            workload.rows.push(parsed);
         }
         if workload.rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
@@ -143,8 +124,8 @@ impl Workload {
 
     /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
     ///
-    /// Times and `expected_matches` are rounded to three decimals (times to no less than 0.001); what was read from a file
-    /// that this wrote is written and read back unchanged.
+    /// Times and `expected_matches` are rounded to three decimals (times to no less than 0.001); what was read from a
+    /// file that this wrote is written and read back unchanged.
     ///
     /// # Errors
     /// Those of the file system.
@@ -188,78 +169,28 @@ impl Workload {
     }
 }
 
-/// One line, to be cut at its commas.
-struct Cells<'a> {
-    path: &'a Path,
-    line: u64,
-    text: &'a str,
-}
-
-impl<'a> Cells<'a> {
-    /// The values, trimmed, each with the byte at which it begins.
-    fn iter(&self) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
-        let text = self.text;
-        text.split(',').map(move |field| {
-            let value = field.trim_matches(|c: char| c.is_whitespace() || c == '"');
-            (value.as_ptr() as usize - text.as_ptr() as usize, value)
-        })
-    }
-
-    /// An error about what begins at byte `at` of the line.
-    fn error(&self, at: usize, message: impl Into<String>) -> InputError {
-        let column = self.text.get(..at).map_or(at, |before| before.chars().count()) as u64 + 1;
-        InputError::at(self.path, self.line, column, message)
-    }
-}
-
 /// Which field of a line holds which column.
 struct Header {
     fields: usize,
-    position: [Option<usize>; NAMES.len()],
+    /// `None` where the file has no such column.
+    positions: [Option<usize>; NAMES.len()],
 }
 
 impl Header {
     fn parse(cells: &Cells<'_>) -> Result<Self, InputError> {
-        let mut position = [None; NAMES.len()];
-        let mut fields = 0;
-        for (i, (at, name)) in cells.iter().enumerate() {
-            fields += 1;
-            let Some(column) = NAMES.iter().position(|&known| known == name) else {
-                let message = format!("unknown column `{name}`, expected some of {}", NAMES.join(", "));
-                return Err(cells.error(at, message));
-            };
-            if position[column].replace(i).is_some() {
-                return Err(cells.error(at, format!("column `{name}` is given twice")));
-            }
+        let positions = cells.positions(&NAMES)?;
+        let mut missing = REQUIRED.into_iter().filter(|&column| positions[column as usize].is_none()).peekable();
+        if missing.peek().is_some() {
+            return Err(cells.lacks(missing.map(Column::name)));
         }
-        let missing: Vec<String> = REQUIRED
-            .iter()
-            .filter(|&&column| position[column as usize].is_none())
-            .map(|column| format!("`{}`", column.name()))
-            .collect();
-        if missing.is_empty() {
-            Ok(Self { fields, position })
-        } else {
-            let message = format!("the header lacks {}", missing.join(", "));
-            Err(cells.error(0, message))
-        }
-    }
-
-    /// The line's values by column: where each begins, and its text; `None` where the file has no such column.
-    fn fields<'a>(&self, cells: &Cells<'a>) -> Result<[Option<(usize, &'a str)>; NAMES.len()], InputError> {
-        let values: Vec<(usize, &str)> = cells.iter().collect();
-        if values.len() != self.fields {
-            let message = format!("{} values, expected {} as in the header", values.len(), self.fields);
-            return Err(InputError::line(cells.path, cells.line, message));
-        }
-        Ok(self.position.map(|field| field.map(|i| values[i])))
+        Ok(Self { fields: cells.num_values(), positions })
     }
 }
 
 /// One row's values.
 struct Row<'a> {
     cells: &'a Cells<'a>,
-    fields: [Option<(usize, &'a str)>; NAMES.len()],
+    positions: &'a [Option<usize>; NAMES.len()],
 }
 
 impl Row<'_> {
@@ -279,22 +210,26 @@ impl Row<'_> {
         })
     }
 
-    /// The column's value and where it begins; empty where the file has no such column.
-    fn cell(&self, column: Column) -> (usize, &str) {
-        self.fields[column as usize].unwrap_or((0, ""))
+    /// The column's value; empty where the file has no such column.
+    fn cell(&self, column: Column) -> &str {
+        self.positions[column as usize].map_or("", |field| self.cells.value(field))
+    }
+
+    /// An error about the column's value.
+    fn error(&self, column: Column, message: String) -> InputError {
+        self.cells.error_at(self.positions[column as usize].unwrap_or(0), message)
     }
 
     /// The error that `column` does not hold what it should.
     fn unexpected(&self, column: Column, expected: &str) -> InputError {
-        let (at, value) = self.cell(column);
-        self.cells.error(at, format!("`{}` is \"{value}\", expected {expected}", column.name()))
+        self.error(column, format!("`{}` is \"{}\", expected {expected}", column.name(), self.cell(column)))
     }
 
     /// The value, or `None` for an empty cell or a missing column.
     fn optional<T: FromStr>(&self, column: Column, expected: &str) -> Result<Option<T>, InputError> {
         match self.cell(column) {
-            (_, "") => Ok(None),
-            (_, value) => value.parse().map(Some).map_err(|_| self.unexpected(column, expected)),
+            "" => Ok(None),
+            value => value.parse().map(Some).map_err(|_| self.unexpected(column, expected)),
         }
     }
 
@@ -311,8 +246,7 @@ impl Row<'_> {
     }
 
     fn mode(&self) -> Result<Mode, InputError> {
-        let (_, value) = self.cell(Column::Mode);
-        let mode = Mode::ALL.into_iter().find(|mode| mode.name() == value);
+        let mode = Mode::ALL.into_iter().find(|mode| mode.name() == self.cell(Column::Mode));
         mode.ok_or_else(|| self.unexpected(Column::Mode, "and, or, and-or"))
     }
 
@@ -328,9 +262,8 @@ impl Row<'_> {
         let Some(median_us) = median_us else {
             for (column, given) in [(Some(spread), spread_us), (device, device_us)] {
                 if let (Some(column), Some(_)) = (column, given) {
-                    let (at, _) = self.cell(column);
                     let message = format!("`{}` is given where `{}` is empty", column.name(), median.name());
-                    return Err(self.cells.error(at, message));
+                    return Err(self.error(column, message));
                 }
             }
             return Ok(None);
@@ -371,8 +304,7 @@ impl Row<'_> {
         let docs: Option<u64> = provenance.get("docs").and_then(|docs| docs.parse().ok());
         let derived = lengths.map(|lengths| Features::from_lengths(&lengths, docs.unwrap_or(1)));
         let lacks = |column: Column, needs: &str| {
-            let message = format!("no `{}`, and it does not follow from the other columns {needs}", column.name());
-            InputError::line(self.cells.path, self.cells.line, message)
+            self.cells.error(format!("no `{}`, and it does not follow from the other columns {needs}", column.name()))
         };
         let or_derived = |given: Option<u64>, column, value: fn(&Features) -> u64| {
             given

@@ -30,7 +30,7 @@ pub const MAX_K: usize = 1000;
 #[non_exhaustive]
 pub enum ExecError {
     /// There is no GPU to use: no driver, no device, or one too old.
-    #[error("--on gpu: {0}; CPU executors need none")]
+    #[error("no GPU to use: {0}; CPU executors need none")]
     NoGpu(String),
     /// The index does not fit into device memory.
     #[error("the index needs {needed_bytes} bytes of device memory, {free_bytes} are free")]
@@ -49,7 +49,7 @@ pub enum ExecError {
         message: String,
     },
     /// `k` is 0 or above [`MAX_K`].
-    #[error("k is {0}, expected 1 to 1000")]
+    #[error("k is {0}, expected 1 to {MAX_K}")]
     BadK(usize),
     /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
     #[error("a thread panicked while it searched; this is a bug")]

@@ -5,11 +5,11 @@ use crate::ids::DocId;
 
 /// Keeps the k best of the documents offered: higher scores first, equal scores by smaller document.
 ///
-/// Scores are above zero, and such floats order as their bits do: one 64-bit key, score bits above the inverted document,
-/// carries the whole order, here and on the GPU. Keys wait in any order until there are k of them. From then on few keys are a
-/// heap with the least on top, and a better one replaces it by a single walk down. Many keys (64 and more) would make long
-/// walks: half as many again are collected first, then the k best are selected, at a few steps a key; the threshold
-/// lags a little.
+/// Scores are above zero, and such floats order as their bits do: one 64-bit key, score bits above the inverted
+/// document, carries the whole order, here and on the GPU. Keys wait in any order until there are k of them. From then
+/// on few keys are a heap with the least on top, and a better one replaces it by a single walk down. Many keys (64 and
+/// more) would make long walks: half as many again are collected first, then the k best are selected, at a few steps a
+/// key; the threshold lags a little.
 #[derive(Debug, Default)]
 pub struct TopK {
     k: usize,

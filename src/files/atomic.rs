@@ -23,6 +23,24 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>)
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
 
+/// Whether a file could be written at `path`: for commands that work long before they do. Leaves nothing behind.
+///
+/// # Errors
+/// If `path` is a folder, or its folder, or the nearest that exists, takes no file; the message names `path`.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    let attempt = || -> io::Result<()> {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let mut folder = folder_of(path);
+        while fs::metadata(folder).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) && folder != folder_of(folder) {
+            folder = folder_of(folder);
+        }
+        tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder).map(|_| ())
+    };
+    attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
+}
+
 /// A file being written beside its place; dropped before [`commit`](Self::commit), it is removed.
 #[derive(Debug)]
 pub struct PendingFile {
@@ -38,7 +56,15 @@ impl PendingFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)?;
-        let beside = tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".tandem-").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Temporary files are private by default; a result is for whoever the user's umask lets read it.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let beside = builder.tempfile_in(folder)?;
         Ok(Self { beside, path: path.to_owned() })
     }
 
@@ -52,7 +78,6 @@ impl PendingFile {
     /// # Errors
     /// If the file system refuses; the old file then stays.
     pub fn commit(self) -> io::Result<()> {
-        make_readable(self.beside.as_file())?;
         self.beside.as_file().sync_all()?;
         self.beside.persist(&self.path).map_err(|e| e.error)?;
         // The rename itself must survive a crash: sync the folder where the system allows it.
@@ -70,22 +95,29 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Temporary files are private; a result is as readable as any file that the user makes.
-fn make_readable(file: &File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let dir = tempfile::tempdir().unwrap();
+        check_writable(&dir.path().join("a/b/c.csv")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        fs::write(dir.path().join("file"), "").unwrap();
+        check_writable(&dir.path().join("file")).unwrap();
+        for (name, expected) in
+            [("", "is a directory"), ("file/b.csv", "ot a directory"), ("file/a/b", "ot a directory")]
+        {
+            let path = dir.path().join(name);
+            let message = check_writable(&path).unwrap_err().to_string();
+            let place = format!("cannot write {}: ", path.display());
+            assert!(message.starts_with(&place) && message.contains(expected), "{message}");
+        }
+        check_writable(Path::new("not-there-and-not-made/x")).unwrap();
+    }
 
     #[test]
     fn a_failed_write_leaves_the_old_file_and_nothing_beside_it() {
@@ -100,5 +132,17 @@ mod tests {
         assert!(message.contains("b.csv") && message.contains("disk full"), "{message}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_result_is_as_readable_as_any_file_that_the_user_makes() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (result, other) = (dir.path().join("result"), dir.path().join("other"));
+        write_atomically(&result, |out| out.write_all(b"x")).unwrap();
+        fs::write(&other, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&result), mode(&other));
     }
 }

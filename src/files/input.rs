@@ -59,22 +59,84 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Opens a text file for streaming; names that end in `.gz` or `.zst` are decompressed on the way.
+/// What some editors and spreadsheets put before the first line of a text file in UTF-8.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Opens a text file for streaming; names that end in `.gz` or `.zst` are decompressed on the way. A byte order mark is
+/// passed over.
 ///
 /// # Errors
-/// If the file can't be opened or is a folder.
+/// If the file can't be opened, is a folder, or its first bytes can't be read.
 pub fn open_text(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     let cannot = |e: std::io::Error| InputError::file(path, format!("cannot open: {e}"));
     let file = File::open(path).map_err(cannot)?;
     if file.metadata().map_err(cannot)?.is_dir() {
         return Err(InputError::file(path, "is a folder, expected a file"));
     }
-    Ok(match path.extension().and_then(|e| e.to_str()) {
+    let mut reader: Box<dyn BufRead + Send> = match path.extension().and_then(|e| e.to_str()) {
         Some("gz") => Box::new(BufReader::with_capacity(1 << 16, flate2::read::MultiGzDecoder::new(file))),
         Some("zst") => {
             let decoder = zstd::stream::read::Decoder::new(file).map_err(cannot)?;
             Box::new(BufReader::with_capacity(1 << 16, decoder))
         }
         _ => Box::new(BufReader::with_capacity(1 << 16, file)),
-    })
+    };
+    let start = reader.fill_buf().map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
+    if start.starts_with(&BYTE_ORDER_MARK) {
+        reader.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(reader)
+}
+
+/// Reads line `line` of `path` into `text`, which is emptied before, with its line end; false after the last.
+///
+/// # Errors
+/// If it can't be read, or is not UTF-8: at the first byte that is not.
+pub fn read_line(path: &Path, reader: &mut impl BufRead, line: u64, text: &mut String) -> Result<bool, InputError> {
+    let mut bytes = std::mem::take(text).into_bytes();
+    bytes.clear();
+    let read = reader.read_until(b'\n', &mut bytes);
+    let read = read.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
+    *text = String::from_utf8(bytes).map_err(|e| {
+        let valid = String::from_utf8_lossy(&e.as_bytes()[..e.utf8_error().valid_up_to()]).chars().count();
+        InputError::at(path, line, valid as u64 + 1, "is not UTF-8 (convert the file, for example with iconv)")
+    })?;
+    Ok(read > 0)
+}
+
+/// The lines of a text file as [`open_text`] opens it, each with its number and without its line end.
+///
+/// # Errors
+/// Those of [`open_text`], and for a line those of [`read_line`].
+pub fn read_lines(path: &Path) -> Result<impl Iterator<Item = Result<(u64, String), InputError>>, InputError> {
+    let mut reader = open_text(path)?;
+    let path = path.to_owned();
+    Ok((1..).map_while(move |line| {
+        let mut text = String::new();
+        match read_line(&path, &mut reader, line, &mut text) {
+            Ok(true) => {
+                text.truncate(text.trim_end_matches(['\n', '\r']).len());
+                Some(Ok((line, text)))
+            }
+            Ok(false) => None,
+            Err(e) => Some(Err(e)),
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_without_byte_order_mark_and_line_ends_and_name_the_place_of_bad_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.txt");
+        std::fs::write(&path, b"\xef\xbb\xbfone\r\n\nthr\xc3\xa4e\nfo\xc3\xa4\xff\n").unwrap();
+        let lines: Vec<_> = read_lines(&path).unwrap().collect();
+        let good: Vec<_> = lines[..3].iter().map(|line| line.clone().unwrap()).collect();
+        assert_eq!(good, [(1, "one".to_owned()), (2, String::new()), (3, "thräe".to_owned())]);
+        let message = lines[3].clone().unwrap_err().to_string();
+        assert!(message.ends_with("x.txt:4:4: is not UTF-8 (convert the file, for example with iconv)"), "{message}");
+    }
 }

@@ -28,9 +28,7 @@ impl Provenance {
     #[must_use]
     pub fn with_command_and_machine(self) -> Self {
         let command: Vec<String> = std::env::args().skip(1).collect();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.with("command", format!("tandem {}", command.join(" ")))
-            .with("machine", format!("{}, {cores} cores", cpu_name()))
+        self.with("command", format!("tandem {}", command.join(" "))).with("machine", this_machine())
     }
 
     /// The value of `key`, if there is such a line.
@@ -58,10 +56,12 @@ impl Provenance {
     }
 }
 
-/// The processor's name as the system tells it, or its architecture.
-fn cpu_name() -> String {
+/// The machine that this program runs on, in words: its processor's name as the system tells it (its architecture where
+/// it does not), and how many cores the program may use.
+#[must_use]
+pub fn this_machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    info.lines()
-        .find_map(|line| line.strip_prefix("model name").and_then(|rest| rest.split_once(':')))
-        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+    let name = info.lines().find_map(|line| line.strip_prefix("model name").and_then(|rest| rest.split_once(':')));
+    format!("{}, {cores} cores", name.map_or(std::env::consts::ARCH, |(_, name)| name.trim()))
 }

@@ -2,7 +2,7 @@
 
 use super::directory::STORED_RANKS;
 
-/// As many as are asked for.
+/// As many as the last of the stored ranks needs.
 const KEPT: usize = STORED_RANKS[STORED_RANKS.len() - 1];
 
 /// Collects the largest values that it is offered.
@@ -34,8 +34,8 @@ impl BestImpacts {
     }
 
     /// The k-th largest value for each of the stored ranks; 0 where there were fewer.
-    pub(super) fn kth_impacts(&mut self) -> [f32; 3] {
-        let mut kths = [0.0; 3];
+    pub(super) fn kth_impacts(&mut self) -> [f32; STORED_RANKS.len()] {
+        let mut kths = [0.0; STORED_RANKS.len()];
         let mut values = self.values.as_mut_slice();
         for (kth, rank) in kths.iter_mut().zip(STORED_RANKS).rev() {
             if values.len() >= rank {

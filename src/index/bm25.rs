@@ -17,11 +17,23 @@ use serde::{Deserialize, Serialize};
 pub enum Idf {
     /// ln(1 + (N - n + 0.5) / (n + 0.5)): always positive.
     Plus,
-    /// ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6 (it is negative for terms in over half of the documents).
+    /// ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6 (it is negative for terms in over
+    /// half of the documents).
     Papers,
     /// 1: an index of impacts has the idf in its postings. Only [`Bm25::IMPACTS`] goes with it.
     #[value(skip)]
     Impacts,
+}
+
+impl std::fmt::Display for Idf {
+    /// The name, as in options and tables.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Plus => "plus",
+            Self::Papers => "papers",
+            Self::Impacts => "impacts",
+        })
+    }
 }
 
 /// BM25's parameters.
@@ -42,12 +54,12 @@ impl Default for Bm25 {
 }
 
 impl Bm25 {
-    /// The parameters of an index whose frequencies are impacts, 1 to 255: a score is the sum of impact times the term's
-    /// count in the query, a whole number below 2^24, and so exact in single precision in any order of addition.
+    /// The parameters of an index whose frequencies are impacts, 1 to 255: a score is the sum of impact times the
+    /// term's count in the query, a whole number below 2^24, and so exact in single precision in any order of addition.
     ///
-    /// It is BM25's limit for large `k1`, where it is linear in the frequency. With every norm 2^40, `tf + norm` is the norm
-    /// itself in single precision, and the weight, count times 2^40, makes `(weight * tf) / norm` the product of two
-    /// integers: no executor, here or on the GPU, needs a case of its own.
+    /// It is BM25's limit for large `k1`, where it is linear in the frequency. With every norm 2^40, `tf + norm` is the
+    /// norm itself in single precision, and the weight, count times 2^40, makes `(weight * tf) / norm` the product of
+    /// two integers: no executor, here or on the GPU, needs a case of its own.
     pub const IMPACTS: Self = Self { k1: (1_u64 << 40) as f32, b: 0.0, idf: Idf::Impacts };
 
     /// Further repetitions of a term in a query of impacts count for nothing: sums of 64 terms stay below 2^24.

@@ -16,7 +16,8 @@ pub struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Starts an index of documents with these lengths (tokens) and external ids, in order of [`DocId`](crate::ids::DocId).
+    /// Starts an index of documents with these lengths (tokens) and external ids, in order of
+    /// [`DocId`](crate::ids::DocId).
     ///
     /// `external_ids` may be empty: documents are then named by their numbers.
     #[must_use]

@@ -1,8 +1,8 @@
 //! What must hold in an index file before anything in it is trusted.
 //!
-//! Each check says what it expected; the caller adds the path and the way out. After them, decoding any list stays inside
-//! its section, documents ascend and are below the number of documents, and frequencies are at least 1: all documents are
-//! decoded once for that, so that no search has to ask again.
+//! Each check says what it expected; the caller adds the path and the way out. After them, decoding any list stays
+//! inside its section, documents ascend and are below the number of documents, and frequencies are at least 1: all
+//! documents are decoded once for that, so that no search has to ask again.
 
 use rayon::prelude::*;
 
@@ -192,7 +192,8 @@ fn is_full_block_good(full: &FullBlock<'_>, len: usize, next_doc: u32) -> bool {
         })
 }
 
-/// Whether a run takes at most `len` bits, and its postings are what they must be: the last is document `last_doc` if given.
+/// Whether a run takes at most `len` bits, and its postings are what they must be: the last is document
+/// `last_doc` if given.
 fn is_run_good(run: &Run<'_>, len: usize, next_doc: u32, num_docs: u32, last_doc: Option<u32>) -> bool {
     if run.end() - run.bit > len.saturating_sub(run.bit)
         || run.doc_code == Code::INVALID

@@ -1,179 +1,165 @@
-//! Long lists as a GPU takes them: full blocks repacked in vertical lanes.
-//!
-//! A warp unpacks a block best when lane *t*'s four postings lie side by side at one bit of four streams: the layout of
-//! SIMD-BP128, in **rows** of 16 bytes. Value *i* is in word *i* mod 4 of its row, from bit `i / 4 * width` of these words'
-//! stream on; gaps minus one first, frequencies minus one after them, each at the width of the block's largest. A bitset
-//! stays one, filled up to a row; a list's last block that isn't full stays as it is, from a row's start on.
-//! Source: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015.
+//! What a device is given of an index: the file's own sections of lists, as they lie on disk.
 
-use bitpacking::{BitPacker, BitPacker4x};
-use bytemuck::{Pod, Zeroable};
-use rayon::prelude::*;
-
+use super::directory::TermSlot;
 use super::encode::ROW_WORDS;
-use super::list::Block;
-use super::packed::{ColumnCode, FullBlock, Run};
-use super::{BLOCK_LEN, Index, PostingList};
+use super::layout::Section;
+use super::{BlockEntry, Index, LongList};
 
-/// Lists that one task repacks.
-const LISTS_A_TASK: usize = 64;
-/// A code for a bitset.
-const BITSET: u32 = 63;
-
-/// All long lists of an index.
-#[derive(Clone, Debug, Default)]
-pub struct DeviceLists {
-    /// Rows of all blocks.
-    pub payload: Vec<u32>,
-    /// Blocks, as many and in the same order as the index has.
-    pub blocks: Vec<DeviceBlock>,
-    /// Each long list's first word in the payload; a multiple of 4.
-    pub starts: Vec<u64>,
-}
-
-/// A block: 8 bytes, as kernels read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct DeviceBlock {
-    /// Where the block begins, in rows from its list's first word.
-    pub row: u32,
-    /// From the lowest bit: how documents are packed (6), how frequencies are (6), zero (12), the bound of the impacts (8), as
-    /// in a [`BlockEntry`](super::BlockEntry). A full block's codes are widths, or 63 for a bitset.
-    pub packing: u32,
-}
-
-impl DeviceBlock {
-    fn full(row: u32, codes: [u32; 2], impact: u8) -> Self {
-        Self { row, packing: codes[0] | codes[1] << 6 | u32::from(impact) << 24 }
-    }
-
-    /// A block that isn't full.
-    pub(super) fn run(row: u32, run: &Run<'_>, impact: u8) -> Self {
-        Self { row, packing: run.doc_code.stored() | run.freq_code.stored() << 6 | u32::from(impact) << 24 }
-    }
+/// The sections that hold lists, borrowed from the mapped file. Opening the index has decoded every block of them: what
+/// decodes them again need not check that it stays inside.
+#[derive(Clone, Copy, Debug)]
+pub struct ListSections<'a> {
+    /// Long lists' packed blocks, and probe forms between them.
+    pub payload: &'a [u32],
+    /// The last document of each block of a long list.
+    pub last_docs: &'a [u32],
+    /// All blocks of long lists.
+    pub blocks: &'a [BlockEntry],
+    /// The long lists, in order of their terms; their blocks and payloads follow each other.
+    pub long_lists: &'a [LongList],
+    /// Short lists' bits, to a whole number of words.
+    pub short_lists: &'a [u32],
+    /// Where each term's list is. The two highest bits tell: below 2, the word is the only document; 2, a short list
+    /// that begins with this byte; 3, a long list.
+    pub slots: &'a [u32],
+    /// Documents.
+    pub num_docs: u32,
 }
 
 impl Index {
-    /// Repacks all long lists, on all of rayon's threads.
+    /// The sections that hold lists.
     #[must_use]
-    pub fn device_lists(&self) -> DeviceLists {
-        let lists = self.long_posting_lists();
-        let parts: Vec<DeviceLists> = lists
-            .par_chunks(LISTS_A_TASK)
-            .map(|lists| {
-                let mut part = DeviceLists::default();
-                lists.iter().for_each(|list| part.add(list));
-                part
-            })
-            .collect();
-        let mut all = DeviceLists::default();
-        for part in parts {
-            let start = all.payload.len() as u64;
-            all.starts.extend(part.starts.iter().map(|first| start + first));
-            all.payload.extend(part.payload);
-            all.blocks.extend(part.blocks);
+    pub fn list_sections(&self) -> ListSections<'_> {
+        ListSections {
+            payload: self.payload(),
+            last_docs: self.last_docs(),
+            blocks: self.blocks(),
+            long_lists: self.long_lists(),
+            short_lists: self.short_lists(),
+            slots: bytemuck::cast_slice(self.checked_items::<TermSlot>(Section::Terms)),
+            num_docs: self.num_docs(),
         }
-        all
     }
 }
 
-impl DeviceLists {
-    fn add(&mut self, list: &PostingList<'_>) {
-        let start = self.payload.len();
-        self.starts.push(start as u64);
-        for block in 0..list.num_blocks() {
-            let row = ((self.payload.len() - start) / ROW_WORDS) as u32;
-            let impact = list.block_impact_byte(block);
-            let block = match list.block(block) {
-                Block::Full(full) => DeviceBlock::full(row, self.add_full(&full), impact),
-                Block::Run(run) => {
-                    self.add_bytes(&run.bytes[..run.end().div_ceil(8)]);
-                    DeviceBlock::run(row, &run, impact)
-                }
-            };
-            self.blocks.push(block);
-        }
-    }
-
-    /// Appends a full block and returns its codes.
-    fn add_full(&mut self, full: &FullBlock<'_>) -> [u32; 2] {
-        let mut values = [0; BLOCK_LEN];
-        let doc_code = if full.doc_code == ColumnCode::BITSET {
-            self.add_bytes(&full.bytes[..full.freqs_at]);
-            BITSET
-        } else {
-            full.decode_docs(&mut values);
-            let mut before = full.base;
-            for value in &mut values {
-                let doc = std::mem::replace(value, value.wrapping_sub(before).wrapping_sub(1));
-                before = doc;
-            }
-            self.add_values(&values)
-        };
-        full.decode_freqs(&mut values);
-        values.iter_mut().for_each(|freq| *freq -= 1);
-        [doc_code, self.add_values(&values)]
-    }
-
-    /// Appends values in four lanes and returns their width.
-    fn add_values(&mut self, values: &[u32; BLOCK_LEN]) -> u32 {
-        let packer = BitPacker4x::new();
-        let width = packer.num_bits(values);
-        let start = self.payload.len();
-        self.payload.resize(start + ROW_WORDS * usize::from(width), 0);
-        packer.compress(values, bytemuck::cast_slice_mut(&mut self.payload[start..]), width);
-        width.into()
-    }
-
-    /// Appends bytes, zeros filling the last row.
-    fn add_bytes(&mut self, bytes: &[u8]) {
-        let start = self.payload.len();
-        self.payload.resize(start + bytes.len().div_ceil(4 * ROW_WORDS) * ROW_WORDS, 0);
-        bytemuck::cast_slice_mut::<u32, u8>(&mut self.payload[start..])[..bytes.len()].copy_from_slice(bytes);
+impl LongList {
+    /// Words of the packed blocks, without the probe form behind them.
+    #[must_use]
+    pub fn block_words(&self) -> usize {
+        let rows = if self.probe_row == 0 { self.rows } else { self.probe_row };
+        ROW_WORDS * rows as usize
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use super::super::encode::{SHORT_HEAD_BITS, SHORT_LEN_BITS};
+    use super::super::packed::{BitWriter, Code, PackedRun, encode_full};
+    use super::super::{BLOCK_LEN, directory::ListPlace};
     use super::*;
 
-    #[test]
-    fn repacked_blocks_unpack_to_the_same_postings() {
-        let sparse: Vec<(u32, u32)> =
-            (0..1000).map(|i| (i * 9 + i % 5 + i / 90 * 400, if i % 50 == 3 { 900 } else { 1 + i % 3 })).collect();
-        let dense: Vec<(u32, u32)> = (0..700).map(|i| (i / 4 * 8 + i % 4, 1)).collect();
-        let index = Index::from_lists(&[("dense", dense), ("sparse", sparse)]).unwrap();
-        let lists = index.device_lists();
-        assert_eq!((lists.starts.len(), lists.blocks.len()), (2, index.blocks().len()));
-        let mut blocks = lists.blocks.iter();
-        let packer = BitPacker4x::new();
-        let mut bitsets = 0;
-        for (list, &start) in index.long_posting_lists().iter().zip(&lists.starts) {
-            for block in 0..list.num_blocks() {
-                let (mut docs, mut freqs, mut got) = ([0; BLOCK_LEN], [0; BLOCK_LEN], [0; BLOCK_LEN]);
-                let len = list.decode_docs(block, &mut docs);
-                list.decode_freqs(block, &mut freqs);
-                let entry = blocks.next().unwrap();
-                let words = &lists.payload[start as usize + ROW_WORDS * entry.row as usize..];
-                assert_eq!(entry.packing >> 12 & 0xfff, 0);
-                let Block::Full(full) = list.block(block) else {
-                    assert!(len < BLOCK_LEN);
-                    continue;
-                };
-                let (doc_width, freq_width) = (entry.packing & 63, entry.packing >> 6 & 63);
-                let rows = if doc_width == BITSET {
-                    bitsets += 1;
-                    full.last_doc.wrapping_sub(full.base).div_ceil(128)
-                } else {
-                    let base = (full.base != u32::MAX).then_some(full.base);
-                    packer.decompress_strictly_sorted(base, bytemuck::cast_slice(words), &mut got, doc_width as u8);
-                    assert_eq!(got, docs);
-                    doc_width
-                };
-                packer.decompress(bytemuck::cast_slice(&words[4 * rows as usize..]), &mut got, freq_width as u8);
-                assert_eq!(got.map(|freq| freq + 1), freqs);
-            }
+    /// Sections of lists of any documents: also of such that no test's index could have norms for.
+    #[derive(Debug, Default)]
+    pub(crate) struct OwnedSections {
+        payload: Vec<u32>,
+        last_docs: Vec<u32>,
+        blocks: Vec<BlockEntry>,
+        long_lists: Vec<LongList>,
+        short_bytes: Vec<u8>,
+        short_lists: Vec<u32>,
+        slots: Vec<TermSlot>,
+    }
+
+    impl OwnedSections {
+        /// Appends the next term's list, as [`ListEncoder`](crate::index::ListEncoder) does.
+        pub(crate) fn add(&mut self, docs: &[u32], freqs: &[u32]) {
+            let place = match (docs, freqs) {
+                (&[doc], &[1]) => ListPlace::Single(doc),
+                _ if docs.len() < BLOCK_LEN => self.add_short(docs, freqs),
+                _ => self.add_long(docs, freqs),
+            };
+            self.slots.push(TermSlot::new(place));
         }
-        assert!(bitsets > 0);
+
+        fn add_short(&mut self, docs: &[u32], freqs: &[u32]) -> ListPlace {
+            let place = ListPlace::Short(self.short_bytes.len() as u32);
+            let run = PackedRun::new(u32::MAX, docs, freqs);
+            let mut writer = BitWriter::new(&mut self.short_bytes);
+            writer.write(docs.len() as u32, SHORT_LEN_BITS);
+            writer.write(run.doc_code.stored(), Code::BITS);
+            writer.write(run.freq_code.stored(), Code::BITS);
+            writer.write(255, SHORT_HEAD_BITS - SHORT_LEN_BITS - 2 * Code::BITS);
+            run.write(&mut writer);
+            writer.finish();
+            let bytes = self.short_bytes.chunks(4).map(|bytes| {
+                let mut word = [0; 4];
+                word[..bytes.len()].copy_from_slice(bytes);
+                u32::from_le_bytes(word)
+            });
+            self.short_lists = bytes.collect();
+            place
+        }
+
+        fn add_long(&mut self, docs: &[u32], freqs: &[u32]) -> ListPlace {
+            let place = ListPlace::Long(self.long_lists.len() as u32);
+            let first_block = self.blocks.len() as u32;
+            let (mut bytes, mut base) = (Vec::new(), u32::MAX);
+            for (docs, freqs) in docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN)) {
+                let byte = bytes.len() as u32;
+                self.blocks.push(match (docs.try_into(), freqs.try_into()) {
+                    (Ok(docs), Ok(freqs)) => {
+                        let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, &mut bytes);
+                        BlockEntry::full(byte, (doc_code, freq_code), freqs_at, 255)
+                    }
+                    _ => {
+                        let run = PackedRun::new(base, docs, freqs);
+                        let mut writer = BitWriter::new(&mut bytes);
+                        run.write(&mut writer);
+                        writer.finish();
+                        BlockEntry::run(byte, (run.doc_code, run.freq_code), 255)
+                    }
+                });
+                base = docs[docs.len() - 1];
+                self.last_docs.push(base);
+            }
+            bytes.resize(bytes.len().next_multiple_of(4 * ROW_WORDS), 0);
+            // Something stands between this list and the next, as a probe form would.
+            let (payload_word, probe_row) = (self.payload.len() as u64, (bytes.len() / (4 * ROW_WORDS)) as u32);
+            bytes.resize(bytes.len() + 4 * ROW_WORDS, 0xa5);
+            self.payload.extend(bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word)));
+            let (doc_freq, rows) = (docs.len() as u32, probe_row + 1);
+            let (max_impact, kth_impacts) = (1.0, [0.0; 3]);
+            self.long_lists.push(LongList {
+                payload_word,
+                first_block,
+                doc_freq,
+                max_impact,
+                kth_impacts,
+                probe_row,
+                rows,
+            });
+            place
+        }
+
+        /// The sections of an index of `num_docs` documents.
+        pub(crate) fn sections(&self, num_docs: u32) -> ListSections<'_> {
+            let Self { payload, last_docs, blocks, long_lists, short_lists, slots, .. } = self;
+            let slots = bytemuck::cast_slice(slots);
+            ListSections { payload, last_docs, blocks, long_lists, short_lists, slots, num_docs }
+        }
+    }
+
+    #[test]
+    fn block_words_leave_out_the_probe_form() {
+        let lists =
+            [("dense", (0..5000).map(|doc| (2 * doc, 1)).collect()), ("t", (0..200).map(|d| (d * 50, 2)).collect())];
+        let index = Index::from_lists(&lists).unwrap();
+        let sections = index.list_sections();
+        assert_eq!(sections.slots.iter().map(|slot| slot >> 30).collect::<Vec<_>>(), [3, 3]);
+        let probes: Vec<bool> = sections.long_lists.iter().map(|list| list.probe_row > 0).collect();
+        for (list, has_probe) in sections.long_lists.iter().zip(&probes) {
+            assert_eq!(list.block_words() < 4 * list.rows as usize, *has_probe);
+        }
+        assert!(probes.contains(&true));
     }
 }

@@ -60,22 +60,22 @@ pub struct LongList {
     /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters the index was built with.
     pub max_impact: f32,
     /// Lower bounds of the 10th, 100th and 1,000th best of these; 0 where there are fewer postings.
-    pub kth_impacts: [f32; 3],
+    pub kth_impacts: [f32; STORED_RANKS.len()],
     /// Where the probe form begins, in rows of 16 bytes from the list's payload; 0 if there is none.
     pub probe_row: u32,
     /// Rows of the list's payload, the probe form included.
     pub rows: u32,
 }
 
-/// What a search must know of a block before it decodes it, but for its last document: 8 bytes, as stored and as the GPU
-/// reads it.
+/// What a search must know of a block before it decodes it, but for its last document: 8 bytes, as stored and
+/// as the GPU reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct BlockEntry {
     /// Where the block begins, in bytes from the list's payload.
     pub byte: u32,
-    /// From the lowest bit: how documents are packed (7), how frequencies are (7), how many bytes before these (10), the
-    /// bound of the impacts (8): at most (byte + 1) / 256 of the list's.
+    /// From the lowest bit: how documents are packed (7), how frequencies are (7), how many bytes before these (10),
+    /// the bound of the impacts (8): at most (byte + 1) / 256 of the list's.
     pub packing: u32,
 }
 
@@ -130,8 +130,9 @@ pub(super) fn impact_bound(byte: u8, whole: f32) -> f32 {
 
 /// The smallest byte whose bound is at least `impact`, which is at most `whole`.
 pub(super) fn impact_byte(impact: f32, whole: f32) -> u8 {
-    // The cast saturates: a quotient that is no number becomes 0.
-    let mut byte = ((impact / whole * 256.0).ceil() as u8).saturating_sub(1).saturating_sub(1);
+    // One below what the quotient says, since that is rounded. The cast saturates: a quotient that
+    // is no number becomes 0.
+    let mut byte = ((impact / whole * 256.0).ceil() as u8).saturating_sub(2);
     while impact_bound(byte, whole) < impact && byte < u8::MAX {
         byte += 1;
     }

@@ -1,8 +1,8 @@
 //! From postings to packed lists, on any number of threads.
 //!
 //! Each thread fills a [`ListEncoder`] with a range of the vocabulary and hands over [`EncodedLists`]; an
-//! [`IndexWriter`](super::IndexWriter) appends those in order of the terms. The file does not depend on how the vocabulary
-//! was cut: padding is added on writing.
+//! [`IndexWriter`](super::IndexWriter) appends those in order of the terms. The file does not depend on how the
+//! vocabulary was cut: padding is added on writing.
 
 use std::sync::Arc;
 

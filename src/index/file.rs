@@ -18,7 +18,7 @@ use super::layout::{FILE_NAME, FileHeader, Section};
 use super::list::{Blocks, short_bound, short_run};
 use super::packed::Run;
 use super::prefetch::prefetch;
-use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, ListPosition, PostingList};
+use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
 use crate::ids::{DocId, TermId};
 
 /// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
@@ -251,11 +251,6 @@ impl Index {
         prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
-    /// The postings of all long lists, in order of their terms.
-    pub(super) fn long_posting_lists(&self) -> Vec<PostingList<'_>> {
-        self.long_lists().iter().map(|list| self.long_posting_list(list)).collect()
-    }
-
     #[inline]
     fn long_posting_list<'a>(&'a self, list: &'a LongList) -> PostingList<'a> {
         let start = list.first_block as usize;
@@ -291,18 +286,16 @@ impl Index {
         self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
     }
 
-    /// Where a device that has the short lists and the [`DeviceLists`](super::DeviceLists) finds the term's list.
+    /// The term's list, if it has [`BLOCK_LEN`] postings or more: where its blocks are.
     ///
     /// # Panics
     /// If there is no such term.
     #[must_use]
-    pub fn list_position(&self, term: TermId) -> ListPosition {
-        let (start, first_block) = match self.place(term) {
-            ListPlace::Single(_) => (0, 0),
-            ListPlace::Short(byte) => (u64::from(byte) * 8, 0),
-            ListPlace::Long(number) => (u64::from(number), self.long_lists()[number as usize].first_block),
-        };
-        self.list(term).position(start, first_block)
+    pub fn long_list(&self, term: TermId) -> Option<&LongList> {
+        match self.place(term) {
+            ListPlace::Long(number) => Some(&self.long_lists()[number as usize]),
+            ListPlace::Single(_) | ListPlace::Short(_) => None,
+        }
     }
 
     /// All long lists, in order of their terms.
@@ -311,7 +304,7 @@ impl Index {
         self.checked_items(Section::LongLists)
     }
 
-    /// All short lists' bits, to a whole number of words: for upload to a device.
+    /// All short lists' bits, to a whole number of words.
     #[must_use]
     pub fn short_lists(&self) -> &[u32] {
         self.checked_items(Section::ShortLists)
@@ -347,7 +340,7 @@ impl Index {
 
     /// A section that [`Index::open`] has seen to hold items of type `T`.
     #[inline]
-    fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
+    pub(super) fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
         bytemuck::cast_slice(self.bytes(section))
     }
 }
@@ -373,8 +366,9 @@ fn map_file(path: &Path) -> Result<Mmap, IndexError> {
         let message = "truncated: the file is empty (rebuild it: `tandem index build`)".to_owned();
         return Err(IndexError::Damaged { path: path.to_owned(), message });
     }
-    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new file over the
-    // old one, whose pages live on. Another program that truncates or edits the file while it is mapped breaks this.
+    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new
+    // file over the old one, whose pages live on. Another program that truncates or edits the file while it
+    // is mapped breaks this.
     unsafe { Mmap::map(&file) }.map_err(cannot)
 }
 

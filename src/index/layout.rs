@@ -1,7 +1,7 @@
 //! The index file, byte by byte.
 //!
-//! One file, `index.tandem`; all numbers are little-endian. It is a header of 512 bytes, then eleven sections, each at a
-//! multiple of 64 bytes, zeros between them. It is mapped, not read: sections are used as they lie on disk.
+//! One file, `index.tandem`; all numbers are little-endian. It is a header of 512 bytes, then eleven sections, each at
+//! a multiple of 64 bytes, zeros between them. It is mapped, not read: sections are used as they lie on disk.
 //!
 //! | OFFSET | SIZE | MEANING |
 //! | ---: | ---: | --- |
@@ -40,8 +40,8 @@
 //!
 //! # Lists
 //!
-//! A list of one posting of frequency 1 is its slot. Any other list of fewer than 128 postings is **short**; bit by bit,
-//! least significant first:
+//! A list of one posting of frequency 1 is its slot. Any other list of fewer than 128 postings is **short**; bit by
+//! bit, least significant first:
 //!
 //! | BIT | BITS | MEANING |
 //! | ---: | ---: | --- |
@@ -51,10 +51,10 @@
 //! | 19 | 8 | bound of the impacts: at most (byte + 1) x (1 + 2^-20) / 256 |
 //! | 27 | | gaps minus one, frequencies minus one, exceptions of the gaps, exceptions of the frequencies |
 //!
-//! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Its blocks lie one after another,
-//! each at a whole byte: a full one's documents, then its frequencies. The list's last block may have fewer than 128
-//! postings; then it is packed as a short list's bits from 27 on. Zeros fill the last row. Behind the blocks lies the probe
-//! form, if there is one:
+//! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Its blocks lie one after
+//! another, each at a whole byte: a full one's documents, then its frequencies. The list's last block may have fewer
+//! than 128 postings; then it is packed as a short list's bits from 27 on. Zeros fill the last row. Behind the blocks
+//! lies the probe form, if there is one:
 //!
 //! | WORDS | MEANING |
 //! | --- | --- |
@@ -72,10 +72,10 @@
 //!
 //! # Codes of full blocks
 //!
-//! A code has seven bits. 63 is a bitset, for documents only: bit *j* of its `last - base` bits, rounded up to bytes, stands
-//! for document `base + 1 + j`, where `base` is the last document of the block before, or -1. Any other code is the width of
-//! the widest group (6 bits, 0 to 32), and whether widths take four bits (1). Then gaps minus one, or frequencies minus one,
-//! are packed in sixteen groups of eight values, each group at its own width:
+//! A code has seven bits. 63 is a bitset, for documents only: bit *j* of its `last - base` bits, rounded up to bytes,
+//! stands for document `base + 1 + j`, where `base` is the last document of the block before, or -1. Any other code is
+//! the width of the widest group (6 bits, 0 to 32), and whether widths take four bits (1). Then gaps minus one, or
+//! frequencies minus one, are packed in sixteen groups of eight values, each group at its own width:
 //!
 //! | BYTES | MEANING |
 //! | --- | --- |
@@ -87,8 +87,8 @@
 //!
 //! # Codes of fewer postings
 //!
-//! A code has six bits. 0 to 32: a width. 33 to 62: a width of 0 to 29, with exceptions. Exceptions are: their number minus
-//! one (5 bits), the width of their high bits minus one (5), then each's position (7) and high bits.
+//! A code has six bits. 0 to 32: a width. 33 to 62: a width of 0 to 29, with exceptions. Exceptions are: their number
+//! minus one (5 bits), the width of their high bits minus one (5), then each's position (7) and high bits.
 
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
@@ -198,7 +198,7 @@ pub(super) struct FileHeader {
     pub(super) b: f32,
     pub(super) idf: u32,
     pub(super) zero: u32,
-    pub(super) sections: [SectionEntry; 11],
+    pub(super) sections: [SectionEntry; Section::ALL.len()],
     pub(super) zeros: [u64; 11],
     pub(super) checksum: u64,
 }

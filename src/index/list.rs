@@ -1,6 +1,5 @@
 //! Posting lists and their blocks.
 
-use super::device::DeviceBlock;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
 use super::packed::{Code, FullBlock, Run, read_bits};
@@ -11,8 +10,8 @@ use crate::ids::DocId;
 
 /// A term's postings, borrowed from an index.
 ///
-/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is above
-/// every document, so that a search inside it may find nothing and must then go on to the list's end.
+/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is
+/// above every document, so that a search inside it may find nothing and must then go on to the list's end.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
     doc_freq: u32,
@@ -73,23 +72,6 @@ impl std::iter::Sum for ListBits {
     }
 }
 
-/// Where a list is, for kernels.
-#[derive(Clone, Copy, Debug)]
-pub struct ListPosition {
-    /// A short list's first packed bit, in bits from the start of the short lists; a long list's number.
-    pub start: u64,
-    /// A long list's first block.
-    pub first_block: u32,
-    /// Documents that contain the term.
-    pub doc_freq: u32,
-    /// The document that the list's first gap counts from; `u32::MAX` where that is the document before the first.
-    pub base: u32,
-    /// How a short list is packed, as in a [`DeviceBlock`] whose bound is the whole of `max_impact`.
-    pub packing: u32,
-    /// The list's bound.
-    pub max_impact: f32,
-}
-
 /// Decoded postings of one block: documents and frequencies, valid up to the block's length.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -126,8 +108,8 @@ impl<'a> PostingList<'a> {
         self.doc_freq
     }
 
-    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with; a
-    /// posting's score is that times the term's weight.
+    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with;
+    /// a posting's score is that times the term's weight.
     #[must_use]
     #[inline]
     pub fn max_impact(&self) -> f32 {
@@ -175,14 +157,6 @@ impl<'a> PostingList<'a> {
         match &self.form {
             Form::Short(_) => self.max_impact,
             Form::Long(blocks) => impact_bound(blocks.entries[block].impact(), self.max_impact),
-        }
-    }
-
-    /// The bound of block `block` of a long list, as stored; 255, the whole of the list's, in a short one.
-    pub(super) fn block_impact_byte(&self, block: usize) -> u8 {
-        match &self.form {
-            Form::Short(_) => u8::MAX,
-            Form::Long(blocks) => blocks.entries[block].impact(),
         }
     }
 
@@ -312,17 +286,6 @@ impl<'a> PostingList<'a> {
         })
     }
 
-    /// Appends all documents to `docs` and their frequencies to `freqs`: for tools that go through whole indexes.
-    pub fn append_to(&self, docs: &mut Vec<u32>, freqs: &mut Vec<u32>) {
-        let mut buffer = BlockBuffer::default();
-        for block in 0..self.num_blocks() {
-            let len = self.decode_docs(block, &mut buffer.docs);
-            self.decode_freqs(block, &mut buffer.freqs);
-            docs.extend_from_slice(&buffer.docs[..len]);
-            freqs.extend_from_slice(&buffer.freqs[..len]);
-        }
-    }
-
     /// What the list takes in the file, part by part, without its slot and the bits that fill the last byte or word.
     #[must_use]
     pub fn bits(&self) -> ListBits {
@@ -349,25 +312,6 @@ impl<'a> PostingList<'a> {
             }
         }
         bits
-    }
-
-    /// The list's position, its first byte or its number being `start`.
-    pub(super) fn position(&self, start: u64, first_block: u32) -> ListPosition {
-        let Self { doc_freq, max_impact, .. } = *self;
-        match &self.form {
-            Form::Short(run) => {
-                let DeviceBlock { packing, .. } = DeviceBlock::run(0, run, u8::MAX);
-                ListPosition {
-                    start: start + run.bit as u64,
-                    first_block,
-                    doc_freq,
-                    base: run.base,
-                    packing,
-                    max_impact,
-                }
-            }
-            Form::Long(_) => ListPosition { start, first_block, doc_freq, base: u32::MAX, packing: 0, max_impact },
-        }
     }
 
     /// Block `block`, if it is full.

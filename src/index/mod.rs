@@ -1,9 +1,9 @@
 //! The inverted index: block-compressed posting lists, used as they lie on disk.
 //!
-//! A **posting** is a document and how often the term occurs in it. A term's postings form a list,
-//! sorted by [`DocId`](crate::ids::DocId), cut into **blocks** of [`BLOCK_LEN`]. What a search must know of a block before
-//! it decodes it stands in arrays of their own, so that skipping touches no packed bits. Most terms are rare, most postings
-//! are in long lists; so there are three kinds of lists:
+//! A **posting** is a document and how often the term occurs in it. A term's postings form a list, sorted by
+//! [`DocId`](crate::ids::DocId), cut into **blocks** of [`BLOCK_LEN`]. What a search must know of a block before it
+//! decodes it stands in arrays of their own, so that skipping touches no packed bits. Most terms are rare, most
+//! postings are in long lists; so there are three kinds of lists:
 //!
 //! ```text
 //! slots       | apple | apply | pear |           4 bytes a term, which are the list of one document themselves,
@@ -18,10 +18,11 @@
 //! payload     |gaps|tfs|gaps|tfs|gaps|tfs|probe form|
 //! ```
 //!
-//! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector units
-//! without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a block are
-//! packed one after another, so that a list of two costs some forty bits. The densest lists also have a
-//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets [full blocks repacked](DeviceLists).
+//! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector
+//! units without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a
+//! block are packed one after another, so that a list of two costs some forty bits. The densest lists also have a
+//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets
+//! [sections of it](ListSections) as they are.
 
 mod best;
 mod bm25;
@@ -46,14 +47,16 @@ mod writer;
 
 pub use bm25::{Bm25, Idf};
 pub use builder::IndexBuilder;
-pub use device::{DeviceBlock, DeviceLists};
+pub use device::ListSections;
+#[cfg(test)]
+pub(crate) use device::tests::OwnedSections;
 pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
 pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 pub use layout::{FILE_NAME, Section};
-pub use list::{BlockBuffer, ListBits, ListPosition, PostingList};
+pub use list::{BlockBuffer, ListBits, PostingList};
 pub use probe::Probe;
 pub use quantise::{MAX_IMPACT, quantise};
 pub use writer::IndexWriter;

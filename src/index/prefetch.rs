@@ -1,8 +1,8 @@
 //! Asking for memory before it is read.
 //!
-//! An index is larger than a processor's caches, and a query reads a few lines here and a few there: each takes a hundred
-//! nanoseconds to come, as long as decoding three blocks. What will surely be read soon is asked for first, so that such
-//! lines come together.
+//! An index is larger than a processor's caches, and a query reads a few lines here and a few there: each takes a
+//! hundred nanoseconds to come, as long as decoding three blocks. What will surely be read soon is asked for first, so
+//! that such lines come together.
 
 /// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]

@@ -9,9 +9,9 @@
 //! frequencies   3     1     6  2
 //! ```
 //!
-//! A list in which hardly any frequency is above 15 takes four bits for each, others eight. A frequency too large for them is
-//! stored as 0, and stands in a table of its own. Whole stretches are read at once, too: [`Probe::words`] and [`Probe::freqs`]
-//! give a list's postings in order, without decoding a block.
+//! A list in which hardly any frequency is above 15 takes four bits for each, others eight. A frequency too large for
+//! them is stored as 0, and stands in a table of its own. Whole stretches are read at once, too: [`Probe::words`] and
+//! [`Probe::freqs`] give a list's postings in order, without decoding a block.
 
 use super::BLOCK_LEN;
 
@@ -214,8 +214,8 @@ impl<'a> Probe<'a> {
         self.large_postings.binary_search(&(posting as u32)).map_or(1, |at| self.large_freqs[at])
     }
 
-    /// The `count` frequencies of the list's postings from number `first` on, and at least 64 bytes more, as far as there are
-    /// such postings; 0 stands for a frequency that [`Probe::large`] tells.
+    /// The `count` frequencies of the list's postings from number `first` on, and at least 64 bytes more, as far as
+    /// there are such postings; 0 stands for a frequency that [`Probe::large`] tells.
     ///
     /// Lent from the index, or unpacked into `room`, which must have 72 bytes more than `count`.
     #[inline(always)]
@@ -233,8 +233,8 @@ impl<'a> Probe<'a> {
         &room[first % 2..]
     }
 
-    /// Those of `count` postings from number `first` on whose frequencies are too large for [`Probe::freqs`], ascending:
-    /// their numbers and frequencies.
+    /// Those of `count` postings from number `first` on whose frequencies are too large for [`Probe::freqs`],
+    /// ascending: their numbers and frequencies.
     #[inline]
     pub fn large(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u32)> + use<'a> {
         let from = if self.large_postings.is_empty() {

@@ -5,11 +5,11 @@
 //! score(d)     = Σ impact(t, d) · count of t in the query
 //! ```
 //!
-//! A share is what [`Bm25::score`] gives for a query that names the term once, at the parameters the index was built with: the
-//! idf and the document's length are in the impact, and searching needs neither. Scores are whole numbers, so every
-//! executor finds the same documents in any order of addition; but they are another ranking than BM25's: postings that
-//! differ by less than a step score alike, and small shares weigh up to a step more. Compare rankings of impacts with
-//! rankings of impacts.
+//! A share is what [`Bm25::score`] gives for a query that names the term once, at the parameters the index was built
+//! with: the idf and the document's length are in the impact, and searching needs neither. Scores are whole numbers, so
+//! every executor finds the same documents in any order of addition; but they are another ranking than BM25's: postings
+//! that differ by less than a step score alike, and small shares weigh up to a step more. Compare rankings of impacts
+//! with rankings of impacts.
 //!
 //! Source: Anh, de Kretser and Moffat, "Vector-Space Ranking with Effective Early Termination", SIGIR 2001.
 

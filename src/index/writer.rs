@@ -1,7 +1,7 @@
 //! Writing the index file as lists come in.
 //!
-//! The payload, by far the largest section, is streamed to a file beside the target; blocks, short lists, the directory and
-//! the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
+//! The payload, by far the largest section, is streamed to a file beside the target; blocks, short lists, the directory
+//! and the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
 
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -200,11 +200,10 @@ impl IndexWriter {
         };
         let mut sections = self.sections;
         let mut write = || -> io::Result<()> {
-            sections.write(&[0; SLACK_BYTES])?;
-            sections.end()?;
-            for section in &Section::ALL[1..] {
+            for section in Section::ALL {
                 match section {
-                    Section::Payload => unreachable!("the payload is streamed before all other sections"),
+                    // The lists are there: they were written as they came.
+                    Section::Payload => sections.write(&[0; SLACK_BYTES])?,
                     Section::LastDocs => sections.write(bytemuck::cast_slice(&self.last_docs))?,
                     Section::Blocks => sections.write(bytemuck::cast_slice(&self.blocks))?,
                     Section::LongLists => sections.write(bytemuck::cast_slice(&self.long_lists))?,

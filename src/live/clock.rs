@@ -13,8 +13,8 @@ const EARLY: Duration = Duration::from_micros(100);
 /// The longest sleep, so that Ctrl-C is noticed soon.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// Pauses between two looks while polling: about half a microsecond in all. The driver's core may be half of one that a worker
-/// has the other half of, as on most rented machines, and looking without rest would take the worker's time.
+/// Pauses between two looks while polling: about half a microsecond in all. The driver's core may be half of one that a
+/// worker has the other half of, as on most rented machines, and looking without rest would take the worker's time.
 const PAUSES: u32 = 32;
 
 /// Tells the time of a run, and passes it.

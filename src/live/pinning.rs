@@ -2,7 +2,8 @@
 //!
 //! A worker that moves between cores loses its cache, and a driver that lands on a worker's core takes its time. Where
 //! there are enough cores, each thread is tied to one: the driver to the first, CPU workers to the next ones, then the
-//! GPU's. A CPU lane that keeps several cores busy pins its helpers itself, next to its own core. With fewer cores than threads nobody is tied, and the system's scheduler does what it can.
+//! GPU's. A CPU lane that keeps several cores busy pins its helpers itself, next to its own core. With fewer cores than
+//! threads nobody is tied, and the system's scheduler does what it can.
 
 use crate::exec::cpu::multicore::Cores as MachineCores;
 

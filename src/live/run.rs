@@ -68,7 +68,8 @@ pub struct LiveOutcome {
     /// What handing a batch to a worker and its completion back took beyond the work: part of the measured service time
     /// that a profile does not see.
     pub handoff: Spread,
-    /// Time in which workers of a kind were at their batches, all together; without the hand-offs. 0 for replayed lanes.
+    /// Time in which workers of a kind were at their batches, all together; without the hand-offs.
+    /// 0 for replayed lanes.
     pub worked: PerKind<Nanos>,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,

@@ -274,8 +274,8 @@ impl Worker {
     }
 }
 
-/// The next batch: polled for a while, then slept for; an executor that can help others does so meanwhile. `None` when the
-/// fleet is dropped.
+/// The next batch: polled for a while, then slept for; an executor that can help others does so meanwhile. `None` when
+/// the fleet is dropped.
 fn next_batch(inbox: &Receiver<Batch>, executor: &mut dyn Executor) -> Option<Batch> {
     let mut idle = Instant::now();
     loop {

@@ -6,7 +6,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use crate::files::{InputError, Provenance};
+use crate::files::{Cells, CsvLines, InputError, Provenance};
 use crate::time::Nanos;
 
 /// What a file is read for.
@@ -36,44 +36,27 @@ struct Header {
 /// Reads the comment lines and all rows; at least one, and none earlier than the one before.
 pub(super) fn read_rows(
     path: &Path,
-    mut reader: impl BufRead,
+    reader: impl BufRead,
     purpose: Purpose,
 ) -> Result<(Provenance, Vec<Row>), InputError> {
     let mut provenance = Provenance::default();
-    let mut header = None;
+    let mut lines = CsvLines::new(path, reader);
     let mut rows: Vec<Row> = Vec::new();
-    let mut previous = String::new();
-    let mut text = String::new();
-    for line in 1.. {
-        text.clear();
-        let len = reader.read_line(&mut text).map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
-        if len == 0 {
-            break;
+    if let Some(cells) = lines.next(&mut provenance)? {
+        let header = Header::parse(&cells, purpose)?;
+        let mut previous = String::new();
+        while let Some(cells) = lines.next(&mut provenance)? {
+            let row = header.row(&cells)?;
+            let time = cells.value(header.arrival);
+            if rows.last().is_some_and(|last| row.arrival < last.arrival) {
+                let (name, unit) = header.time_column();
+                let message = format!("arrivals go backwards: {time} {unit} after {previous} {unit} (sort by {name})");
+                return Err(cells.error_at(header.arrival, message));
+            }
+            previous.clear();
+            previous.push_str(time);
+            rows.push(row);
         }
-        // A byte order mark, which spreadsheets write, is no part of the first name.
-        let line_text = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
-        if line_text.starts_with('#') {
-            provenance.parse_line(line_text);
-            continue;
-        }
-        if line_text.trim().is_empty() {
-            continue;
-        }
-        let cells = Cells::cut(path, line, line_text);
-        let Some(header) = &header else {
-            header = Some(Header::parse(&cells, purpose)?);
-            continue;
-        };
-        let row = header.row(&cells)?;
-        let (_, time) = cells.values[header.arrival];
-        if rows.last().is_some_and(|last| row.arrival < last.arrival) {
-            let (name, unit) = header.time_column();
-            let message = format!("arrivals go backwards: {time} {unit} after {previous} {unit} (sort by {name})");
-            return Err(cells.error(header.arrival, message));
-        }
-        previous.clear();
-        previous.push_str(time);
-        rows.push(row);
     }
     if rows.is_empty() {
         return Err(InputError::file(path, "holds no arrivals, expected a header and at least one row"));
@@ -81,67 +64,25 @@ pub(super) fn read_rows(
     Ok((provenance, rows))
 }
 
-/// One line, cut at its commas; each value trimmed, with the byte at which it begins.
-struct Cells<'a> {
-    path: &'a Path,
-    line: u64,
-    text: &'a str,
-    values: Vec<(usize, &'a str)>,
-}
-
-impl<'a> Cells<'a> {
-    fn cut(path: &'a Path, line: u64, text: &'a str) -> Self {
-        let mut begin = 0;
-        let values = text
-            .split(',')
-            .map(|field| {
-                let at = begin + (field.len() - field.trim_start().len());
-                begin += field.len() + 1;
-                (at, field.trim())
-            })
-            .collect();
-        Self { path, line, text, values }
-    }
-
-    /// An error about value number `field`.
-    fn error(&self, field: usize, message: impl Into<String>) -> InputError {
-        let before = self.text.get(..self.values[field].0).unwrap_or_default();
-        InputError::at(self.path, self.line, before.chars().count() as u64 + 1, message)
-    }
-}
-
 impl Header {
     fn parse(cells: &Cells<'_>, purpose: Purpose) -> Result<Self, InputError> {
-        let (mut arrival_us, mut arrival_s, mut query_id) = (None, None, None);
-        for (field, &(_, name)) in cells.values.iter().enumerate() {
-            let column = match (name, purpose) {
-                ("arrival_us", _) => &mut arrival_us,
-                ("arrival_s", Purpose::Arrivals) => &mut arrival_s,
-                ("query_id", Purpose::Trace) => &mut query_id,
-                (_, Purpose::Arrivals) => continue,
-                (_, Purpose::Trace) => {
-                    let message = format!("unknown column `{name}`, expected `arrival_us` and `query_id`");
-                    return Err(cells.error(field, message));
+        let header = |arrival, in_seconds, query_id| Self { fields: cells.num_values(), arrival, in_seconds, query_id };
+        match purpose {
+            Purpose::Trace => match cells.positions(&["arrival_us", "query_id"])? {
+                [Some(arrival), Some(query_id)] => Ok(header(arrival, false, Some(query_id))),
+                [None, _] => Err(cells.lacks(["arrival_us"])),
+                [_, None] => Err(cells.lacks(["query_id"])),
+            },
+            Purpose::Arrivals => match cells.positions_among_others(&["arrival_us", "arrival_s"])? {
+                [Some(us), None] => Ok(header(us, false, None)),
+                [None, Some(seconds)] => Ok(header(seconds, true, None)),
+                [Some(_), Some(seconds)] => {
+                    let message = "both `arrival_us` and `arrival_s` are given, expected one of them";
+                    Err(cells.error_at(seconds, message))
                 }
-            };
-            if column.replace(field).is_some() {
-                return Err(cells.error(field, format!("column `{name}` is given twice")));
-            }
+                [None, None] => Err(cells.error_at(0, "the header lacks `arrival_us` or `arrival_s`")),
+            },
         }
-        let missing = |names: &str| cells.error(0, format!("the header lacks {names}"));
-        let (arrival, in_seconds) = match (arrival_us, arrival_s, purpose) {
-            (Some(_), Some(seconds), _) => {
-                return Err(cells.error(seconds, "both `arrival_us` and `arrival_s` are given, expected one of them"));
-            }
-            (Some(us), None, _) => (us, false),
-            (None, Some(seconds), _) => (seconds, true),
-            (None, None, Purpose::Arrivals) => return Err(missing("`arrival_us` or `arrival_s`")),
-            (None, None, Purpose::Trace) => return Err(missing("`arrival_us`")),
-        };
-        if purpose == Purpose::Trace && query_id.is_none() {
-            return Err(missing("`query_id`"));
-        }
-        Ok(Self { fields: cells.values.len(), arrival, in_seconds, query_id })
     }
 
     /// The name and unit of the time column.
@@ -150,30 +91,25 @@ impl Header {
     }
 
     fn row(&self, cells: &Cells<'_>) -> Result<Row, InputError> {
-        if cells.values.len() != self.fields {
-            let message = format!("{} values, expected {} as in the header", cells.values.len(), self.fields);
-            return Err(InputError::line(cells.path, cells.line, message));
-        }
-        let (_, text) = cells.values[self.arrival];
+        cells.expect_values(self.fields)?;
+        let text = cells.value(self.arrival);
         let (name, unit) = self.time_column();
         // Beyond 2^53 ns (104 days) a double no longer tells nanoseconds apart, and a time is a mistake.
         let most = if self.in_seconds { 9.0e6 } else { 9.0e12 };
         let time: f64 = text.parse().unwrap_or(f64::NAN);
         if !(0.0..=most).contains(&time) {
             let message = format!("`{name}` is \"{text}\", expected a number from 0 to {most:e} ({unit})");
-            return Err(cells.error(self.arrival, message));
+            return Err(cells.error_at(self.arrival, message));
         }
         let arrival = if self.in_seconds { Nanos::from_secs(time) } else { Nanos::from_us(time) };
         let query_id = match self.query_id {
             None => None,
             Some(field) => {
-                let (_, text) = cells.values[field];
-                let parsed = text.parse();
-                Some(parsed.map_err(|_| {
-                    cells.error(field, format!("`query_id` is \"{text}\", expected a whole number from 0"))
-                })?)
+                let text = cells.value(field);
+                let message = || format!("`query_id` is \"{text}\", expected a whole number from 0");
+                Some(text.parse().map_err(|_| cells.error_at(field, message()))?)
             }
         };
-        Ok(Row { line: cells.line, arrival, query_id })
+        Ok(Row { line: cells.line(), arrival, query_id })
     }
 }

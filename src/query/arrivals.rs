@@ -1,8 +1,8 @@
 //! When queries arrive: one **unit-rate** sequence a seed, stretched to every rate.
 //!
-//! A sequence is drawn once, in units of the mean gap, and divided by the rate to get times. All rates and all policies of
-//! an experiment so share the same luck, and the differences between them are due to rate and policy alone (common random
-//! numbers). Which query arrives is drawn from a separate stream of the same seed.
+//! A sequence is drawn once, in units of the mean gap, and divided by the rate to get times. All rates and all policies
+//! of an experiment so share the same luck, and the differences between them are due to rate and policy alone (common
+//! random numbers). Which query arrives is drawn from a separate stream of the same seed.
 //!
 //! ```text
 //! unit rate      |--|----|-|-|------|--|         mean gap 1
@@ -62,9 +62,9 @@ impl ArrivalProcess {
 
 /// A two-state Markov-modulated Poisson process with mean rate 1.
 ///
-/// A hidden state is calm or in a rush; how long it stays is exponential. In a rush, arrivals come [`ratio`](Self::ratio)
-/// times as fast. The defaults (a fifth of the time in rushes, five times the calm rate, 100 mean gaps long on average)
-/// give calm 0.56 and rush 2.78 times the mean rate.
+/// A hidden state is calm or in a rush; how long it stays is exponential. In a rush, arrivals come
+/// [`ratio`](Self::ratio) times as fast. The defaults (a fifth of the time in rushes, five times the calm rate, 100
+/// mean gaps long on average) give calm 0.56 and rush 2.78 times the mean rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burstiness {
     ratio: f64,
@@ -81,8 +81,8 @@ impl Default for Burstiness {
 impl Burstiness {
     /// Rushes at `ratio` times the calm rate that last for `length` mean gaps on average and take `share` of the time.
     ///
-    /// `None` unless `ratio` and `length` are finite, `ratio` at least 1, `length` above 0 and `share` between 0 and 1, ends
-    /// excluded.
+    /// `None` unless `ratio` and `length` are finite, `ratio` at least 1, `length` above 0 and `share` between 0
+    /// and 1, ends excluded.
     #[must_use]
     pub fn new(ratio: f64, share: f64, length: f64) -> Option<Self> {
         let sound =
@@ -151,8 +151,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`); other columns are passed over, so
-    /// that our own `*.trace.csv` files and recordings from elsewhere both serve.
+    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`); other columns are passed
+    /// over, so that our own `*.trace.csv` files and recordings from elsewhere both serve.
     ///
     /// # Errors
     /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
@@ -288,8 +288,8 @@ mod tests {
 
     #[test]
     fn bursty_gaps_have_mean_one_and_vary_more() {
-        // With slow switching 0.56 of the arrivals come at rate 2.78 and 0.44 at 0.56, so E gap² = Σ share · 2 / rate² = 3.02,
-        // and the squared coefficient of variation is 2.02.
+        // With slow switching 0.56 of the arrivals come at rate 2.78 and 0.44 at 0.56, so E gap² = Σ share · 2 / rate²
+        // = 3.02, and the squared coefficient of variation is 2.02.
         let means: Vec<f64> =
             (0..5).map(|seed| moments(&ArrivalProcess::Bursty(Burstiness::default()), seed).0).collect();
         let mean = means.iter().sum::<f64>() / 5.0;

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use super::Query;
 use super::topics::parse_topics;
-use crate::files::{InputError, open_text};
+use crate::files::{InputError, open_text, read_line};
 use crate::ids::QueryId;
 use crate::index::Index;
 
@@ -111,19 +111,12 @@ pub fn parse_log(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Vec
     let path = name.as_ref();
     let mut entries: Vec<LogEntry> = Vec::new();
     let mut form = None;
-    let mut bytes = Vec::new();
+    let mut text = String::new();
     for line in 1.. {
-        bytes.clear();
-        let read = reader.read_until(b'\n', &mut bytes);
-        if read.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))? == 0 {
+        if !read_line(path, &mut reader, line, &mut text)? {
             break;
         }
-        let text = std::str::from_utf8(&bytes).map_err(|e| {
-            let message = "is not UTF-8 (convert the file, for example with iconv)";
-            let column = String::from_utf8_lossy(&bytes[..e.valid_up_to()]).chars().count() as u64 + 1;
-            InputError::at(path, line, column, message)
-        })?;
-        let text = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
+        let text = text.trim_end_matches(['\n', '\r']);
         if text.trim().is_empty() {
             continue;
         }
@@ -197,7 +190,10 @@ pub fn prepare_queries(
 ) -> Result<QueryLog, InputError> {
     let log = look_up(&read_log(path)?, index, terms_of);
     if log.queries.is_empty() {
-        let message = format!("none of its {} queries has a term in the index", log.num_entries);
+        let message = match log.num_entries {
+            1 => String::from("its one query has no term in the index"),
+            all => format!("none of its {all} queries has a term in the index"),
+        };
         return Err(InputError::file(path, message));
     }
     Ok(log)
@@ -294,6 +290,6 @@ mod tests {
         assert_eq!((log.queries[1].terms.len(), log.queries[1].terms[0].qtf), (1, 2));
         std::fs::write(&path, "frogs\n").unwrap();
         let message = prepare_queries(&path, &index, words).unwrap_err().to_string();
-        assert!(message.ends_with("none of its 1 queries has a term in the index"), "{message}");
+        assert!(message.ends_with("its one query has no term in the index"), "{message}");
     }
 }

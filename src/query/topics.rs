@@ -8,8 +8,8 @@
 //! </top>
 //! ```
 //!
-//! The older form, on the left, seldom closes its tags: a field goes on to the next tag. The web tracks' form, on the right, is
-//! XML. The query is the title, or what stands in `query`; other fields are passed over.
+//! The older form, on the left, seldom closes its tags: a field goes on to the next tag. The web tracks' form, on the
+//! right, is XML. The query is the title, or what stands in `query`; other fields are passed over.
 
 use std::path::Path;
 

@@ -46,8 +46,8 @@ impl Trace {
     /// Reads a trace file (`.csv`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// With line and column: missing or unknown columns, times that are negative, not numbers or go backwards, query ids
-    /// that are not whole numbers; or no rows at all.
+    /// With line and column: missing or unknown columns, times that are negative, not numbers or go backwards, query
+    /// ids that are not whole numbers; or no rows at all.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?)
     }

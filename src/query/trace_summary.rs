@@ -12,10 +12,11 @@ pub struct TraceSummary {
     pub span: Nanos,
     /// Arrivals over the span; 0 for a trace without any.
     pub rate_qps: f64,
-    /// Squared coefficient of variation of the gaps, the one before the first arrival included: 0 for a metronome, 1 for
-    /// Poisson, more for bursts. `None` below two arrivals, or if all come at time 0.
+    /// Squared coefficient of variation of the gaps, the one before the first arrival included: 0 for a metronome, 1
+    /// for Poisson, more for bursts. `None` below two arrivals, or if all come at time 0.
     pub gap_variation: Option<f64>,
-    /// Variance over mean of the arrivals in each whole second of the span: 1 for Poisson. `None` below two whole seconds.
+    /// Variance over mean of the arrivals in each whole second of the span: 1 for Poisson. `None`
+    /// below two whole seconds.
     pub count_dispersion: Option<f64>,
     /// Arrivals in the busiest second, counted from time 0, the last one's part included.
     pub busiest_second: u64,

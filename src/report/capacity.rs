@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::number;
-use super::rates::Source;
+use super::source::Source;
 use crate::files::{Provenance, write_atomically};
 use crate::time::Nanos;
 

@@ -5,15 +5,14 @@
 //! nDCG = DCG / best possible DCG,   DCG@10 = Σ gain(i) / log2(i + 1), i from 1 to 10,   gain: the grade
 //! ```
 //!
-//! Documents without a judgement count as irrelevant; means are over the judged queries, whether they were answered or not.
-//! Sources: Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and Kekäläinen,
-//! "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
+//! Documents without a judgement count as irrelevant; means are over the judged queries, whether they were answered or
+//! not. Sources: Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and
+//! Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::BufRead;
 use std::path::Path;
 
-use crate::files::{InputError, open_text};
+use crate::files::{InputError, read_lines};
 
 /// Judgements of one query: document to grade, above zero where relevant.
 pub type Judgements = HashMap<String, u32>;
@@ -42,8 +41,8 @@ impl Qrels {
     /// If a line has another form, a document is judged twice for a query, or there is no judgement at all.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut qrels = Self::default();
-        for (number, line) in (1..).zip(open_text(path)?.lines()) {
-            let line = line.map_err(|e| InputError::line(path, number, format!("cannot read: {e}")))?;
+        for line in read_lines(path)? {
+            let (number, line) = line?;
             let fields: Vec<&str> = line.split_whitespace().collect();
             let &[query, _, doc, grade] = fields.as_slice() else {
                 if fields.is_empty() {
@@ -67,6 +66,12 @@ impl Qrels {
             return Err(InputError::file(path, "holds no judgement"));
         }
         Ok(qrels)
+    }
+
+    /// Whether it judges the query of this name.
+    #[must_use]
+    pub fn has(&self, query: &str) -> bool {
+        self.queries.contains_key(query)
     }
 
     /// Judges rankings: each query's label and its documents, best first. Queries without judgements are left out,

@@ -6,6 +6,7 @@ pub mod live;
 pub mod number;
 pub mod plot;
 pub mod rates;
+pub mod source;
 pub mod summary;
 pub mod table;
 pub mod trec;

@@ -18,6 +18,12 @@ pub fn optional(value: Option<f64>, digits: usize) -> String {
     value.map(|value| text(value, digits)).unwrap_or_default()
 }
 
+/// A count and what is counted: `1 query`, `2 queries`.
+#[must_use]
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +36,6 @@ mod tests {
         assert_eq!(text(181.818_181_8, 6), "181.818");
         assert_eq!(optional(None, 3), "");
         assert!(significant(f64::INFINITY, 3).is_infinite());
+        assert_eq!([counted(1, "term", "terms"), counted(0, "term", "terms")], ["1 term", "0 terms"]);
     }
 }

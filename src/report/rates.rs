@@ -1,33 +1,4 @@
-//! Where a run's numbers come from, and how a set of rates is written: `120`, `50,100,200` or `50:400:8`.
-
-/// Whether a row was simulated or measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// By the simulator.
-    Simulated,
-    /// Driven live; in live summaries the column `gpu` says whether the GPU was real.
-    Live,
-    /// Driven live with a lane that replays recorded times in the place of the GPU, where no column `gpu` says so.
-    Replay,
-}
-
-impl Source {
-    /// As in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simulated => "simulated",
-            Self::Live => "live",
-            Self::Replay => "replay",
-        }
-    }
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
+//! How a set of rates is written on the command line: `120`, `50,100,200` or `50:400:8`.
 
 /// At most this many rates in one command.
 const MAX_RATES: usize = 10_000;
@@ -64,7 +35,11 @@ pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     Ok(rates)
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
+/// Reads one rate, in queries per second.
+///
+/// # Errors
+/// In words, for an option's message.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of queries per second"))?;
     if !(MIN_RATE_QPS..=MAX_RATE_QPS).contains(&rate) {
         return Err(format!(

@@ -1,13 +1,13 @@
 //! What a run comes to: delays, misses, utilisation; `summary.csv`.
 //!
-//! Percentiles are order statistics, not estimates: the p-th is the smallest delay that at least p % of the delays don't
-//! exceed. Delay counts from the intended arrival.
+//! Percentiles are order statistics, not estimates: the p-th is the smallest delay that at least p % of the delays
+//! don't exceed. Delay counts from the intended arrival.
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use super::number;
-use super::rates::Source;
+use super::source::Source;
 use crate::files::{Provenance, write_atomically};
 use crate::ids::{Machine, PerKind, ProcessorKind};
 use crate::sched::{LogRow, RunLog, Sink};

@@ -12,7 +12,8 @@
 //! | nothing starts on a busy processor | by construction: only idle processors are asked |
 //! | no job is lost: while jobs wait, something runs or a wake-up is due | an event has been handled |
 //!
-//! Memory is O(jobs in flight), besides what the [`Sink`] keeps; an event costs O(processors) and what the policy takes.
+//! Memory is O(jobs in flight), besides what the [`Sink`] keeps; an event costs O(processors) and
+//! what the policy takes.
 
 use std::collections::VecDeque;
 

@@ -58,7 +58,8 @@ impl EventQueue {
         [finish, self.wake].into_iter().flatten().min()
     }
 
-    /// Removes and gives what is due next, where the caller's next arrival is at `arrival`; `None` when nothing is left.
+    /// Removes and gives what is due next, where the caller's next arrival is at `arrival`; `None`
+    /// when nothing is left.
     pub fn pop(&mut self, arrival: Option<Nanos>) -> Option<Due> {
         let arrival_at = arrival.unwrap_or(Nanos::MAX);
         let wake_at = self.wake.unwrap_or(Nanos::MAX);

@@ -1,13 +1,13 @@
 //! The run log's file, `log.csv`.
 //!
-//! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty for
-//! a kind that the machine lacks.
+//! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty
+//! for a kind that the machine lacks.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::{LogRow, RunLog};
-use crate::files::{InputError, Provenance, open_text, write_atomically};
+use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
 use crate::ids::{JobId, PerKind, ProcessorId, ProcessorKind, QueryId};
 use crate::time::Nanos;
 
@@ -30,6 +30,13 @@ const COLUMNS: [&str; 12] = [
 /// A last column that live runs have: whether the row's processor was `real` or a `replay` of recorded times. What
 /// happened is told by the other columns, so readers pass over it.
 const LANE: &str = "lane";
+
+/// [`COLUMNS`], then [`LANE`]: all that a file may have.
+const KNOWN: [&str; COLUMNS.len() + 1] = {
+    let mut known = [LANE; COLUMNS.len() + 1];
+    known.split_at_mut(COLUMNS.len()).0.copy_from_slice(&COLUMNS);
+    known
+};
 
 impl RunLog {
     /// Writes `log.csv`, whole or not at all.
@@ -67,20 +74,15 @@ impl RunLog {
     /// With line and column: missing, repeated or unknown columns, and values that are not what the column holds.
     pub fn read(path: &Path) -> Result<(Self, Provenance), InputError> {
         let mut provenance = Provenance::default();
-        let mut header: Option<Header> = None;
-        let mut rows = Vec::new();
-        for (index, line) in open_text(path)?.lines().enumerate() {
-            let number = index as u64 + 1;
-            let line = line.map_err(|e| InputError::line(path, number, format!("cannot read: {e}")))?;
-            match &header {
-                _ if line.trim().is_empty() => {}
-                None if line.starts_with('#') => provenance.parse_line(&line),
-                None => header = Some(read_header(path, number, &line)?),
-                Some(header) => rows.push(read_row(&Fields::split(path, number, &line, header)?)?),
-            }
-        }
-        if header.is_none() {
+        let mut lines = CsvLines::new(path, open_text(path)?);
+        let Some(cells) = lines.next(&mut provenance)? else {
             return Err(InputError::file(path, "is empty, expected a run log with a header line"));
+        };
+        let header = Header::parse(&cells)?;
+        let mut rows = Vec::new();
+        while let Some(cells) = lines.next(&mut provenance)? {
+            cells.expect_values(header.fields)?;
+            rows.push(read_row(&Fields { cells: &cells, positions: &header.positions })?);
         }
         Ok((Self { rows }, provenance))
     }
@@ -133,65 +135,47 @@ fn parse_us(text: &str) -> Option<Nanos> {
     Some(Nanos(whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(thousandths)?))
 }
 
-/// How a file orders its columns.
+/// Which field of a line holds which column.
 struct Header {
-    /// For each of [`COLUMNS`], its position.
-    order: Vec<usize>,
-    /// How many columns there are.
-    columns: usize,
+    fields: usize,
+    /// For each of [`COLUMNS`].
+    positions: Vec<usize>,
 }
 
-fn read_header(path: &Path, line: u64, header: &str) -> Result<Header, InputError> {
-    let names: Vec<&str> = header.trim_end_matches('\r').split(',').map(str::trim).collect();
-    let mut at = 1;
-    for (i, name) in names.iter().enumerate() {
-        let fault = if !COLUMNS.contains(name) && *name != LANE {
-            format!("unknown column {name:?}, expected {}", COLUMNS.join(", "))
-        } else if names[..i].contains(name) {
-            format!("column `{name}` comes twice")
-        } else {
-            at += name.len() as u64 + 1;
-            continue;
-        };
-        return Err(InputError::at(path, line, at, fault));
-    }
-    let find = |column: &&str| {
-        let missing = || InputError::line(path, line, format!("column `{column}` is missing"));
-        names.iter().position(|name| name == column).ok_or_else(missing)
-    };
-    Ok(Header { order: COLUMNS.iter().map(find).collect::<Result<_, _>>()?, columns: names.len() })
-}
-
-/// One line's fields, by position in [`COLUMNS`], each with its place in the line.
-struct Fields<'a> {
-    path: &'a Path,
-    line: u64,
-    values: Vec<(u64, &'a str)>,
-}
-
-impl<'a> Fields<'a> {
-    fn split(path: &'a Path, line: u64, text: &'a str, header: &Header) -> Result<Self, InputError> {
-        let mut at = 1;
-        let fields: Vec<(u64, &str)> = text
-            .trim_end_matches('\r')
-            .split(',')
-            .map(|field| {
-                let start = at;
-                at += field.len() as u64 + 1;
-                (start, field.trim())
-            })
+impl Header {
+    fn parse(cells: &Cells<'_>) -> Result<Self, InputError> {
+        let positions = cells.positions(&KNOWN)?;
+        let missing: Vec<&str> = COLUMNS
+            .into_iter()
+            .zip(positions)
+            .filter(|(_, position)| position.is_none())
+            .map(|(name, _)| name)
             .collect();
-        if fields.len() != header.columns {
-            let fault = format!("has {} fields, the header has {}", fields.len(), header.columns);
-            return Err(InputError::line(path, line, fault));
+        if !missing.is_empty() {
+            return Err(cells.lacks(missing));
         }
-        Ok(Self { path, line, values: header.order.iter().map(|&i| fields[i]).collect() })
+        Ok(Self {
+            fields: cells.num_values(),
+            positions: positions.into_iter().take(COLUMNS.len()).flatten().collect(),
+        })
+    }
+}
+
+/// One line's values, by column.
+struct Fields<'a> {
+    cells: &'a Cells<'a>,
+    positions: &'a [usize],
+}
+
+impl Fields<'_> {
+    fn text(&self, column: usize) -> &str {
+        self.cells.value(self.positions[column])
     }
 
     fn get<T>(&self, column: usize, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, InputError> {
-        let (at, text) = self.values[column];
-        let fault = || format!("`{}` is {text:?}, expected {expected}", COLUMNS[column]);
-        parse(text).ok_or_else(|| InputError::at(self.path, self.line, at, fault()))
+        let text = self.text(column);
+        let fault = || format!("`{}` is \"{text}\", expected {expected}", COLUMNS[column]);
+        parse(text).ok_or_else(|| self.cells.error_at(self.positions[column], fault()))
     }
 
     fn number(&self, column: usize) -> Result<u32, InputError> {
@@ -203,7 +187,7 @@ impl<'a> Fields<'a> {
     }
 
     fn time_or_none(&self, column: usize) -> Result<Nanos, InputError> {
-        if self.values[column].1.is_empty() { Ok(Nanos::MAX) } else { self.time(column) }
+        if self.text(column).is_empty() { Ok(Nanos::MAX) } else { self.time(column) }
     }
 }
 
@@ -272,10 +256,10 @@ mod tests {
         let header = COLUMNS.join(",");
         let cases = [
             (String::new(), "log.csv: is empty"),
-            (String::from("query_id,arrival_us\n"), "log.csv:1: column `started_us` is missing"),
-            (String::from("query_id,wat\n"), "log.csv:1:10: unknown column \"wat\""),
-            (String::from("job,job\n"), "log.csv:1:5: column `job` comes twice"),
-            (format!("{header}\n1,2\n"), "log.csv:2: has 2 fields"),
+            (String::from("query_id,arrival_us\n"), "log.csv:1:1: the header lacks `started_us`, `finished_us`"),
+            (String::from("query_id,wat\n"), "log.csv:1:10: unknown column `wat`"),
+            (String::from("job,job\n"), "log.csv:1:5: column `job` is given twice"),
+            (format!("{header}\n1,2\n"), "log.csv:2: 2 values, expected 12 as in the header"),
             (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
             (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
             (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2\n"), "at most three decimals"),

@@ -15,12 +15,14 @@
 
 mod best_of;
 mod dispatcher;
+mod error;
 mod events;
 mod job;
 mod log;
 mod log_csv;
 mod mct;
 mod only;
+mod options;
 mod policy;
 mod registry;
 mod stealing;
@@ -28,11 +30,13 @@ mod waiting;
 
 pub use best_of::BestOf;
 pub use dispatcher::{Action, Dispatcher, Event, LawBroken, Sink};
+pub use error::PolicyError;
 pub use events::{Due, EventQueue};
 pub use job::{Batch, Job};
 pub use log::{LogRow, RunLog};
 pub use mct::EarliestCompletion;
 pub use only::OnlyOn;
+pub use options::{PolicyOptions, StealGuard};
 pub use policy::{Next, Policy};
-pub use registry::{PolicyError, PolicyKind, PolicyOptions, StealGuard, policy_by_name};
+pub use registry::PolicyKind;
 pub use stealing::Stealing;

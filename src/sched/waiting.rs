@@ -1,8 +1,8 @@
 //! Waiting jobs that stand in several queues at once.
 //!
 //! A job of the stealing policy can be taken by priority, by age, by urgency or by a thief. Each of these orders is a
-//! queue or heap of job numbers; the jobs themselves are kept here, once. Taking a job removes it here, and its entries in the
-//! other orders die: they are dropped when they come to the front (lazy deletion).
+//! queue or heap of job numbers; the jobs themselves are kept here, once. Taking a job removes it here, and its entries
+//! in the other orders die: they are dropped when they come to the front (lazy deletion).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

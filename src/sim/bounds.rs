@@ -12,16 +12,18 @@
 //! take equally long; one query is split. In the long run no scheduler is stable above this rate; a short run may be.
 //!
 //! # The clairvoyant bound
-//! Put a price y in \[0, 1\] on CPU time and 1 − y on GPU time. Wherever a query runs, it takes from the machine at least
+//! Put a price y in \[0, 1\] on CPU time and 1 − y on GPU time. Wherever a query runs, it takes from
+//! the machine at least
 //!
 //! ```text
 //!   w_i = min(y c_i / m, (1 − y) g_i / k)
 //! ```
 //!
 //! of priced time, of which the machine gives at most one second a second. If any schedule meets every deadline, then
-//! whatever arrives within \[s, t\] is done by t + D, so the weights of those queries sum to at most t + D − s: exactly that a
-//! single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a query). The highest
-//! rate at which it does, the least over some prices, bounds this very trace; it is a certificate, not an estimate.
+//! whatever arrives within \[s, t\] is done by t + D, so the weights of those queries sum to at most t + D − s:
+//! exactly that a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a
+//! query). The highest rate at which it does, the least over some prices, bounds this very trace; it is a
+//! certificate, not an estimate.
 
 use crate::ids::{Machine, PerKind, ProcessorKind};
 use crate::time::Nanos;
@@ -40,8 +42,8 @@ pub struct Region {
     pub rate_qps: f64,
     /// Share of the queries that go to the CPUs.
     pub cpu_share: f64,
-    /// The threshold: queries whose CPU time is below this many times their GPU time belong on the CPUs. 0 without CPUs,
-    /// infinite without GPUs.
+    /// The threshold: queries whose CPU time is below this many times their GPU time belong on the CPUs. 0 without
+    /// CPUs, infinite without GPUs.
     pub cut_ratio: f64,
 }
 
@@ -85,8 +87,8 @@ pub fn region(services: impl IntoIterator<Item = PerKind<Nanos>>, machine: &Mach
 /// The highest rate at which any schedule at all can meet every deadline, for queries that arrive at `unit_arrivals`
 /// divided by the rate (seconds at one query per second, ascending) and cost `services`; the certificate above.
 ///
-/// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or queries
-/// that arrive at one moment can't all meet theirs.
+/// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or
+/// queries that arrive at one moment can't all meet theirs.
 #[must_use]
 pub fn clairvoyant_qps(
     unit_arrivals: &[f64],
@@ -201,7 +203,8 @@ mod tests {
 
     #[test]
     fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
-        // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends within 15 ms up to 200/s.
+        // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends
+        // within 15 ms up to 200/s.
         let services = [PerKind { cpu: Nanos::from_ms(10.0), gpu: Nanos::MAX }; 2];
         let found = clairvoyant_qps(&[1.0, 2.0], &services, &Machine::new(1, 0), Nanos::from_ms(15.0), 1e6).unwrap();
         assert!((found / 200.0 - 1.0).abs() < 2.0 * PRECISION, "{found}");

@@ -1,10 +1,10 @@
 //! Capacity: the highest rate up to which no query misses its deadline.
 //!
-//! Missing is not monotone in the rate: a policy may fail at 143 queries per second and pass again at 152, because another
-//! rate makes other queries meet. Bisection would return whichever edge it stumbles on. So a geometric grid is tried from
-//! the bottom to the top, then the step from the last rate that passed to the first that failed is divided again;
-//! capacity is the highest rate below which *every* tried rate passed. How often the verdict flips along the grid is
-//! reported with it.
+//! Missing is not monotone in the rate: a policy may fail at 143 queries per second and pass again at 152, because
+//! another rate makes other queries meet. Bisection would return whichever edge it stumbles on. So a geometric grid is
+//! tried from the bottom to the top, then the step from the last rate that passed to the first that failed is divided
+//! again; capacity is the highest rate below which *every* tried rate passed. How often the verdict flips along the
+//! grid is reported with it.
 
 use rayon::prelude::*;
 

@@ -1,7 +1,7 @@
 //! One workload, one machine, and the runs of several seeds that all policies and all rates share.
 //!
-//! A run's arrivals are one unit-rate sequence, divided by the rate; its queries are drawn once. So two policies, or two
-//! rates, differ by what they are and not by luck (common random numbers).
+//! A run's arrivals are one unit-rate sequence, divided by the rate; its queries are drawn once. So two policies, or
+//! two rates, differ by what they are and not by luck (common random numbers).
 
 use rayon::prelude::*;
 
@@ -63,7 +63,8 @@ const GRID_LOW: f64 = 0.01;
 const UNBOUNDED: f64 = 10.0;
 
 impl Experiment {
-    /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to `sink`, until `enough`.
+    /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to
+    /// `sink`, until `enough`.
     ///
     /// # Errors
     /// If the policy can't be made for this machine, or breaks its contract.
@@ -111,8 +112,8 @@ impl Experiment {
         bounds.into_iter().flatten().min_by(f64::total_cmp)
     }
 
-    /// The rates of a capacity search under this bound: 60 to 460, fewer for longer runs, refined to 0.25 % where the first
-    /// miss is. `None` if everything costs nothing.
+    /// The rates of a capacity search under this bound: 60 to 460, fewer for longer runs, refined to 0.25 % where the
+    /// first miss is. `None` if everything costs nothing.
     #[must_use]
     pub fn grid(&self, bound_qps: Option<f64>) -> Option<Grid> {
         let region_qps = self.region()?.rate_qps;

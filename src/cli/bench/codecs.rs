@@ -17,7 +17,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let taken: usize = lists.iter().map(|list| list.docs.len()).sum();
     let timed = time_codecs(&all_codecs(), &lists, arguments.rounds as usize);
     let mut rows = Vec::new();
-    for times in timed.map_err(|e| Failure::failed(e.to_string()))? {
+    for times in timed? {
         let CodecTimes { codec, column, bits_a_value, encoded_per_s, decoded_per_s } = times;
         let column = match column {
             Column::Docs => "documents",

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use super::output::say;
 use super::{Failure, choices};
 use crate::bench::{CopyRate, Times, copy_rate};
-use crate::exec::MAX_K;
-use crate::files::{Provenance, write_atomically};
+use crate::files::{Provenance, check_writable, write_atomically};
 use crate::index::Index;
 use crate::query::Query;
 use crate::report::number;
@@ -59,7 +58,9 @@ enum Part {
     Simulator,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
-    /// Of that, what queries take, alone and in batches
+    /// Of that, only how fast lists are decoded
+    GpuDecode,
+    /// Of that, only what queries cost on the GPU
     GpuQueries,
     /// Whether the GPU's memory is given back, over a million queries
     GpuMemory,
@@ -79,9 +80,9 @@ struct Measurement {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if let Some(&k) = arguments.k.iter().find(|k| !(1..=MAX_K).contains(*k)) {
-        return Err(crate::exec::ExecError::BadK(k).into());
-    }
+    arguments.k.iter().try_for_each(|&k| choices::check_k(k))?;
+    let path = arguments.out.join("bench.csv");
+    check_writable(&path)?;
     let mut measurements = Vec::new();
     let mut notes = String::new();
     for part in &arguments.what {
@@ -91,6 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
+            Part::GpuDecode => gpu::measure_decoding()?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
@@ -98,7 +100,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         notes += &note;
         measurements.extend(rows);
     }
-    let path = arguments.out.join("bench.csv");
     write(&path, &measurements)?;
     let table = summary::table(&measurements);
     // The GPU's parts have tables of their own.

@@ -1,11 +1,11 @@
 //! What a simulated query costs, by policy.
 
 use super::Measurement;
-use crate::bench::time_simulator;
+use crate::bench::{SimulatorTime, time_simulator};
 use crate::cli::{Failure, choices, estimates};
 use crate::ids::Machine;
 use crate::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
-use crate::sched::{PolicyKind, PolicyOptions};
+use crate::sched::PolicyOptions;
 use crate::sim::{Arrivals, Experiment};
 use crate::time::Nanos;
 
@@ -30,17 +30,14 @@ pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failu
         Experiment { machine, queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals], options };
     let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * LOAD;
     let policies = choices::policies(&[], &options, &experiment.machine)?;
-    let times = time_simulator(&experiment, &policies, rate_qps, rounds).map_err(|e| Failure::failed(e.to_string()))?;
-    let mut rows = Vec::new();
-    for time in times {
-        let policy: PolicyKind = time.policy;
-        rows.push(Measurement {
-            part: "simulator",
-            name: policy.to_string(),
-            metric: "ns_a_query",
-            value: time.ns_a_query,
-        });
-    }
+    let times = time_simulator(&experiment, &policies, rate_qps, rounds)?;
+    let row = |SimulatorTime { policy, ns_a_query }: SimulatorTime| Measurement {
+        part: "simulator",
+        name: policy.to_string(),
+        metric: "ns_a_query",
+        value: ns_a_query,
+    };
+    let rows = times.into_iter().map(row).collect();
     let note =
         format!("simulator: {name}, {rate_qps:.0} queries a second, one CPU and one GPU; M/s are simulated queries\n");
     Ok((note, rows))

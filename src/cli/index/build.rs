@@ -1,16 +1,16 @@
 //! `tandem index build`: makes an index from text.
 
-use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
+use super::check_out;
 use super::parameters::Bm25Arguments;
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
-use crate::files::{InputError, open_text};
-use crate::index::{BuildError, BuildOptions, Index, Progress, build_from_text};
+use crate::files::{InputError, read_lines};
+use crate::index::{BuildError, BuildOptions, Index, IndexError, Progress, build_from_text};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -35,18 +35,10 @@ pub(super) struct Arguments {
     threads: Option<u16>,
 }
 
-impl From<BuildError> for Failure {
-    fn from(e: BuildError) -> Self {
-        match e {
-            BuildError::Threads(_) => Self::failed(e.to_string()),
-            _ => Self::input(e.to_string()),
-        }
-    }
-}
-
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = checked(arguments)?;
+    check_out(&arguments.out)?;
     let collection = Collection::open(&arguments.input)?;
     let bar = ProgressBar::new_spinner().with_style(
         ProgressStyle::with_template("{spinner} {elapsed} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
@@ -61,7 +53,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         });
     });
     bar.finish_and_clear();
-    let summary = summary?;
+    let summary = summary.map_err(|e| match e {
+        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.input, what).into(),
+        e => Failure::from(e),
+    })?;
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
     let index = Index::open(&arguments.out)?;
@@ -90,12 +85,8 @@ fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
         None => {}
         Some("english") => tokenizer = tokenizer.with_english_stop_words(),
         Some(file) => {
-            let path = PathBuf::from(file);
-            let mut text = String::new();
-            open_text(&path)?
-                .read_to_string(&mut text)
-                .map_err(|e| InputError::file(&path, format!("cannot read stop words: {e}")))?;
-            tokenizer = tokenizer.with_stop_words(&text);
+            let lines = read_lines(Path::new(file))?.map(|line| line.map(|(_, text)| text));
+            tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
         }
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

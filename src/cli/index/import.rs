@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
+use super::check_out;
 use super::parameters::{Bm25Arguments, ExchangeFormat};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
@@ -39,6 +40,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let bm25 = arguments.bm25.checked()?;
+    check_out(&arguments.out)?;
     if let Some(name) = &arguments.tokenizer {
         Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;
     }

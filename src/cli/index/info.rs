@@ -37,7 +37,7 @@ fn print_counts(index: &Index) {
     outln!("postings     {:>15}", index.num_postings());
     outln!("blocks       {:>15}   {full} full ones", index.blocks().len());
     outln!("tokenizer    {}", index.tokenizer_name());
-    outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, format!("{:?}", bm25.idf).to_lowercase());
+    outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf);
     outln!("fingerprint  {:016x}", index.fingerprint());
 }
 

@@ -9,7 +9,11 @@ mod quantise;
 mod reorder;
 mod synth;
 
+use std::path::Path;
+
 use super::Failure;
+use crate::files::check_writable;
+use crate::index::FILE_NAME;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -45,4 +49,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Synth(arguments) => synth::run(arguments),
         Command::Info(arguments) => info::run(arguments),
     }
+}
+
+/// Whether an index could be written into folder `dir`: asked before the work that it takes.
+fn check_out(dir: &Path) -> Result<(), Failure> {
+    Ok(check_writable(&dir.join(FILE_NAME))?)
 }

@@ -9,10 +9,10 @@ use crate::index::{Bm25, Idf};
 #[derive(Debug, clap::Args)]
 pub(super) struct Bm25Arguments {
     /// BM25: saturation of the frequency, 0 to 1000
-    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().k1)]
+    #[arg(long, default_value_t = Bm25::default().k1)]
     k1: f32,
     /// BM25: share of the length normalisation, 0 to 1
-    #[arg(long, allow_negative_numbers = true, default_value_t = Bm25::default().b)]
+    #[arg(long, default_value_t = Bm25::default().b)]
     b: f32,
     /// BM25: form of the inverse document frequency
     #[arg(long, value_enum, default_value_t = Idf::Plus)]

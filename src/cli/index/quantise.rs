@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::check_out;
 use crate::cli::Failure;
 use crate::index::{Index, quantise};
 
@@ -15,7 +16,14 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_out(&arguments.out)?;
     let index = Index::open(&arguments.index)?;
+    if let (Ok(from), Ok(to)) = (arguments.index.canonicalize(), arguments.out.canonicalize())
+        && from == to
+    {
+        let dir = arguments.out.display();
+        return Err(Failure::input(format!("--out is {dir}, the index itself: its frequencies would be lost")));
+    }
     quantise(&index, &arguments.out)?;
     // Reading it back is the proof that the index is whole.
     let quantised = Index::open(&arguments.out)?;

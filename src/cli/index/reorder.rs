@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::check_out;
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
-use crate::files::write_atomically;
+use crate::files::{check_writable, write_atomically};
 use crate::ids::DocId;
 use crate::index::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
 use crate::index::{BuildError, Index};
@@ -25,8 +26,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// With --by bisection: leave out terms in a larger share of the documents; they cost time and change little
-    #[arg(long, value_name = "SHARE", default_value_t = BisectionOptions::default().max_share)]
-    max_share: f64,
+    /// [default: 0.1]
+    #[arg(long, value_name = "SHARE")]
+    max_share: Option<f64>,
     /// Also write the new number of each document to this file, in PISA's form
     #[arg(long, value_name = "FILE")]
     permutation_out: Option<PathBuf>,
@@ -65,11 +67,21 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
         (By::Bisection | By::Length | By::Id, Some(_)) => {
             Err(Failure::input("--file is for --by permutation and --by score"))
         }
-        _ if !(0.0..=1.0).contains(&arguments.max_share) => {
-            Err(Failure::input(format!("--max-share is {}, expected 0 to 1", arguments.max_share)))
-        }
         _ => Ok(()),
+    }?;
+    if let Some(share) = arguments.max_share {
+        if arguments.by != By::Bisection {
+            return Err(Failure::input("--max-share is for --by bisection"));
+        }
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Failure::input(format!("--max-share is {share}, expected 0 to 1")));
+        }
     }
+    check_out(&arguments.out)?;
+    if let Some(path) = &arguments.permutation_out {
+        check_writable(path)?;
+    }
+    Ok(())
 }
 
 fn reorder(arguments: &Arguments) -> Result<(), Failure> {
@@ -107,7 +119,8 @@ fn permutation(arguments: &Arguments, index: &Index) -> Result<Permutation, Fail
     Ok(match arguments.by {
         By::Bisection => {
             let bar = progress("documents, all levels", 0);
-            let options = BisectionOptions { max_share: arguments.max_share, ..BisectionOptions::default() };
+            let mut options = BisectionOptions::default();
+            options.max_share = arguments.max_share.unwrap_or(options.max_share);
             let permutation = bisect(index, options, &|done, of| {
                 bar.set_length(of);
                 bar.set_position(done);

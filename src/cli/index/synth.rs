@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
+use super::check_out;
 use crate::cli::Failure;
 use crate::corpus::synth::{SynthOptions, build_synthetic};
+use crate::files::check_writable;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -37,6 +39,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_out(&arguments.out)?;
+    if let Some(path) = &arguments.queries_out {
+        check_writable(path)?;
+    }
     let options = SynthOptions {
         num_docs: arguments.docs,
         seed: arguments.seed,

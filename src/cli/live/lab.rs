@@ -69,7 +69,7 @@ impl Lab {
             return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
         }
         let set = query_set(&workload, &workload_name, queries, &index)?;
-        let fleet = Fleet::spawn(Arc::new(set), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
+        let fleet = Fleet::spawn(Arc::new(set), cpus, gpus)?;
         if !fleet.has_cores_enough() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             errln!(

@@ -11,13 +11,14 @@ use super::output::say;
 use super::traced::traced;
 use super::{Failure, estimates};
 use crate::exec::cpu::Algorithm;
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun, catch_interrupts};
-use crate::query::{ArrivalProcess, Mode, at_rate, draw_queries, unit_arrivals};
+use crate::query::{ArrivalProcess, Mode, Trace, at_rate, draw_queries, unit_arrivals};
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
-use crate::report::rates::{Source, parse_rates};
+use crate::report::rates::parse_rates;
+use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
 use crate::sched::{LogRow, PolicyKind, PolicyOptions};
@@ -121,7 +122,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runs = policies.len() * plans.len();
 
     catch_interrupts();
-    lab.fleet.warm_up(WARM_UP).map_err(|e| Failure::failed(e.to_string()))?;
+    lab.fleet.warm_up(WARM_UP)?;
     let mut session = Session { arguments, lab, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 };
     say(&format!("driving {runs} runs; Ctrl-C ends them and keeps what was measured\n"))?;
     let driven = session.drive_all(&policies, &plans, &estimates);
@@ -145,10 +146,15 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input(format!("--seconds is {seconds}, expected above 0 and at most {MAX_SECONDS}")));
     }
     choices::deadline(arguments.deadline_ms)?;
+    arguments.gpu.check()?;
     if queries_count == Some(0) {
         return Err(Failure::input("--queries-count is 0, expected at least 1"));
     }
-    arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
+    arguments.options.check()?;
+    estimates::check(&arguments.estimates)?;
+    ArrivalProcess::named(&arguments.arrivals)?;
+    arguments.trace.as_deref().map(Trace::read).transpose()?;
+    check_writable(&arguments.out.join("summary.csv"))?;
     named_rates(arguments).map(|_| ())
 }
 
@@ -240,13 +246,9 @@ impl Session<'_> {
         let deadline = self.deadline();
         let Arrivals { unit, queries, .. } = &plan.arrivals;
         let jobs = live::plan(at_rate(unit, plan.rate_qps).zip(queries.iter().copied()), estimates, deadline);
-        let policy = policy.build(&self.arguments.options, self.lab.fleet.machine());
-        let run = LiveRun {
-            policy: policy.map_err(|e| Failure::input(e.to_string()))?,
-            jobs: &jobs,
-            abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)),
-        };
-        live::run(&mut self.lab.fleet, run).map_err(|e| Failure::failed(e.to_string()))
+        let policy = policy.build(&self.arguments.options, self.lab.fleet.machine())?;
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)) };
+        Ok(live::run(&mut self.lab.fleet, run)?)
     }
 
     fn deadline(&self) -> Nanos {

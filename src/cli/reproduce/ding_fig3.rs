@@ -6,11 +6,11 @@
 
 use rayon::prelude::*;
 
-use super::ding_lists::{GOV2_DOCS, encode, terms};
+use super::ding_lists::{GOV2_DOCS, terms};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
 use crate::cli::Failure;
-use crate::index::codec::{PForDelta, all_codecs};
+use crate::index::codec::{Column, PForDelta, all_codecs};
 
 /// Codecs that the paper draws besides its own PForDelta; the table has all.
 const DRAWN: [&str; 2] = ["rice", "new-pfd"];
@@ -25,7 +25,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         .par_iter()
         .map(|&term| {
             let docs = input.index.list(term).docs();
-            codecs.iter().map(|codec| Ok(4 * encode(codec.as_ref(), &docs)?.len() as u64)).collect()
+            codecs.iter().map(|codec| Ok(4 * codec.encode_list(Column::Docs, &docs)?.len() as u64)).collect()
         })
         .collect();
     let sizes = sizes?;

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use super::ding_lists::{GOV2_DOCS, decode_on_cpu, encode, fastest_us, median, open_gpu, terms};
+use super::ding_lists::{GOV2_DOCS, decode_on_cpu, fastest_us, open_gpu, terms};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
+use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::published::PforBatch;
 use crate::ids::TermId;
-use crate::index::codec::{Column, PForDelta};
+use crate::index::codec::{Codec, Column, PForDelta};
 
 /// Queries whose lists are decoded.
 const QUERIES: usize = 1000;
@@ -43,7 +44,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     for (bits, bin) in bins {
         let lists: Vec<Vec<u32>> = bin.iter().map(|&term| input.index.list(term).docs()).collect();
         let postings: usize = lists.iter().map(Vec::len).sum();
-        let encoded = lists.iter().map(|docs| encode(&codec, docs)).collect::<Result<Vec<_>, _>>()?;
+        let encoded = lists.iter().map(|docs| codec.encode_list(Column::Docs, docs)).collect::<Result<Vec<_>, _>>()?;
         let mut decoded = Vec::new();
         let cpu_us = fastest_us(REPEATS, || decode_on_cpu(&codec, &encoded, &mut decoded))?;
         let mut times_us = [Some(cpu_us), None, None, None];

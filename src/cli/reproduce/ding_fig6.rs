@@ -4,9 +4,10 @@
 //! Both lists are drawn at random from as many documents as GOV2 has. A run looks up every element of the first list in the
 //! second and compacts the matches. Beside it, one CPU core merges the same two lists.
 
-use super::ding_lists::{GOV2_DOCS, fastest_us, median, open_gpu};
+use super::ding_lists::{GOV2_DOCS, fastest_us, open_gpu};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
+use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::published::ListIntersection;
 use crate::random::Random;

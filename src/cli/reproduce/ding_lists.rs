@@ -36,19 +36,11 @@ pub(super) fn terms(input: &Input) -> Vec<TermId> {
     terms.into_iter().collect()
 }
 
-/// Documents as `codec` stores them.
-pub(super) fn encode(codec: &dyn Codec, docs: &[u32]) -> Result<Vec<u32>, Failure> {
-    let mut words = Vec::new();
-    codec.encode(Column::Docs, docs, &mut words).map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(words)
-}
-
 /// Decodes whole lists on this thread.
 pub(super) fn decode_on_cpu(codec: &dyn Codec, lists: &[Vec<u32>], docs: &mut Vec<u32>) -> Result<(), Failure> {
-    let fault = |e: crate::index::codec::CodecError| Failure::failed(e.to_string());
     for words in lists {
         docs.clear();
-        codec.open(Column::Docs, words).map_err(fault)?.decode_all(docs).map_err(fault)?;
+        codec.open(Column::Docs, words)?.decode_all(docs)?;
         std::hint::black_box(docs.last());
     }
     Ok(())
@@ -63,10 +55,4 @@ pub(super) fn fastest_us(repeats: usize, mut work: impl FnMut() -> Result<(), Fa
         fastest = fastest.min(began.elapsed().as_secs_f64() * 1e6);
     }
     Ok(fastest)
-}
-
-/// The middle one.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

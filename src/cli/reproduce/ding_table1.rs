@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use super::ding_lists::{GOV2_DOCS, decode_on_cpu, encode, fastest_us, median, open_gpu, terms};
+use super::ding_lists::{GOV2_DOCS, decode_on_cpu, fastest_us, open_gpu, terms};
 use super::findings::Findings;
 use super::input::Context;
+use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::ExecError;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
@@ -37,7 +38,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     let codecs: [(&dyn Codec, &str, f64, f64); 2] =
         [(&Rice, "Rice", 310.63, 305.27), (&PForDelta::new(1), "PForDelta", 1165.13, 1237.57)];
     for (codec, name, papers_cpu, papers_gpu) in codecs {
-        let encoded = lists.iter().map(|docs| encode(codec, docs)).collect::<Result<Vec<_>, _>>()?;
+        let encoded = lists.iter().map(|docs| codec.encode_list(Column::Docs, docs)).collect::<Result<Vec<_>, _>>()?;
         let mut decoded = Vec::new();
         let cpu_us = fastest_us(CPU_REPEATS, || decode_on_cpu(codec, &encoded, &mut decoded))?;
         findings.compare(format!("{name}, CPU"), UNIT, papers_cpu, rate(cpu_us));

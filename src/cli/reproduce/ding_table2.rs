@@ -9,9 +9,8 @@ use std::time::Instant;
 use super::ding_lists::{GOV2_DOCS, open_gpu, terms};
 use super::findings::Findings;
 use super::input::{Context, Input};
-use crate::cli::Failure;
+use crate::cli::{Failure, defaults};
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::gpu::GpuExecutor;
 use crate::exec::gpu::published::PublishedSearch;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::index::codec::PForDelta;
@@ -35,7 +34,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     let bm25 = input.index.built_with();
 
     let mut cpu = CpuExecutor::new(input.index.clone(), bm25);
-    let mut own = gpu.as_ref().map(|_| GpuExecutor::new(&input.index, bm25)).transpose()?;
+    let mut own = gpu.as_ref().map(|_| defaults::gpu_executor(&input.index, bm25)).transpose()?;
     let mut published = match &gpu {
         Some(gpu) => Some(PublishedSearch::upload(gpu, &input.index, &terms(&input), bm25, PForDelta::new(1))?),
         None => None,

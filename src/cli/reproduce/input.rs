@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Arguments;
 use crate::cli::{Failure, defaults};
-use crate::files::Provenance;
+use crate::files::{Provenance, this_machine};
 use crate::index::Index;
 use crate::query::{Mode, Query};
 
@@ -86,8 +86,6 @@ impl<'a> Context<'a> {
 
     /// The machine, in words.
     pub(super) fn machine(&self) -> String {
-        let provenance = self.provenance();
-        let machine = provenance.get("machine").unwrap_or("an unknown machine");
-        format!("{machine} ({} used at most)", self.cores())
+        format!("{} ({} used at most)", this_machine(), self.cores())
     }
 }

@@ -32,13 +32,14 @@ mod tatikonda_fig7;
 
 use std::path::PathBuf;
 
-use super::Failure;
 use super::output::say;
+use super::{Failure, choices};
+use crate::files::check_writable;
 use crate::query::Mode;
 use crate::report::table::Table;
 use findings::Findings;
 use input::Context;
-use registry::{EXPERIMENTS, Experiment};
+use registry::{EXPERIMENTS, Experiment, Here};
 
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -46,7 +47,8 @@ pub(super) struct Arguments {
     /// Table or figure to re-run, such as tatikonda-fig4
     #[arg(required_unless_present = "list")]
     name: Option<String>,
-    /// Name all tables and figures of the papers, and which of them this version can re-run
+    /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says why
+    /// not, and what comes nearest
     #[arg(long, conflicts_with = "name")]
     list: bool,
     /// Index to run on, with --queries; by default a synthetic one is made in the output folder
@@ -68,10 +70,10 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     mode: Option<Mode>,
     /// Documents that a query asks for
-    #[arg(short, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
+    #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// How long one measurement lasts, of the many that a figure is made of
-    #[arg(long, value_name = "S", default_value_t = 0.3, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value_t = 0.3)]
     seconds: f64,
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -89,18 +91,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return say(&list());
     };
     let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
-    let Some(run) = experiment.run else {
-        let ready: Vec<&str> = EXPERIMENTS.iter().filter(|e| e.run.is_some()).map(|e| e.name).collect();
-        let fault = format!("{name} cannot be re-run in this version; these can: {}", ready.join(", "));
-        return Err(Failure::input(fault));
+    let run = match experiment.here {
+        Here::Measured(run) => run,
+        Here::Lacks(reason) => {
+            return Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}")));
+        }
     };
-    if !(1..=crate::exec::MAX_K).contains(&arguments.k) {
-        return Err(Failure::input(format!("-k is {}, expected 1 to {}", arguments.k, crate::exec::MAX_K)));
-    }
+    choices::check_k(arguments.k)?;
     if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
         let fault = format!("--seconds is {}, expected above 0, at most {MAX_SECONDS}", arguments.seconds);
         return Err(Failure::input(fault));
     }
+    check_writable(&arguments.out.join(format!("{name}.csv")))?;
     let context = Context::new(arguments);
     say(&format!("{name}: {}\n{}\non {}\n\n", experiment.what, experiment.paper, context.machine()))?;
     let findings: Findings = run(&context)?;
@@ -119,8 +121,8 @@ fn unknown(name: &str) -> Failure {
 /// All experiments, as a table.
 fn list() -> String {
     let mut table = Table::new(["name", "here", "what the paper shows"]);
-    for Experiment { name, what, run, .. } in &EXPERIMENTS {
-        table.row([*name, if run.is_some() { "yes" } else { "not yet" }, what]);
+    for Experiment { name, what, here, .. } in &EXPERIMENTS {
+        table.row([*name, if matches!(here, Here::Measured(_)) { "yes" } else { "no" }, what]);
     }
     table.to_string()
 }

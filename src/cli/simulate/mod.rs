@@ -13,11 +13,11 @@ use self::inputs::{arrivals, default_queries, machine, rates, workload};
 use self::report::{delay_chart, report};
 use super::output::say;
 use super::{Failure, choices, estimates};
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::number;
-use crate::report::rates::Source;
+use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, Tally, write_summaries};
 use crate::sched::{PolicyKind, PolicyOptions};
 use crate::sim::{Arrivals, Experiment, SimError, simulate};
@@ -77,6 +77,7 @@ pub(super) struct Arguments {
 const MAX_LOG_ROWS: usize = 50_000_000;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_writable(&arguments.out.join("summary.csv"))?;
     let machine = machine(arguments)?;
     let policies = choices::policies(&arguments.policy, &arguments.options, &machine)?;
     let (workload_name, workload) = workload(arguments)?;
@@ -164,7 +165,7 @@ fn summaries(
         Ok(tally.summary().map(row))
     };
     let rows: Vec<Result<Option<SummaryRow>, SimError>> = runs.par_iter().map(one).collect();
-    rows.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>().map_err(failed)
+    Ok(rows.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?)
 }
 
 fn capacities(
@@ -176,7 +177,7 @@ fn capacities(
     let region_qps = experiment.region().map(|region| region.rate_qps);
     let Some(grid) = experiment.grid(bound_qps) else { return Ok(Vec::new()) };
     let row = |&policy: &PolicyKind| {
-        let found = experiment.capacity(policy, &grid).map_err(failed)?;
+        let found = experiment.capacity(policy, &grid)?;
         progress.inc(1);
         Ok(CapacityRow {
             source: Source::Simulated,
@@ -192,14 +193,6 @@ fn capacities(
         })
     };
     policies.iter().map(row).collect()
-}
-
-/// A broken contract is our fault, an impossible policy the user's.
-fn failed(e: SimError) -> Failure {
-    match e {
-        SimError::Policy(e) => Failure::input(e.to_string()),
-        SimError::Law(e) => Failure::failed(e.to_string()),
-    }
 }
 
 /// Refuses, before anything is simulated, logs that would fill the disk.
@@ -226,8 +219,7 @@ fn write_logs(
     for &policy in policies {
         for &rate_qps in rates {
             for arrivals in &experiment.arrivals {
-                let log = simulate(experiment.run(policy, rate_qps, arrivals).map_err(failed)?)
-                    .map_err(|e| failed(SimError::Law(e)))?;
+                let log = simulate(experiment.run(policy, rate_qps, arrivals)?)?;
                 let path = choices::log_path(out, is_single, policy, rate_qps, arrivals.seed);
                 let of_run = provenance
                     .clone()

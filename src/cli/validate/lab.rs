@@ -99,11 +99,7 @@ impl Lab {
         let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
         let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
         bar.finish_and_clear();
-        let measured = measured.map_err(|e| match e {
-            crate::cost::ProfileError::Options(_) => Failure::input(e.to_string()),
-            _ => Failure::failed(e.to_string()),
-        })?;
-        let mut workload = measured;
+        let mut workload = measured?;
         workload.provenance = workload.provenance.clone().with_command_and_machine();
         workload.write(&out.join("here.workload.csv"))?;
 
@@ -132,7 +128,7 @@ impl Lab {
             Gpu::Real(_) => Gpus::Real(executors.split_off(1)),
         };
         debug_assert_eq!(gpu_is_real, matches!(gpus, Gpus::Real(_)));
-        let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus).map_err(|e| Failure::failed(e.to_string()))?;
+        let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus)?;
         if !fleet.has_cores_enough() {
             errln!(
                 "warning: {} CPU workers and the driver share fewer cores: delays come out too long",
@@ -156,8 +152,7 @@ impl Lab {
 
     /// Fits the models, prints how wrong they are on queries they have not seen, and keeps such estimates.
     pub(super) fn print_models(&mut self, options: &TrainOptions) -> Result<(), Failure> {
-        let fault = |e: crate::cost::TrainError| Failure::input(e.to_string());
-        let file = train(&self.workload, options).map_err(fault)?;
+        let file = train(&self.workload, options)?;
         file.write(&self.out.join("model.json"))?;
         let mut table =
             Table::new(["kind", "mode", "queries", "mean us", "mean error", "median", "p95", "mean as model"]);
@@ -179,7 +174,7 @@ impl Lab {
         }
         outln!("\nCost models (regression trees on list lengths), {}-fold cross-validation:\n{table}", options.folds);
 
-        let crossed = cross_validated_estimates(&self.workload, options).map_err(fault)?;
+        let crossed = cross_validated_estimates(&self.workload, options)?;
         let estimates = self.workload.rows.iter().zip(crossed).map(|(row, estimate_us)| {
             let estimate = |kind| {
                 // A replayed time that a model made is its own estimate; elsewhere the query's own fold is left out.
@@ -195,7 +190,7 @@ impl Lab {
 
     /// Keeps the workers busy for a while: clocks rise from idle.
     pub(super) fn warm_up(&mut self) -> Result<(), Failure> {
-        self.fleet.warm_up(WARM_UP).map_err(|e| Failure::failed(e.to_string()))
+        Ok(self.fleet.warm_up(WARM_UP)?)
     }
 
     /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
@@ -223,7 +218,7 @@ impl Lab {
     }
 
     pub(super) fn policy(&self, kind: PolicyKind, options: &PolicyOptions) -> Result<Box<dyn Policy>, Failure> {
-        kind.build(options, self.machine()).map_err(|e| Failure::input(e.to_string()))
+        Ok(kind.build(options, self.machine())?)
     }
 
     /// The queries as the simulator plays them, as slow as a calibration found; without one, as profiled.
@@ -273,7 +268,7 @@ impl Lab {
     ) -> Result<LiveOutcome, Failure> {
         let jobs: Vec<Job> = live::plan(at_rate(&unit, rate_qps).zip(drawn), &self.estimates, deadline);
         let run = LiveRun { policy, jobs: &jobs, abandon_after };
-        let outcome = live::run(&mut self.fleet, run).map_err(|e| Failure::failed(e.to_string()))?;
+        let outcome = live::run(&mut self.fleet, run)?;
         if let live::Ending::Failed(e) = &outcome.ending {
             return Err(Failure::failed(e.to_string()));
         }

@@ -12,7 +12,7 @@ use crate::live;
 use crate::query::at_rate;
 use crate::report::summary::Summary;
 use crate::report::validation::{ValidationCapacityRow, ValidationRow};
-use crate::sched::{LawBroken, PolicyKind, RunLog};
+use crate::sched::{PolicyKind, RunLog};
 use crate::sim::{Capacity, Grid, NoMiss, SimQuery, SimRun, find_capacity, simulate, simulate_into};
 use crate::time::Nanos;
 
@@ -144,7 +144,7 @@ fn capacity(
             arrivals: at_rate(&unit, rate).zip(drawn.iter().copied()),
             deadline,
         };
-        let verdict = simulate_into(run, NoMiss::default(), |sink| sink.is_broken).map_err(broken)?;
+        let verdict = simulate_into(run, NoMiss::default(), |sink| sink.is_broken)?;
         Ok::<_, Failure>(!verdict.is_broken)
     })?;
     if capacity.low_qps <= 0.0 {
@@ -154,10 +154,6 @@ fn capacity(
         )));
     }
     Ok(capacity)
-}
-
-fn broken(e: LawBroken) -> Failure {
-    Failure::failed(e.to_string())
 }
 
 /// The live runs of one policy.
@@ -214,7 +210,7 @@ impl Trial<'_> {
             arrivals: at_rate(&unit, rate_qps).zip(drawn),
             deadline: self.deadline,
         };
-        let log = simulate(run).map_err(broken)?;
+        let log = simulate(run)?;
         self.write_log("simulated", rate_qps, &log)?;
         Summary::of_log(&log, self.lab.machine()).ok_or_else(|| Failure::failed("no query was simulated"))
     }

@@ -17,12 +17,12 @@ use super::Failure;
 use super::choices::{self, GpuChoice};
 use crate::cost::TrainOptions;
 use crate::exec::cpu::Algorithm;
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 use crate::ids::ProcessorKind;
 use crate::live;
 use crate::query::Mode;
 use crate::report::number::text;
-use crate::report::rates::Source;
+use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::table::Table;
 use crate::report::validation::{
@@ -93,12 +93,7 @@ const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
-    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
-        let given = arguments.seconds;
-        return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
-    }
-    let deadline = choices::deadline(arguments.deadline_ms)?;
-    arguments.options.check().map_err(|e| Failure::input(e.to_string()))?;
+    let deadline = check(arguments)?;
     let mut lab = Lab::set_up(arguments)?;
     // Until here nothing was measured that an interrupt should keep.
     live::catch_interrupts();
@@ -128,6 +123,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     write_results(arguments, &lab, &rows, &capacities, deadline)?;
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Checks what can be before the index is made, and gives the deadline.
+fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
+    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
+        let given = arguments.seconds;
+        return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
+    }
+    choices::check_k(arguments.k)?;
+    arguments.options.check()?;
+    arguments.gpu.check()?;
+    let needs_gpu = |policy: &PolicyKind| policy.required_kinds().contains(&ProcessorKind::Gpu);
+    if arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
+        return Err(Failure::input("nothing to compare: these policies need a GPU, and --gpu is none"));
+    }
+    check_writable(&arguments.out.join("validation.csv"))?;
+    choices::deadline(arguments.deadline_ms)
 }
 
 fn print_rows(rows: &[ValidationRow]) {
@@ -186,7 +198,7 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
         ]);
     }
     outln!(
-        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon \n\
+        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon\n\
          with them, were found between the runs, by serving backlogs of other draws: so many times the time that the same \n\
          queries took alone, and so much for the way to the worker and back. The last column reckons without them.\n{table}"
     );

@@ -6,10 +6,10 @@ use super::wire::{WireReader, WireType};
 use crate::corpus::TermList;
 use crate::files::InputError;
 
-/// Numbers of documents and lists are int32.
+/// What the schema's int32 and int64 hold.
 const MAX_INT32: u64 = i32::MAX as u64;
 const MAX_INT64: u64 = i64::MAX as u64;
-/// No term, name or description is longer.
+/// Bytes of a term, name or description at most: no real one comes near, and a damaged length must not take all memory.
 const MAX_TEXT: u64 = 1 << 20;
 
 /// What a file says of itself.
@@ -73,7 +73,7 @@ impl CiffHeader {
         }
         reader.leave(outer)?;
         if header.version != 1 {
-            let message = format!("CIFF version {}, this program reads version 1", header.version);
+            let message = format!("CIFF version {}, this build reads version 1", header.version);
             return Err(reader.error(0, message));
         }
         Ok(header)

@@ -23,11 +23,11 @@
 //! | | 2 string | its name in the collection |
 //! | | 3 int32 | tokens |
 //!
-//! A field that is 0 or empty is left out. Lists come before the documents, and may be in any order: the reader goes over
-//! the file twice, and holds the documents and one list. The few rules of protobuf that this takes are in `wire`: a list's
-//! message may have hundreds of megabytes, so it is decoded as it streams in, and errors name the byte.
-//! Source: Lin et al., "Supporting Interoperability Between Open-Source Search Engines with the Common Index File Format",
-//! SIGIR 2020; `CommonIndexFileFormat.proto`, osirrc/ciff.
+//! A field that is 0 or empty is left out. Lists come before the documents, and may be in any order: the reader goes
+//! over the file twice, and holds the documents and one list. The few rules of protobuf that this takes are in `wire`:
+//! a list's message may have hundreds of megabytes, so it is decoded as it streams in, and errors name the byte.
+//! Source: Lin et al., "Supporting Interoperability Between Open-Source Search Engines with the Common Index File
+//! Format", SIGIR 2020; `CommonIndexFileFormat.proto`, osirrc/ciff.
 
 mod message;
 mod read;

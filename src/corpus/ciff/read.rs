@@ -24,8 +24,8 @@ type Stream = Box<dyn Read + Send>;
 
 /// The lists and documents of a CIFF file, plain or in gzip.
 ///
-/// Memory: the documents, and one list. Where the lists are not in byte order of their terms also the terms, and, for gzip,
-/// the unpacked file in the temporary folder.
+/// Memory: the documents, and one list. Where the lists are not in byte order of their terms also the terms, and, for
+/// gzip, the unpacked file in the temporary folder.
 pub struct CiffReader {
     header: CiffHeader,
     documents: DocumentTable,
@@ -58,7 +58,8 @@ impl CiffReader {
     /// Opens a file: reads its header and documents, and passes over its lists.
     ///
     /// # Errors
-    /// If it can't be read or isn't CIFF: the byte, counted in the unpacked stream for gzip, and what was expected there.
+    /// If it can't be read or isn't CIFF: the byte, counted in the unpacked stream for gzip, and
+    /// what was expected there.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
         let header = CiffHeader::read(&mut reader)?;
@@ -146,6 +147,15 @@ impl ListSource for CiffReader {
 
 /// Opens the file as a stream of plain CIFF.
 fn open_stream(path: &Path) -> Result<Stream, InputError> {
+    let (file, is_gzip) = open_file(path)?;
+    if is_gzip {
+        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(STREAM_BYTES, file))));
+    }
+    Ok(Box::new(file))
+}
+
+/// Opens the file, and tells from its first bytes whether it is inside gzip.
+fn open_file(path: &Path) -> Result<(File, bool), InputError> {
     let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
     let mut file = File::open(path).map_err(cannot)?;
     if file.metadata().map_err(cannot)?.is_dir() {
@@ -154,10 +164,7 @@ fn open_stream(path: &Path) -> Result<Stream, InputError> {
     let mut magic = [0; 2];
     let is_gzip = file.read_exact(&mut magic).is_ok() && magic == GZIP_MAGIC;
     file.rewind().map_err(cannot)?;
-    if is_gzip {
-        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(STREAM_BYTES, file))));
-    }
-    Ok(Box::new(file))
+    Ok((file, is_gzip))
 }
 
 fn check_more(reader: &mut WireReader<Stream>, number: u32, of: u32, what: &str) -> Result<(), InputError> {
@@ -212,21 +219,20 @@ fn picked(path: &Path, num_lists: u32) -> Result<Lists, InputError> {
         return Err(reader.error(pair[1].1, message));
     }
     let offsets: Vec<u64> = places.into_iter().map(|(_, offset)| offset).collect();
-    let file = seekable(path).map_err(|e| InputError::file(path, format!("cannot unpack: {e}")))?;
-    Ok(Lists::Picked { reader: WireReader::new(file, path, PICK_BYTES), offsets: offsets.into_iter() })
+    Ok(Lists::Picked { reader: WireReader::new(seekable(path)?, path, PICK_BYTES), offsets: offsets.into_iter() })
 }
 
 /// The plain file; one in gzip is unpacked into the temporary folder, where no name leads to it.
-fn seekable(path: &Path) -> io::Result<File> {
-    let mut file = File::open(path)?;
-    let mut magic = [0; 2];
-    let is_gzip = file.read_exact(&mut magic).is_ok() && magic == GZIP_MAGIC;
-    file.rewind()?;
+fn seekable(path: &Path) -> Result<File, InputError> {
+    let (file, is_gzip) = open_file(path)?;
     if !is_gzip {
         return Ok(file);
     }
-    let mut unpacked = tempfile::tempfile()?;
-    io::copy(&mut flate2::bufread::MultiGzDecoder::new(BufReader::new(file)), &mut unpacked)?;
-    unpacked.rewind()?;
-    Ok(unpacked)
+    let unpack = || -> io::Result<File> {
+        let mut unpacked = tempfile::tempfile()?;
+        io::copy(&mut flate2::bufread::MultiGzDecoder::new(BufReader::new(file)), &mut unpacked)?;
+        unpacked.rewind()?;
+        Ok(unpacked)
+    };
+    unpack().map_err(|e| InputError::file(path, format!("cannot unpack: {e}")))
 }

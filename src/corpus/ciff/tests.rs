@@ -132,7 +132,7 @@ fn refusals_name_the_byte() {
         (vec![], "byte 0: the file ends"),
         (b"{\"id\": 1}".to_vec(), "byte 1: the collection's number of lists is text or a message, expected a number"),
         (file_of(&[&[0x08, 1, 0x0b]]), "byte 3: wire type 3, expected 0, 1, 2 or 5"),
-        (file_of(&[&[0x08, 2]]), "byte 0: CIFF version 2, this program reads version 1"),
+        (file_of(&[&[0x08, 2]]), "byte 0: CIFF version 2, this build reads version 1"),
         (
             file_of(&[&[&[0x10][..], &minus_one].concat()]),
             "byte 2: the number of lists is -1, expected 0 to 2147483647",

@@ -18,7 +18,8 @@ pub struct CiffWriter<W> {
 }
 
 impl CiffHeader {
-    /// A description that [`ListSource::tokenizer_name`](crate::corpus::ListSource::tokenizer_name) finds the tokenizer in.
+    /// A description that [`ListSource::tokenizer_name`](crate::corpus::ListSource::tokenizer_name)
+    /// finds the tokenizer in.
     #[must_use]
     pub fn describe(tokenizer: &str) -> String {
         format!("tandem {}; {TOKENIZER_MARK}{tokenizer}", env!("CARGO_PKG_VERSION"))

@@ -10,10 +10,10 @@
 //! | `X.terms` | a line a term, in the order of the lists; text |
 //! | `X.documents` | a line a document: its name in the collection; text |
 //!
-//! The last two may be missing: a term's name is then its number, as in PISA's query files without a lexicon, and documents
-//! have no names. Nothing tells where a list begins but the lists before it; terms in byte order are streamed, terms in any
-//! other order cost a pass over the lengths.
-//! Source: Ottaviano and others, ds2i, README; Mallia et al., "PISA: Performant Indexes and Search for Academia", 2019.
+//! The last two may be missing: a term's name is then its number, as in PISA's query files without a lexicon, and
+//! documents have no names. Nothing tells where a list begins but the lists before it; terms in byte order are
+//! streamed, terms in any other order cost a pass over the lengths. Source: Ottaviano and others, ds2i, README; Mallia
+//! et al., "PISA: Performant Indexes and Search for Academia", 2019.
 
 mod read;
 mod sequence;

@@ -171,8 +171,8 @@ fn read_names(path: &Path, num_docs: u32) -> Result<Vec<String>, InputError> {
     Ok(names)
 }
 
-/// How the terms of the collection at `docs_path` are to be read, and how many there are; `docs` is at the first list and
-/// stays there.
+/// How the terms of the collection at `docs_path` are to be read, and how many there are; `docs` is at the first
+/// list and stays there.
 fn find_terms(docs_path: &Path, docs: &mut SequenceFile) -> Result<(Terms, u64), InputError> {
     let path = sibling(docs_path, "terms");
     let Some(mut lines) = Lines::open(&path)? else {

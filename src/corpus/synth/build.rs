@@ -1,8 +1,8 @@
 //! Making a synthetic index on all cores.
 //!
-//! The vocabulary is cut into batches of like cost. Thread `j` of `T` makes batches `j`, `j + T`, `j + 2T`, …, and hands
-//! each over a short queue of its own; the writer takes from the queues in turn, which gives the batches in order. A
-//! thread that is ahead waits, so memory stays bounded.
+//! The vocabulary is cut into batches of like cost. Thread `j` of `T` makes batches `j`, `j + T`, `j + 2T`, …, and
+//! hands each over a short queue of its own; the writer takes from the queues in turn, which gives the batches in
+//! order. A thread that is ahead waits, so memory stays bounded.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -97,7 +97,8 @@ pub struct SynthReport {
     pub mean_query_postings: f64,
 }
 
-/// Makes a synthetic index in folder `dir`, and its queries. `progress` is told postings written and expected, now and then.
+/// Makes a synthetic index in folder `dir`, and its queries. `progress` is told postings written and
+/// expected, now and then.
 ///
 /// # Errors
 /// If an option is out of its range, or the file system refuses.

@@ -1,7 +1,7 @@
 //! Where a term's postings lie: points scattered over the collection by a multiplicative cascade.
 //!
-//! Collections that are sorted by URL or topic have neighbourhoods at all scales: sites, folders, pages of one author. So
-//! a term's density is drawn by halving (the *p-model* of Meneveau and Sreenivasan): one half of the collection, at
+//! Collections that are sorted by URL or topic have neighbourhoods at all scales: sites, folders, pages of one author.
+//! So a term's density is drawn by halving (the *p-model* of Meneveau and Sreenivasan): one half of the collection, at
 //! random, gets the share p of the term's occurrences and the other 1 - p; each half is halved again, down to
 //! [`LEAF_DOCS`] neighbouring documents.
 //!
@@ -11,10 +11,10 @@
 //! |  0.21  |  0.49  |  0.21  |  0.09  |      the denser half is left or right at random
 //! ```
 //!
-//! Points fall as a Poisson process of that density. A point becomes an occurrence with the appetite of the document that
-//! it hits; a document is in the list if one point at least did. Where few points are expected their number is drawn, and
-//! the halving goes on only for two points or more, since a single point lies anywhere with equal chance: this is what
-//! makes a list of n postings cost O(n log n) and not O(documents).
+//! Points fall as a Poisson process of that density. A point becomes an occurrence with the appetite of the document
+//! that it hits; a document is in the list if one point at least did. Where few points are expected their number is
+//! drawn, and the halving goes on only for two points or more, since a single point lies anywhere with equal chance:
+//! this is what makes a list of n postings cost O(n log n) and not O(documents).
 //!
 //! Source: Meneveau and Sreenivasan, "Simple multifractal cascade model for fully developed turbulence", PRL 1987.
 
@@ -106,8 +106,8 @@ impl<'a> ListSampler<'a> {
             chance *= f64::from(halvings - heads) / f64::from(heads + 1);
             density *= dense / sparse;
         }
-        // Newton's method on a concave rising function, from below: it approaches the root and never passes it, save where
-        // a neighbourhood reaches its densest, by a little.
+        // Newton's method on a concave rising function, from below: it approaches the root and never passes it, save
+        // where a neighbourhood reaches its densest, by a little.
         for _ in 0..60 {
             let (mut covered, mut slope) = (0.0, 0.0);
             for &(density, chance) in &densities {

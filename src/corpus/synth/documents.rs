@@ -11,7 +11,8 @@ const LENGTH_SIGMA: f64 = 1.0;
 const APPETITE_EXPONENT: f64 = 0.5;
 /// Appetites, 1 for a document of mean length, end here: documents over 6.25 times the mean length are alike.
 const APPETITE_MAX: f64 = 2.5;
-/// Mean occurrences drawn at once in a document of appetite 1; fitted so that tokens drawn agree with lengths on average.
+/// Mean occurrences drawn at once in a document of appetite 1; fitted so that tokens drawn agree
+/// with lengths on average.
 const MEAN_BURST: f64 = 1.4;
 /// Documents drawn from one stream.
 const CHUNK: usize = 1 << 16;

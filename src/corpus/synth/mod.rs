@@ -1,7 +1,7 @@
 //! Synthetic collections: an index of any size, with the shape of a web collection, without any text.
 //!
-//! What a search costs depends on how long its lists are and how their documents lie, so these are modelled, and words are
-//! not. Four laws of real collections are kept:
+//! What a search costs depends on how long its lists are and how their documents lie, so these are modelled, and words
+//! are not. Four laws of real collections are kept:
 //!
 //! | law | here |
 //! | --- | --- |
@@ -10,9 +10,9 @@
 //! | neighbours resemble each other: gaps are bursty | `cascade.rs`: topics at all scales, a random field for each term |
 //! | long documents have more terms, and repeat them more | [`Documents`]: lognormal lengths, shared by all terms |
 //!
-//! Every term is drawn from a random stream of its own, so terms are made in parallel and the index is the same, byte for
-//! byte, on any number of threads and any machine. A list of n postings takes O(n log n) time at most, whatever the size
-//! of the collection.
+//! Every term is drawn from a random stream of its own, so terms are made in parallel and the index is the same, byte
+//! for byte, on any number of threads and any machine. A list of n postings takes O(n log n) time at most, whatever the
+//! size of the collection.
 //!
 //! Document lengths are the shared array, not the sum of what the terms drew; the two agree on average.
 

@@ -2,8 +2,8 @@
 //!
 //! A query term is drawn among the terms that are in one document of 5,000 at least, with a chance that grows as its
 //! document frequency to a power. The power is fitted so that the lists of a query together hold as many postings a
-//! document of the collection as in Ding et al. 2009: 3.74 million of 25.2 million documents. Most queries are far below
-//! that mean, and a few, with very frequent terms, far above: as in real logs.
+//! document of the collection as in Ding et al. 2009: 3.74 million of 25.2 million documents. Most queries are far
+//! below that mean, and a few, with very frequent terms, far above: as in real logs.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -62,8 +62,8 @@ pub fn synthetic_queries(
         .collect();
     let mut random = Random::new(seed, QUERY_STREAM);
     let lengths: Vec<usize> = (0..n).map(|_| query_length(random.unit())).collect();
-    // One draw from each of as many equal strata as there are terms to draw, in random order: the mean of a small set of
-    // queries then is what was fitted, too, although a few long lists make most of it.
+    // One draw from each of as many equal strata as there are terms to draw, in random order: the mean of a small set
+    // of queries then is what was fitted, too, although a few long lists make most of it.
     let mut strata: Vec<u32> = (0..lengths.iter().sum::<usize>() as u32).collect();
     for last in (1..strata.len()).rev() {
         strata.swap(last, random.below(last as u32 + 1) as usize);

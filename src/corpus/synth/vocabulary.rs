@@ -3,7 +3,8 @@
 use crate::index::IndexError;
 use crate::random::pow;
 
-/// Heaps' law: `V = VOCABULARY_FACTOR * N^VOCABULARY_EXPONENT`. (English Wikipedia has twice as many, most in one document.)
+/// Heaps' law: `V = VOCABULARY_FACTOR * N^VOCABULARY_EXPONENT`. (English Wikipedia has twice as many,
+/// most in one document.)
 const VOCABULARY_FACTOR: f64 = 200.0;
 const VOCABULARY_EXPONENT: f64 = 0.6;
 /// Slope of document frequency over rank, log over log, far from the head.
@@ -15,8 +16,8 @@ const DISTINCT_PER_TOKEN: f64 = 0.46;
 
 /// Terms by rank, and the number of documents that each is expected in.
 ///
-/// `df(r) = 0.9 N ((1 + q) / (r + q))^1.2` for ranks r from 1, at least 1; the offset q is fitted so that a document has
-/// 0.46 distinct terms a token of mean length.
+/// `df(r) = 0.9 N ((1 + q) / (r + q))^1.2` for ranks r from 1, at least 1; the offset q is fitted so that a document
+/// has 0.46 distinct terms a token of mean length.
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
     doc_freqs: Vec<f64>,

@@ -9,13 +9,14 @@
 //! b            find block, decode, search    90: frequencies are read for matches only
 //! ```
 //!
-//! - Dense lists have a direct form ([`Probe`](crate::index::Probe)); a bit costs less than a block, so they sieve first, unless
-//!   they hold nearly everything.
-//! - Another list is sought by its blocks' last documents; a block in which many candidates fall is looked through for all at
-//!   once, else each candidate is searched.
+//! - Dense lists have a direct form ([`Probe`](crate::index::Probe)); a bit costs less than a block, so they sieve
+//!   first, unless they hold nearly everything.
+//! - Another list is sought by its blocks' last documents; a block in which many candidates fall is looked through for
+//!   all at once, else each candidate is searched.
 //! - The second list tells the next document worth a try: the leader jumps over the blocks before it.
-//! - Once k documents are known, a leading block whose best impact, with the others' best, can't reach them is passed over;
-//!   so are the candidates in another list's block if its best impact leaves them short, and that block isn't decoded.
+//! - Once k documents are known, a leading block whose best impact, with the others' best, can't reach them is
+//!   passed over; so are the candidates in another list's block if its best impact leaves them short, and that
+//!   block isn't decoded.
 //!
 //! A list alone is scored as it is decoded. If all lists are dense, no block is decoded: see `and_dense.rs`.
 
@@ -32,6 +33,8 @@ use super::floor::pruning;
 use super::matches::Matches;
 use super::scoring::score_block;
 use super::term::Term;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::WideVectors;
 
 /// At least so many candidates in one block are sought together.
 const MANY_CANDIDATES: usize = 24;
@@ -48,10 +51,7 @@ pub(super) fn search(
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("popcnt")
-        && std::arch::is_x86_feature_detected!("bmi1")
-    {
+    if WideVectors::detect().is_some() {
         // SAFETY: the processor has these features, as has just been asked.
         return unsafe { search_avx2(terms, range, norms, buffers, matches, best) };
     }
@@ -197,8 +197,8 @@ fn search_one(term: &Term<'_>, range: Range<DocId>, norms: &[f32], buffer: &mut 
     }
 }
 
-/// Keeps the candidates that the list holds, but for those in blocks with a bound of at most `needed`.
-/// Returns a document before which the list holds none that is past the last candidate: [`DocId::END`]'s number at the list's
+/// Keeps the candidates that the list holds, but for those in blocks with a bound of at most `needed`. Returns a
+/// document before which the list holds none that is past the last candidate: [`DocId::END`]'s number at the list's
 /// end, 0 if it isn't known.
 #[inline(always)]
 fn retain(

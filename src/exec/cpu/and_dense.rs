@@ -7,7 +7,8 @@
 //!                       word is, as in OR (see `tile.rs`), and only the matches' sums are looked at
 //! ```
 //!
-//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't reach them together.
+//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't
+//! reach them together.
 
 use std::ops::Range;
 
@@ -21,13 +22,14 @@ use super::matches::Matches;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
+use super::vectors::WideVectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
 
-/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the shares from
-/// term t on.
+/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the
+/// shares from term t on.
 pub(super) fn search(
     terms: &[Term<'_>],
     range: Range<DocId>,
@@ -37,19 +39,17 @@ pub(super) fn search(
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("popcnt")
-        && std::arch::is_x86_feature_detected!("bmi1")
-    {
+    if let Some(wide) = WideVectors::detect() {
         // SAFETY: the processor has these features, as has just been asked.
-        return unsafe { search_avx2(terms, range, rest, norms, matches, best) };
+        return unsafe { search_avx2(wide, terms, range, rest, norms, matches, best) };
     }
-    search_any::<false>(terms, range, rest, norms, matches, best);
+    search_any(None, terms, range, rest, norms, matches, best);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1")]
 fn search_avx2(
+    wide: WideVectors,
     terms: &[Term<'_>],
     range: Range<DocId>,
     rest: &[f32],
@@ -57,11 +57,12 @@ fn search_avx2(
     matches: &mut Matches,
     best: &mut TopK,
 ) {
-    search_any::<true>(terms, range, rest, norms, matches, best);
+    search_any(Some(wide), terms, range, rest, norms, matches, best);
 }
 
 #[inline(always)]
-fn search_any<const AVX2: bool>(
+fn search_any(
+    wide: Option<WideVectors>,
     terms: &[Term<'_>],
     range: Range<DocId>,
     rest: &[f32],
@@ -90,7 +91,7 @@ fn search_any<const AVX2: bool>(
                 matches.offer_to(best, terms, rest, norms, false);
                 matches.clear();
             }
-            score_tile::<AVX2>(terms, &tile, &common, norms, best);
+            score_tile(wide, terms, &tile, &common, norms, best);
             continue;
         }
         for (mut bits, first) in common.into_iter().zip((tile.first_doc()..).step_by(WORD_DOCS)) {
@@ -111,7 +112,8 @@ fn search_any<const AVX2: bool>(
 
 /// Offers the documents of `common`, bits of a tile's words.
 #[inline(always)]
-fn score_tile<const AVX2: bool>(
+fn score_tile(
+    wide: Option<WideVectors>,
     terms: &[Term<'_>],
     tile: &Tile,
     common: &[u64; TILE_WORDS],
@@ -130,12 +132,12 @@ fn score_tile<const AVX2: bool>(
                 postings.pass_word(word);
             } else {
                 let norms = tile.norms(word, norms, &mut norms_room);
-                postings.add_word::<f32, AVX2>(word, term.weight, norms, sums);
+                postings.add_word(wide, word, term.weight, norms, sums);
             }
         }
     }
     for ((sums, &bits), first) in sums.iter().zip(common).zip((tile.first_doc()..).step_by(WORD_DOCS)) {
-        if bits != 0 && f32::any_above::<AVX2>(sums, best.threshold()) {
+        if bits != 0 && f32::any_above(wide, sums, best.threshold()) {
             for (&sum, doc) in sums.iter().zip(first..) {
                 if bits >> (doc - first) & 1 == 1 {
                     best.offer(doc, sum);

@@ -1,7 +1,8 @@
 //! Block-Max MaxScore: MaxScore whose terms are divided afresh for every window of documents.
 //!
-//! The bound of a term inside a window is the best of its blocks' there, often far below that of the whole list. So more terms
-//! are non-essential, and a window in which all bounds together don't reach the floor is skipped without decoding a block:
+//! The bound of a term inside a window is the best of its blocks' there, often far below that of the whole list.
+//! So more terms are non-essential, and a window in which all bounds together don't reach the floor is skipped
+//! without decoding a block:
 //!
 //! ```text
 //! window       0        1        2        3            floor 5.0
@@ -10,11 +11,12 @@
 //!              skipped  both     rare     skipped     3.1 + 2.1 > 5.0: neither alone suffices
 //! ```
 //!
-//! Terms that lead a pass of their own do so before, with the bounds of lists: they are so few that windows have no say.
-//! Bounds are refreshed once a window, not once a document: doing the latter costs more than it saves.
+//! Terms that lead a pass of their own do so before, with the bounds of lists: they are so few that windows have no
+//! say. Bounds are refreshed once a window, not once a document: doing the latter costs more than it saves.
 //!
-//! Source: Chakrabarti, Chaudhuri and Ganti, "Interval-based Pruning for Top-k Processing over Compressed Lists", ICDE 2011;
-//! Dimopoulos, Nepomnyachiy and Suel, "Optimizing Top-k Document Retrieval Strategies for Block-Max Indexes", WSDM 2013.
+//! Source: Chakrabarti, Chaudhuri and Ganti, "Interval-based Pruning for Top-k Processing over Compressed Lists",
+//! ICDE 2011; Dimopoulos, Nepomnyachiy and Suel, "Optimizing Top-k Document Retrieval Strategies for Block-Max
+//! Indexes", WSDM 2013.
 
 use super::max_score::WindowSearch;
 use super::window_table::WindowTable;

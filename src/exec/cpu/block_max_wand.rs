@@ -1,11 +1,11 @@
 //! Block-max WAND: top-k disjunction, document at a time, that skips blocks unable to bring a document into the result.
 //!
-//! Pivots are found and settled as in [`wand`](super::wand), by the bounds of whole lists. The bounds of blocks come in before
-//! anything is decoded:
+//! Pivots are found and settled as in [`wand`](super::wand), by the bounds of whole lists. The bounds of blocks come in
+//! before anything is decoded:
 //!
 //! - a block of the leading list is passed over where its own bound and the others' don't exceed the floor;
-//! - a document that the lead's share leaves a chance is looked up in the others only if the bounds of their blocks, too, leave
-//!   it one;
+//! - a document that the lead's share leaves a chance is looked up in the others only if the bounds of their blocks,
+//!   too, leave it one;
 //! - where no member leads, and the bounds of the blocks around the pivot don't exceed the floor, no document up to the
 //!   nearest of these blocks' ends can enter:
 //!
@@ -14,8 +14,9 @@
 //! common   |  2.2  |  1.9  |##4.0##|      all members go past the nearer of both blocks' ends
 //! ```
 //!
-//! A term's block pointer for this is **shallow**: it moves over the blocks' last documents and decodes nothing, ahead of the
-//! cursor's own block. A member that goes past a block's end doesn't move its cursor: its next posting is just not below.
+//! A term's block pointer for this is **shallow**: it moves over the blocks' last documents and decodes nothing,
+//! ahead of the cursor's own block. A member that goes past a block's end doesn't move its cursor: its next
+//! posting is just not below.
 //!
 //! Source: Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max Indexes", SIGIR 2011.
 

@@ -1,15 +1,15 @@
 //! Bounds of impacts at the BM25 parameters of the query.
 //!
-//! An index stores bounds of `tf / (tf + norm)` at the `k1` and `b` that it was built with. A search with other ones has
-//! other norms, `norm'`. If `norm' / norm` lies in `[c, C]` for every document, then
+//! An index stores bounds of `tf / (tf + norm)` at the `k1` and `b` that it was built with. A search with other ones
+//! has other norms, `norm'`. If `norm' / norm` lies in `[c, C]` for every document, then
 //!
 //! ```text
 //! tf / (tf + norm)  <=  m    means    tf / (tf + norm')  <=  m / (m + c (1 - m))
 //! tf / (tf + norm)  >=  m    means    tf / (tf + norm')  >=  m / (m + C (1 - m))
 //! ```
 //!
-//! so that a stored bound still bounds, if less tightly, and no algorithm must fall back to another one. The ratio of two
-//! functions that are linear in the document's length is monotone: its extremes are at the shortest and the longest
+//! so that a stored bound still bounds, if less tightly, and no algorithm must fall back to another one. The ratio of
+//! two functions that are linear in the document's length is monotone: its extremes are at the shortest and the longest
 //! document. The form of the idf changes weights only, never impacts.
 
 use crate::index::{Bm25, Index};

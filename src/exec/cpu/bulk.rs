@@ -1,9 +1,9 @@
 //! Scoring one window of documents in bulk: what MaxScore and its block-max forms share.
 //!
-//! With the floor `f` (a score that a document must exceed) and upper bounds of the terms' shares inside the window, the
-//! query's terms fall into two parts. The last ones, whose bounds together don't exceed `f`, are **non-essential**: a document
-//! with no other term cannot enter. Terms are taken in the query's order, rarest first, which is also the order in which
-//! shares must be added, and all loops run over arrays:
+//! With the floor `f` (a score that a document must exceed) and upper bounds of the terms' shares inside the window,
+//! the query's terms fall into two parts. The last ones, whose bounds together don't exceed `f`, are **non-essential**:
+//! a document with no other term cannot enter. Terms are taken in the query's order, rarest first, which is also the
+//! order in which shares must be added, and all loops run over arrays:
 //!
 //! ```text
 //! essential       rare      +   +     + +            every posting is scored and added to accumulators, as in exhaustive OR
@@ -13,8 +13,9 @@
 //!                 the         ?  -         ?         before the next term
 //! ```
 //!
-//! Essential blocks are skipped undecoded where their own bound and the other terms' don't exceed `f`; a non-essential block is
-//! decoded only for a candidate that its bound keeps alive. Where candidates are many, a non-essential list is added in bulk, too.
+//! Essential blocks are skipped undecoded where their own bound and the other terms' don't exceed `f`; a non-essential
+//! block is decoded only for a candidate that its bound keeps alive. Where candidates are many, a non-essential list
+//! is added in bulk, too.
 //!
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
 //! Lucene's `MaxScoreBulkScorer`.
@@ -29,6 +30,8 @@ use super::decoded::{DecodedBlock, share_or_zero};
 use super::floor::Floor;
 use super::lanes::{Docs, STEP};
 use super::term::Term;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::WideVectors;
 use super::window::Window;
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
@@ -86,8 +89,8 @@ impl BulkScorer {
 
     /// Offers every document of the window that can enter, in ascending order.
     ///
-    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits, as the compiler may not
-    /// reorder or fuse float operations.
+    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits, as the compiler
+    /// may not reorder or fuse float operations.
     pub(super) fn score(
         &mut self,
         terms: &[Term<'_>],
@@ -97,10 +100,7 @@ impl BulkScorer {
         best: &mut TopK,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if WideVectors::detect().is_some() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.score_avx2(terms, norms, window, floor, best) };
         }
@@ -200,8 +200,8 @@ impl BulkScorer {
         }
     }
 
-    /// Adds the shares of a list's postings inside the window to the accumulators, but for blocks with a bound of at most
-    /// `needed`.
+    /// Adds the shares of a list's postings inside the window to the accumulators, but for blocks with a bound
+    /// of at most `needed`.
     #[inline(always)]
     fn accumulate(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
         let Self { decoded, accumulators, touched, .. } = self;

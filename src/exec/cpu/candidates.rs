@@ -1,7 +1,8 @@
 //! Documents that may still enter, with their scores so far: arrays that shrink from term to term.
 //!
-//! Eight candidates are taken at once: their scores are compared with what they must exceed, and those that do are moved to
-//! the front by one shuffle. There is no branch on any one candidate: whether a document stays is as hard to foresee as a coin.
+//! Eight candidates are taken at once: their scores are compared with what they must exceed, and those that do are
+//! moved to the front by one shuffle. There is no branch on any one candidate: whether a document stays is as hard
+//! to foresee as a coin.
 
 use std::ops::Range;
 
@@ -78,8 +79,8 @@ impl<const MOST: usize> Candidates<MOST> {
         self.docs[range.clone()].iter().copied().zip(&mut self.shares[range])
     }
 
-    /// Adds their shares to the candidates of `range` and moves those with a score above `needed` to place `kept`, which is not
-    /// behind the range's start; tells the place behind them.
+    /// Adds their shares to the candidates of `range` and moves those with a score above `needed` to place `kept`,
+    /// which is not behind the range's start; tells the place behind them.
     #[inline(always)]
     pub(super) fn sieve(&mut self, range: Range<usize>, mut kept: usize, needed: f32) -> usize {
         let mut at = range.start;

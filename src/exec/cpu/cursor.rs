@@ -1,7 +1,8 @@
 //! A place in a posting list that moves forward, block by block, and what is known of the block it is in.
 //!
-//! Nothing is decoded before it is needed, and then for a block at once: its documents when the cursor comes to it, its
-//! frequencies when a second one is asked for, its shares of scores when its postings are gone through one after the other.
+//! Nothing is decoded before it is needed, and then for a block at once: its documents when the cursor comes to
+//! it, its frequencies when a second one is asked for, its shares of scores when its postings are gone through
+//! one after the other.
 //!
 //! ```text
 //! seek(900)      last documents  | ..127 | ..300 | ..655 | ..1203 | ..2001 |
@@ -76,7 +77,8 @@ impl Cursor {
         self.position = BLOCK_LEN;
     }
 
-    /// Moves to the first posting with a document of at least `target` and returns that document; [`END`] if there is none.
+    /// Moves to the first posting with a document of at least `target` and returns that document;
+    /// [`END`] if there is none.
     ///
     /// Never moves backwards.
     #[inline(always)]
@@ -87,8 +89,8 @@ impl Cursor {
         self.seek_inside(target)
     }
 
-    /// As [`seek`](Self::seek), but passes over blocks with a bound of at most `needed` undecoded. Returns a document that
-    /// the next in a better block isn't below; where that is below `limit`, the cursor stands at it.
+    /// As [`seek`](Self::seek), but passes over blocks with a bound of at most `needed` undecoded. Returns a document
+    /// that the next in a better block isn't below; where that is below `limit`, the cursor stands at it.
     #[inline(always)]
     pub(super) fn seek_above(&mut self, term: &Term<'_>, target: u32, limit: u32, needed: f32) -> u32 {
         if self.next_doc <= target {
@@ -100,7 +102,8 @@ impl Cursor {
         self.seek_inside(target)
     }
 
-    /// Opens the first block from `block` on with a bound above `needed`, if one begins below `limit`; tells whether one does.
+    /// Opens the first block from `block` on with a bound above `needed`, if one begins below `limit`;
+    /// tells whether one does.
     #[inline(always)]
     fn open_above(&mut self, term: &Term<'_>, mut block: usize, limit: u32, needed: f32) -> bool {
         let last_docs = term.list.last_docs();
@@ -118,7 +121,8 @@ impl Cursor {
         block < last_docs.len()
     }
 
-    /// Goes to the first document of at least `target` in the decoded block; returns it, or what the next block isn't below.
+    /// Goes to the first document of at least `target` in the decoded block; returns it, or what the
+    /// next block isn't below.
     #[inline(always)]
     fn seek_inside(&mut self, target: u32) -> u32 {
         loop {
@@ -201,8 +205,9 @@ impl Cursor {
         self.known = Known::Shares;
     }
 
-    /// The next posting, from where the cursor stands, with a share above `needed` and a document below `limit`: its document
-    /// and share; the cursor moves behind it. `None` if there is none: the cursor then stands at or behind `limit`.
+    /// The next posting, from where the cursor stands, with a share above `needed` and a document below
+    /// `limit`: its document and share; the cursor moves behind it. `None` if there is none: the cursor then
+    /// stands at or behind `limit`.
     #[inline(always)]
     pub(super) fn next_above(
         &mut self,

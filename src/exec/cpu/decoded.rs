@@ -1,4 +1,5 @@
-//! The block of a list that was decoded last, and what is known of it: for algorithms that take documents window by window.
+//! The block of a list that was decoded last, and what is known of it: for algorithms that take
+//! documents window by window.
 
 use std::ops::Range;
 
@@ -47,8 +48,8 @@ impl DecodedBlock {
         self.block = NO_BLOCK;
     }
 
-    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`, and tells
-    /// which of its postings those are; `None` if there is none. `block` moves past it.
+    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`,
+    /// and tells which of its postings those are; `None` if there is none. `block` moves past it.
     #[inline(always)]
     pub(super) fn next_run(
         &mut self,
@@ -78,8 +79,8 @@ impl DecodedBlock {
         None
     }
 
-    /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those with a
-    /// sum above `needed`.
+    /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those
+    /// with a sum above `needed`.
     #[inline(always)]
     pub(super) fn look_up<const MOST: usize>(
         &mut self,
@@ -179,6 +180,7 @@ impl DecodedBlock {
 /// A posting's share; 0 for a frequency of 0, which stands for no posting.
 #[inline(always)]
 pub(super) fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
-    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to 1 or more, it is lost.
+    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to
+    // 1 or more, it is lost.
     Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
 }

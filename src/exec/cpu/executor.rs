@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
-use crate::files::Provenance;
+use crate::files::this_machine;
 use crate::ids::{DocId, ProcessorKind};
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
 use crate::query::{Mode, Query, QueryTerm};
@@ -20,8 +20,8 @@ use super::{and, and_or};
 
 /// Searches an index on the calling thread.
 ///
-/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query. The norms of
-/// the documents are shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
+/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query. The norms
+/// of the documents are shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
 #[derive(Debug)]
 pub struct CpuExecutor {
     index: Arc<Index>,
@@ -51,7 +51,8 @@ impl CpuExecutor {
         Self::with_norms(index, norms, bm25)
     }
 
-    /// As [`CpuExecutor::new`], with norms that were computed before ([`Bm25::norms`] of the same index and parameters).
+    /// As [`CpuExecutor::new`], with norms that were computed before ([`Bm25::norms`] of the same
+    /// index and parameters).
     ///
     /// # Panics
     /// If there isn't one norm for each document.
@@ -83,7 +84,8 @@ impl CpuExecutor {
         self
     }
 
-    /// The same executor, which starts OR from a threshold that the index knows (it does unless told otherwise), or from 0.
+    /// The same executor, which starts OR from a threshold that the index knows (it does unless told
+    /// otherwise), or from 0.
     #[must_use]
     pub fn with_seeds(mut self, is_seeded: bool) -> Self {
         self.scratch.pruned.is_seeded = is_seeded;
@@ -117,8 +119,7 @@ impl Executor for CpuExecutor {
     }
 
     fn device(&self) -> String {
-        // The same words as at the head of every file.
-        Provenance::default().with_command_and_machine().get("machine").unwrap_or("CPU").to_owned()
+        this_machine()
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {

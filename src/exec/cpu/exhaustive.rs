@@ -1,7 +1,7 @@
 //! OR without pruning: every posting is scored. The reference for all other executors.
 //!
-//! Documents are taken in windows of accumulators. Inside a window the query's terms are taken one at a time, in order, so
-//! that each accumulator receives its shares in the query's order; then the sums are offered and cleared:
+//! Documents are taken in windows of accumulators. Inside a window the query's terms are taken one at a time, in order,
+//! so that each accumulator receives its shares in the query's order; then the sums are offered and cleared:
 //!
 //! ```text
 //! window  [start, start + size)           [next document of any list, ...)
@@ -9,16 +9,16 @@
 //! term b     ++ +      +  +               inside a window, they are only added
 //! ```
 //!
-//! - Lists that are dense together take small windows, which fit the L1 cache; all sums are compared with the threshold,
-//!   as vectors.
-//! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted, and
-//!   only those are compared and cleared.
+//! - Lists that are dense together take small windows, which fit the L1 cache; all sums are compared with the
+//!   threshold, as vectors.
+//! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted,
+//!   and only those are compared and cleared.
 //! - A single term needs no sums: its shares are offered as they are.
-//! - Lists that are dense by themselves are the query's last, and most of its postings. They are taken neither from blocks nor
-//!   posting by posting, but as rows of documents: see `tile.rs`.
+//! - Lists that are dense by themselves are the query's last, and most of its postings. They are taken neither from
+//!   blocks nor posting by posting, but as rows of documents: see `tile.rs`.
 //!
-//! The next window begins at the next document of any list, so that gaps cost nothing (beside a dense list there are none). One body is compiled twice, with
-//! AVX2 and without; no float operation is reordered or fused in either.
+//! The next window begins at the next document of any list, so that gaps cost nothing (beside a dense list there are
+//! none). One body is compiled twice, with AVX2 and without; no float operation is reordered or fused in either.
 
 use std::ops::Range;
 
@@ -31,6 +31,7 @@ use super::scored_block::ScoredBlock;
 use super::sum::Sum;
 use super::term::Term;
 use super::tile::{TILE_DOCS, Tile, TileRoom};
+use super::vectors::WideVectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window: as many as 16 bits tell apart.
@@ -69,32 +70,37 @@ impl<S: Sum> Exhaustive<S> {
     /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
     pub(super) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if let Some(wide) = WideVectors::detect() {
             // SAFETY: the processor has these features, as has just been asked.
-            return unsafe { self.search_avx2(terms, range, norms, best) };
+            return unsafe { self.search_avx2(wide, terms, range, norms, best) };
         }
-        self.search_any::<false>(terms, range, norms, best);
+        self.search_any(None, terms, range, norms, best);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1")]
-    fn search_avx2(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        self.search_any::<true>(terms, range, norms, best);
+    fn search_avx2(
+        &mut self,
+        wide: WideVectors,
+        terms: &[Term<'_>],
+        range: Range<DocId>,
+        norms: &[f32],
+        best: &mut TopK,
+    ) {
+        self.search_any(Some(wide), terms, range, norms, best);
     }
 
     #[inline(always)]
-    fn search_any<const AVX2: bool>(
+    fn search_any(
         &mut self,
+        wide: Option<WideVectors>,
         terms: &[Term<'_>],
         range: Range<DocId>,
         norms: &[f32],
         best: &mut TopK,
     ) {
         if terms.last().is_some_and(|term| term.probe.is_some()) {
-            return self.search_dense::<AVX2>(terms, range, norms, best);
+            return self.search_dense(wide, terms, range, norms, best);
         }
         let Self { blocks, freqs, sums, noted, .. } = self;
         let blocks = &mut blocks[..terms.len()];
@@ -135,7 +141,7 @@ impl<S: Sum> Exhaustive<S> {
                 Some(noted) if is_sparse => drain_noted(start, noted, sums, best),
                 _ => {
                     let num_words = ((end - start) as usize).div_ceil(WORD_DOCS);
-                    drain_words::<S, AVX2>(start, &mut sums.as_chunks_mut().0[..num_words], best);
+                    drain_words(wide, start, &mut sums.as_chunks_mut().0[..num_words], best);
                 }
             }
         }
@@ -143,8 +149,9 @@ impl<S: Sum> Exhaustive<S> {
 
     /// As [`Exhaustive::search`], where the last term's list is dense: windows follow one another without a gap.
     #[inline(always)]
-    fn search_dense<const AVX2: bool>(
+    fn search_dense(
         &mut self,
+        wide: Option<WideVectors>,
         terms: &[Term<'_>],
         range: Range<DocId>,
         norms: &[f32],
@@ -178,17 +185,18 @@ impl<S: Sum> Exhaustive<S> {
                 let words = &mut words[..tile.num_words()];
                 for term in dense_terms {
                     if let Some(probe) = &term.probe {
-                        tile.add::<S, AVX2>(probe, term.weight, norms, room, words);
+                        tile.add(wide, probe, term.weight, norms, room, words);
                     }
                 }
-                drain_words::<S, AVX2>(tile.first_doc(), words, best);
+                drain_words(wide, tile.first_doc(), words, best);
                 start = tile.end();
             }
         }
     }
 }
 
-/// The documents of a window, and whether places are noted in it, for lists with this many postings a document together.
+/// The documents of a window, and whether places are noted in it, for lists with this many postings
+/// a document together.
 fn window_for<S>(density: f32) -> (u32, bool) {
     // Half of a common L1 cache, and four times that.
     let docs = (16_384 / size_of::<S>()) as u32;
@@ -231,10 +239,10 @@ fn exceeds<S: Sum>(sums: &[S], threshold: S) -> bool {
 
 /// Offers the documents from `start` on to `best`, in ascending order, and clears their sums.
 #[inline(always)]
-fn drain_words<S: Sum, const AVX2: bool>(start: u32, words: &mut [[S; WORD_DOCS]], best: &mut TopK) {
+fn drain_words<S: Sum>(wide: Option<WideVectors>, start: u32, words: &mut [[S; WORD_DOCS]], best: &mut TopK) {
     let mut threshold = S::of_score(best.threshold());
     for (word, first) in words.iter_mut().zip((start..).step_by(WORD_DOCS)) {
-        if S::any_above::<AVX2>(word, threshold) {
+        if S::any_above(wide, word, threshold) {
             for (&sum, doc) in word.iter().zip(first..) {
                 if sum > threshold {
                     best.offer(doc, sum.score());

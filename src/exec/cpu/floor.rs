@@ -1,9 +1,9 @@
 //! The score that a document must exceed, kept with slack for pruning.
 //!
-//! Two numbers are easily confused. A document **enters** when its exact score is above the floor. A bound **prunes** only
-//! what surely stays below: bounds are sums of single-precision numbers in another order than the scores', so that both are
-//! rounded differently. Up to 64 roundings of half a unit in the last place shift a sum by less than 2^-18 of itself; the
-//! floor for pruning is lower by 2^-16.
+//! Two numbers are easily confused. A document **enters** when its exact score is above the floor. A bound **prunes**
+//! only what surely stays below: bounds are sums of single-precision numbers in another order than the scores', so that
+//! both are rounded differently. Up to 64 roundings of half a unit in the last place shift a sum by less than 2^-18 of
+//! itself; the floor for pruning is lower by 2^-16.
 
 use crate::exec::TopK;
 

@@ -1,8 +1,8 @@
 //! Documents that are in all lists, or may be, and their scores.
 //!
-//! An intersection works on a block of candidates, the leading list's documents, which shrinks list by list. What a list
-//! knows of a candidate (the block and place where it stands) is kept by the candidate's place in the leading block, so
-//! that shrinking moves two small arrays and no more:
+//! An intersection works on a block of candidates, the leading list's documents, which shrinks list by list. What a
+//! list knows of a candidate (the block and place where it stands) is kept by the candidate's place in the leading
+//! block, so that shrinking moves two small arrays and no more:
 //!
 //! ```text
 //! docs     3  8 20 31 44          places[t][origin]: block and position in list t
@@ -35,7 +35,8 @@ pub(super) struct Matches {
     origin: [u8; BLOCK_LEN],
     /// The leading block's number.
     lead_block: usize,
-    /// For each term but the first, and origin: block times 128 plus position; what isn't a candidate any more is left as it was.
+    /// For each term but the first, and origin: block times 128 plus position; what isn't a candidate any
+    /// more is left as it was.
     places: Box<[[u32; BLOCK_LEN]; Query::MAX_TERMS]>,
     scores: [f32; BLOCK_LEN],
     freqs: [u32; BLOCK_LEN],
@@ -238,7 +239,8 @@ impl Sieve<'_> {
 }
 
 impl Sieve<'_> {
-    /// Keeps those candidates of `run` that are among `docs`, the documents of block `block`, which reaches past the last.
+    /// Keeps those candidates of `run` that are among `docs`, the documents of block `block`, which
+    /// reaches past the last.
     ///
     /// A table says of each document near them which candidate it is: one look for each of the block's documents.
     #[inline(always)]

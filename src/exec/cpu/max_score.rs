@@ -1,8 +1,9 @@
 //! MaxScore: top-k disjunction in which common terms are only looked up.
 //!
-//! A term's **bound** is the best share that it gives any document. Once the floor (the k-th best score so far, or the seed)
-//! reaches the sum of some terms' bounds, a document with none but these terms cannot enter: they become non-essential, and
-//! only documents of the other lists are candidates. The floor rises, and so does the number of non-essential terms:
+//! A term's **bound** is the best share that it gives any document. Once the floor (the k-th best score so far, or the
+//! seed) reaches the sum of some terms' bounds, a document with none but these terms cannot enter: they become
+//! non-essential, and only documents of the other lists are candidates. The floor rises, and so does the number of
+//! non-essential terms:
 //!
 //! ```text
 //! bounds            rare 9.1   medium 4.0   common 1.9   the 0.3        floor
@@ -11,14 +12,15 @@
 //!                |  rare                                              |  6.5 > 4.0 + 1.9 + 0.3
 //! ```
 //!
-//! Which terms are non-essential is a matter of bounds and of cost: those that are dear to score, the common ones, should be.
-//! The query's order, ascending document frequency, has them last; so only its suffixes are considered, and as a gift all shares
-//! are added in the query's order. The partition is that of whole lists; windows of documents are scored in bulk (see
-//! [`bulk`](super::bulk)).
+//! Which terms are non-essential is a matter of bounds and of cost: those that are dear to score, the common ones,
+//! should be. The query's order, ascending document frequency, has them last; so only its suffixes are considered, and
+//! as a gift all shares are added in the query's order. The partition is that of whole lists; windows of documents are
+//! scored in bulk (see [`bulk`](super::bulk)).
 //!
-//! The best documents tend to have the rarest term. Where its list is much shorter than the other essential ones, a **pass** of
-//! its own takes it: it alone is essential, all others are looked up for its documents. Then the floor is near the end
-//! already, and the next pass takes the documents without that term, whose bound they lack: often nothing is left to do.
+//! The best documents tend to have the rarest term. Where its list is much shorter than the other essential ones, a
+//! **pass** of its own takes it: it alone is essential, all others are looked up for its documents. Then the floor is
+//! near the end already, and the next pass takes the documents without that term, whose bound they lack: often
+//! nothing is left to do.
 //!
 //! ```text
 //! pass 1    rare: its documents    medium, common, the: looked up        floor 0 .. 6.4
@@ -38,8 +40,9 @@ use super::window::Window;
 use crate::exec::TopK;
 use crate::query::Query;
 
-/// A list is taken by a pass of its own if it is shorter than the other essential ones together by a factor of their number to
-/// this power: its documents are looked up in each of them, and the more they are, the later their bounds say no. Measured.
+/// A list is taken by a pass of its own if it is shorter than the other essential ones together by a factor of
+/// their number to this power: its documents are looked up in each of them, and the more they are, the later their
+/// bounds say no. Measured.
 const LEAD_COST: u32 = 3;
 
 /// A search by windows of documents.

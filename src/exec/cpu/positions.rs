@@ -1,7 +1,8 @@
 //! Where all cursors are, and the pivot, found without sorting them.
 //!
-//! Terms stay in the query's order; their documents and bounds lie side by side, a term a lane. For every lane the bounds of all
-//! terms are added whose documents are not above the lane's own. The **pivot** is the least document whose sum exceeds the floor:
+//! Terms stay in the query's order; their documents and bounds lie side by side, a term a lane. For every lane the
+//! bounds of all terms are added whose documents are not above the lane's own. The **pivot** is the least document
+//! whose sum exceeds the floor:
 //!
 //! ```text
 //!              rare    medium  common  the          floor 6.0
@@ -11,8 +12,8 @@
 //! above                    90           91          pivot: the least, 90; limit: the next cursor's document, 91
 //! ```
 //!
-//! Which term moves next doesn't change the work: no order must be mended, and no branch depends on it. The lanes are compared
-//! with one after the other, some instructions a term; sorting pays for many more terms than queries have.
+//! Which term moves next doesn't change the work: no order must be mended, and no branch depends on it. The lanes are
+//! compared with one after the other, some instructions a term; sorting pays for many more terms than queries have.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -21,7 +22,8 @@ use super::cursor::END;
 use super::lanes::{above, below};
 use super::term::Term;
 
-/// Sums of up to 64 bounds are rounded, and so are differences with them: this much more is surely an upper bound still.
+/// Sums of up to 64 bounds are rounded, and so are differences with them: this much more is surely
+/// an upper bound still.
 const SLACK: f32 = 1.0 + 1.0 / 65536.0;
 
 /// A document for each term that its next posting is not below, and its bound. For at most `N` terms.

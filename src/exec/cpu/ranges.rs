@@ -1,11 +1,12 @@
 //! Live ranges: Block-Max MaxScore that looks at the most promising windows first.
 //!
-//! The sooner the floor is high, the more is skipped. The windows with the greatest sums of bounds are the likeliest to hold
-//! the best documents; a few of them are scored first, then the others in the order of documents, which keeps a block that
-//! spans several windows decoded. Windows scored once are not scored again; those that the floor has passed are skipped.
+//! The sooner the floor is high, the more is skipped. The windows with the greatest sums of bounds are the likeliest
+//! to hold the best documents; a few of them are scored first, then the others in the order of documents, which
+//! keeps a block that spans several windows decoded. Windows scored once are not scored again; those that the floor
+//! has passed are skipped.
 //!
-//! Documents are then not offered in ascending order, so that one with a score equal to the k-th best must still be offered: it
-//! may be the smaller of the two (see [`Floor::new`]).
+//! Documents are then not offered in ascending order, so that one with a score equal to the k-th best must still be
+//! offered: it may be the smaller of the two (see [`Floor::new`]).
 //!
 //! Source: Mallia, Siedlaczek and Suel, "Fast Disjunctive Candidate Generation Using Live Block Filtering", WSDM 2021;
 //! Mackenzie, Petri and Moffat, "Anytime Ranking on Document-Ordered Indexes", TOIS 2021 (ranges by descending bound).

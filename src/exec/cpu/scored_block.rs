@@ -65,8 +65,8 @@ impl<S: Sum> ScoredBlock<S> {
         S::write_shares(&self.docs[..self.len], &freqs[..self.len], term.weight, norms, &mut self.shares[..self.len]);
     }
 
-    /// Visits the documents of the block below `end`, at least one, that haven't been visited, and their shares; opens the next
-    /// block after the last.
+    /// Visits the documents of the block below `end`, at least one, that haven't been visited, and their shares; opens
+    /// the next block after the last.
     #[inline(always)]
     pub(super) fn take_below<R>(
         &mut self,

@@ -8,8 +8,8 @@
 //! freqs  1  3  1  2 ...      (weight * tf) / (tf + norm)   each step rounded once: the bits of `Bm25::score`
 //! ```
 //!
-//! There is one body, compiled twice: for every x86-64 and for those with AVX2, which is chosen at run time. The compiler
-//! may not reorder or fuse float operations, so both give the same bits.
+//! There is one body, compiled twice: for every x86-64 and for those with AVX2, which is chosen at run time. The
+//! compiler may not reorder or fuse float operations, so both give the same bits.
 
 use crate::index::Bm25;
 

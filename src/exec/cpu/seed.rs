@@ -1,12 +1,13 @@
 //! A threshold to start with.
 //!
-//! If k documents of one term's list reach a score by that term alone, the k-th best document of the whole query reaches at
-//! least that: other terms only add, and adding non-negative numbers never lowers a rounded sum. So the best of the terms'
-//! k-th best scores is a safe threshold before the first document is scored. The index stores lower bounds of the
-//! k-th best impact of longer lists for a few values of k; a list of one block is decoded and its k-th best score taken.
+//! If k documents of one term's list reach a score by that term alone, the k-th best document of the whole query
+//! reaches at least that: other terms only add, and adding non-negative numbers never lowers a rounded sum. So the
+//! best of the terms' k-th best scores is a safe threshold before the first document is scored. The index stores
+//! lower bounds of the k-th best impact of longer lists for a few values of k; a list of one block is decoded and its
+//! k-th best score taken.
 //!
-//! Source: Petri, Moffat, Mackenzie, Culpepper and Beck, "Accelerated Query Processing via Similarity Score Prediction",
-//! SIGIR 2019; PISA's `kth_threshold`.
+//! Source: Petri, Moffat, Mackenzie, Culpepper and Beck, "Accelerated Query Processing via Similarity Score
+//! Prediction", SIGIR 2019; PISA's `kth_threshold`.
 
 use super::term::Term;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};

@@ -1,8 +1,8 @@
 //! What a document's score is summed in: single precision, or integers where postings hold impacts.
 //!
-//! An index of impacts ([`Bm25::IMPACTS`](crate::index::Bm25::IMPACTS)) makes a score a sum of small integers. 16 bits hold it for all but
-//! absurd queries: twice as many to a vector, half of the cache, and neither a norm nor a quotient. Both give the bits that
-//! [`Bm25::score`] gives.
+//! An index of impacts ([`Bm25::IMPACTS`](crate::index::Bm25::IMPACTS)) makes a score a sum of small integers. 16 bits
+//! hold it for all but absurd queries: twice as many to a vector, half of the cache, and neither a norm nor a quotient.
+//! Both give the bits that [`Bm25::score`] gives.
 
 use std::fmt::Debug;
 use std::ops::AddAssign;
@@ -11,6 +11,7 @@ use crate::index::{Bm25, MAX_IMPACT};
 
 use super::scoring::score_block;
 use super::term::Term;
+use super::vectors::WideVectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// A number that scores are summed in.
@@ -27,11 +28,12 @@ pub(super) trait Sum: Copy + Debug + Default + PartialOrd + AddAssign {
     /// The weight, for [`Sum::add_word`].
     fn factor(weight: f32) -> Self;
 
-    /// Adds the shares of the documents whose bits are set, of which `freqs` has the frequencies, in order; a frequency of 0
-    /// adds nothing.
+    /// Adds the shares of the documents whose bits are set, of which `freqs` has the frequencies, in order; a
+    /// frequency of 0 adds nothing.
     ///
-    /// With `AVX2`, which the processor must have then, in vectors.
-    fn add_word<const AVX2: bool>(
+    /// With wide vectors, if their proof is given.
+    fn add_word(
+        wide: Option<WideVectors>,
         bits: u64,
         freqs: &[u8; WORD_FREQS],
         factor: Self,
@@ -40,7 +42,7 @@ pub(super) trait Sum: Copy + Debug + Default + PartialOrd + AddAssign {
     );
 
     /// Whether some sum is above `threshold`.
-    fn any_above<const AVX2: bool>(sums: &[Self; WORD_DOCS], threshold: Self) -> bool;
+    fn any_above(wide: Option<WideVectors>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool;
 
     /// The sum as a score.
     fn score(self) -> f32;
@@ -68,26 +70,27 @@ impl Sum for f32 {
     }
 
     #[inline(always)]
-    fn add_word<const AVX2: bool>(
+    fn add_word(
+        wide: Option<WideVectors>,
         bits: u64,
         freqs: &[u8; WORD_FREQS],
         factor: Self,
         norms: &[f32; WORD_DOCS],
         sums: &mut [Self; WORD_DOCS],
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if AVX2 {
-            // SAFETY: the caller has found the processor to have AVX2.
+        if wide.is_some() {
+            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            #[cfg(target_arch = "x86_64")]
             return unsafe { avx2::add_word_f32(bits, freqs, factor, norms, sums) };
         }
         add_each(bits, freqs, |place, freq| sums[place] += Self::share(factor, freq, norms[place]));
     }
 
     #[inline(always)]
-    fn any_above<const AVX2: bool>(sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if AVX2 {
-            // SAFETY: the caller has found the processor to have AVX2.
+    fn any_above(wide: Option<WideVectors>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
+        if wide.is_some() {
+            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            #[cfg(target_arch = "x86_64")]
             return unsafe { avx2::any_above_f32(sums, threshold) };
         }
         sums.iter().any(|&sum| sum > threshold)
@@ -127,26 +130,27 @@ impl Sum for u16 {
     }
 
     #[inline(always)]
-    fn add_word<const AVX2: bool>(
+    fn add_word(
+        wide: Option<WideVectors>,
         bits: u64,
         impacts: &[u8; WORD_FREQS],
         count: Self,
         _: &[f32; WORD_DOCS],
         sums: &mut [Self; WORD_DOCS],
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if AVX2 {
-            // SAFETY: the caller has found the processor to have AVX2.
+        if wide.is_some() {
+            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            #[cfg(target_arch = "x86_64")]
             return unsafe { avx2::add_word_u16(bits, impacts, count, sums) };
         }
         add_each(bits, impacts, |place, impact| sums[place] += (impact as Self).wrapping_mul(count));
     }
 
     #[inline(always)]
-    fn any_above<const AVX2: bool>(sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if AVX2 {
-            // SAFETY: the caller has found the processor to have AVX2.
+    fn any_above(wide: Option<WideVectors>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
+        if wide.is_some() {
+            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            #[cfg(target_arch = "x86_64")]
             return unsafe { avx2::any_above_u16(sums, threshold) };
         }
         sums.iter().any(|&sum| sum > threshold)
@@ -265,41 +269,47 @@ mod avx2 {
 mod tests {
     use super::*;
 
+    /// The vectors, to be compared with what they must equal; says so where there are none.
+    fn wide_or_skip() -> Option<WideVectors> {
+        let wide = WideVectors::detect();
+        if wide.is_none() {
+            println!("skipped: this processor has no wide vectors");
+        }
+        wide
+    }
+
     #[test]
     fn a_word_is_added_alike_posting_by_posting_and_in_vectors() {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            let mut norms: [f32; WORD_DOCS] = std::array::from_fn(|i| 0.2 + (i * 37 % 23) as f32 / 7.0);
-            norms[5] = 0.0;
-            let freqs: [u8; WORD_FREQS] = std::array::from_fn(|i| (i * 89 % 256) as u8);
-            for bits in [0, 1, u64::MAX, 0x8000_0000_0000_0001, 0x0123_4567_89ab_cdef, 0xff00_00ff_0f0f_5555] {
-                let mut sums = [std::array::from_fn(|i| i as f32 / 3.0); 2];
-                f32::add_word::<false>(bits, &freqs, 1.7, &norms, &mut sums[0]);
-                f32::add_word::<true>(bits, &freqs, 1.7, &norms, &mut sums[1]);
-                assert_eq!(sums[0].map(f32::to_bits), sums[1].map(f32::to_bits), "{bits:x}");
-                let mut sums = [std::array::from_fn(|i| i as u16); 2];
-                u16::add_word::<false>(bits, &freqs, 3, &norms, &mut sums[0]);
-                u16::add_word::<true>(bits, &freqs, 3, &norms, &mut sums[1]);
-                assert_eq!(sums[0], sums[1], "{bits:x}");
-            }
+        let Some(wide) = wide_or_skip() else { return };
+        let mut norms: [f32; WORD_DOCS] = std::array::from_fn(|i| 0.2 + (i * 37 % 23) as f32 / 7.0);
+        norms[5] = 0.0;
+        let freqs: [u8; WORD_FREQS] = std::array::from_fn(|i| (i * 89 % 256) as u8);
+        for bits in [0, 1, u64::MAX, 0x8000_0000_0000_0001, 0x0123_4567_89ab_cdef, 0xff00_00ff_0f0f_5555] {
+            let mut sums = [std::array::from_fn(|i| i as f32 / 3.0); 2];
+            f32::add_word(None, bits, &freqs, 1.7, &norms, &mut sums[0]);
+            f32::add_word(Some(wide), bits, &freqs, 1.7, &norms, &mut sums[1]);
+            assert_eq!(sums[0].map(f32::to_bits), sums[1].map(f32::to_bits), "{bits:x}");
+            let mut sums = [std::array::from_fn(|i| i as u16); 2];
+            u16::add_word(None, bits, &freqs, 3, &norms, &mut sums[0]);
+            u16::add_word(Some(wide), bits, &freqs, 3, &norms, &mut sums[1]);
+            assert_eq!(sums[0], sums[1], "{bits:x}");
         }
     }
 
     #[test]
     fn some_sum_is_above_what_is_below_the_largest() {
-        fn check<const AVX2: bool>() {
+        fn check(wide: Option<WideVectors>) {
             for largest in 0..WORD_DOCS {
                 let sums: [u16; WORD_DOCS] =
                     std::array::from_fn(|i| if i == largest { 65_535 } else { 65_534 - i as u16 });
-                assert!(u16::any_above::<AVX2>(&sums, 65_534) && !u16::any_above::<AVX2>(&sums, 65_535));
+                assert!(u16::any_above(wide, &sums, 65_534) && !u16::any_above(wide, &sums, 65_535));
                 let sums = sums.map(f32::from);
-                assert!(f32::any_above::<AVX2>(&sums, 65_534.0) && !f32::any_above::<AVX2>(&sums, 65_535.0));
+                assert!(f32::any_above(wide, &sums, 65_534.0) && !f32::any_above(wide, &sums, 65_535.0));
             }
         }
-        check::<false>();
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            check::<true>();
+        check(None);
+        if let Some(wide) = wide_or_skip() {
+            check(Some(wide));
         }
     }
 }

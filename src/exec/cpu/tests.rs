@@ -132,8 +132,8 @@ fn a_bad_k_is_refused_and_the_executor_works_on() {
     assert_eq!(hits.len(), 1);
 }
 
-/// Up to [`Query::MAX_TERMS`] lists over up to 6,000 documents, from nearly empty to nearly full, with few distinct lengths so that
-/// scores tie often.
+/// Up to [`Query::MAX_TERMS`] lists over up to 6,000 documents, from nearly empty to nearly full, with few distinct
+/// lengths so that scores tie often.
 fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
     (1..6000_u32, 1..=Query::MAX_TERMS).prop_flat_map(|(num_docs, num_terms)| {
         let one_in = prop_oneof![1..=8_u32, 1..=256_u32];

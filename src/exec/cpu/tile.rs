@@ -1,8 +1,8 @@
 //! Dense lists, a word of documents at a time: no document is decoded, no norm gathered, nothing scattered.
 //!
-//! A list that holds a good part of all documents has a bit for each of them ([`Probe::words`]), in the documents' own order,
-//! as norms and sums are. Only frequencies are packed, one a posting; they are **expanded** to where their documents are, and
-//! from there on all is a plain loop over documents, in vectors:
+//! A list that holds a good part of all documents has a bit for each of them ([`Probe::words`]), in the documents' own
+//! order, as norms and sums are. Only frequencies are packed, one a posting; they are **expanded** to where their
+//! documents are, and from there on all is a plain loop over documents, in vectors:
 //!
 //! ```text
 //! bits           1  0  1  1  0  0  1  0        a byte of the list's bits
@@ -12,20 +12,21 @@
 //! sums          += weight * expanded / (expanded + norm)
 //! ```
 //!
-//! A document that isn't in the list adds 0, which changes no sum's bits. Eight documents take little more than one division
-//! of vectors (5 cycles), in the list or not; a posting by itself (decoded, its norm gathered, its sum loaded and
-//! stored) takes as long. So a list with a sixth of all documents, the least that has such a form, gains already, and one with
-//! nearly all gains sevenfold. Query logs are full of such lists: the words of every sentence are a handful of a query's lists, and four in
-//! five of its postings.
+//! A document that isn't in the list adds 0, which changes no sum's bits. Eight documents take little more than one
+//! division of vectors (5 cycles), in the list or not; a posting by itself (decoded, its norm gathered, its sum loaded
+//! and stored) takes as long. So a list with a sixth of all documents, the least that has such a form, gains already,
+//! and one with nearly all gains sevenfold. Query logs are full of such lists: the words of every sentence are a
+//! handful of a query's lists, and four in five of its postings.
 //!
-//! Documents are taken in tiles, so that a list's frequencies, the norms and the sums of a tile stay in the L1 cache while
-//! list after list is added.
+//! Documents are taken in tiles, so that a list's frequencies, the norms and the sums of a tile stay in the L1 cache
+//! while list after list is added.
 
 use std::ops::Range;
 
 use crate::index::Probe;
 
 use super::sum::Sum;
+use super::vectors::WideVectors;
 use super::word::{WORD_DOCS, WORD_FREQS};
 
 /// Documents of a tile: their norms, sums and frequencies take 9 KiB of the L1 cache.
@@ -93,11 +94,12 @@ impl Tile {
         })
     }
 
-    /// Adds the shares of a list's postings in the tile to the sums of its words; in the last one, to those of documents past
-    /// the tile nothing.
+    /// Adds the shares of a list's postings in the tile to the sums of its words; in the last one, to those of
+    /// documents past the tile nothing.
     #[inline(always)]
-    pub(super) fn add<S: Sum, const AVX2: bool>(
+    pub(super) fn add<S: Sum>(
         &self,
+        wide: Option<WideVectors>,
         probe: &Probe<'_>,
         weight: f32,
         norms: &[f32],
@@ -110,7 +112,7 @@ impl Tile {
         let mut norms_room = [0.0; WORD_DOCS];
         for (word, sums) in sums[..self.num_words()].iter_mut().enumerate() {
             let norms = self.norms(word, norms, &mut norms_room);
-            postings.add_word::<S, AVX2>(word, factor, norms, sums);
+            postings.add_word(wide, word, factor, norms, sums);
         }
     }
 }
@@ -141,10 +143,11 @@ impl<'a> TilePostings<'a> {
 
     /// Adds the shares of the postings of word `word`, but the large ones; words are taken in order.
     ///
-    /// With `AVX2`, which the processor must have then, in vectors.
+    /// With wide vectors, if their proof is given.
     #[inline(always)]
-    pub(super) fn add_word<S: Sum, const AVX2: bool>(
+    pub(super) fn add_word<S: Sum>(
         &mut self,
+        wide: Option<WideVectors>,
         word: usize,
         factor: S,
         norms: &[f32; WORD_DOCS],
@@ -153,7 +156,7 @@ impl<'a> TilePostings<'a> {
         let bits = self.bits[word];
         // There are as many: only a damaged index has more bits than frequencies.
         if let Some(freqs) = self.freqs.get(self.next..).and_then(|freqs| freqs.first_chunk()) {
-            S::add_word::<AVX2>(bits, freqs, factor, norms, sums);
+            S::add_word(wide, bits, freqs, factor, norms, sums);
         }
         self.next += bits.count_ones() as usize;
     }

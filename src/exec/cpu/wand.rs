@@ -1,8 +1,8 @@
 //! WAND: top-k disjunction, document at a time, that skips by the terms' bounds.
 //!
-//! The **pivot** is the first document whose terms' bounds together exceed the floor, as far as is known where the terms'
-//! cursors are (see [`positions`](super::positions)). No document before it can enter. The terms that it may have are
-//! its **members**; the next document of any other term is its **limit**:
+//! The **pivot** is the first document whose terms' bounds together exceed the floor, as far as is known where the
+//! terms' cursors are (see [`positions`](super::positions)). No document before it can enter. The terms that it may
+//! have are its **members**; the next document of any other term is its **limit**:
 //!
 //! ```text
 //!              at    bound          floor 6.0
@@ -13,20 +13,22 @@
 //! ```
 //!
 //! Between pivot and limit there are only the members, and the same of them decide: one is **required** if the others'
-//! bounds don't exceed the floor without it. So a whole run of documents is settled at once: the rarest required member, here
-//! the rare term, leads. Its postings up to the limit are scored as a block; for those whose share and the others' bounds
-//! exceed the floor, the others are looked up, rarest first, until the bounds of the rest say no. Cursors of the others stay
-//! behind until somebody looks them up, and postings in between are never seen. Where no member is required, the pivot
-//! alone is settled: its members are moved to it.
+//! bounds don't exceed the floor without it. So a whole run of documents is settled at once: the rarest required
+//! member, here the rare term, leads. Its postings up to the limit are scored as a block; for those whose share and the
+//! others' bounds exceed the floor, the others are looked up, rarest first, until the bounds of the rest say no.
+//! Cursors of the others stay behind until somebody looks them up, and postings in between are never seen. Where no
+//! member is required, the pivot alone is settled: its members are moved to it.
 //!
-//! Sources: Broder, Carmel, Herscovici, Soffer and Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process",
-//! CIKM 2003; moving all cursors to the pivot at once: Fontoura et al., "Evaluation Strategies for Top-k Queries over
-//! Memory-Resident Inverted Indexes", VLDB 2011 (mWAND).
+//! Sources: Broder, Carmel, Herscovici, Soffer and Zien, "Efficient Query Evaluation using a Two-Level Retrieval
+//! Process", CIKM 2003; moving all cursors to the pivot at once: Fontoura et al., "Evaluation Strategies for Top-k
+//! Queries over Memory-Resident Inverted Indexes", VLDB 2011 (mWAND).
 
 use super::cursor::Cursor;
 use super::floor::Floor;
 use super::positions::{Pivot, Positions};
 use super::term::Term;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::WideVectors;
 use crate::exec::TopK;
 use crate::index::Bm25;
 
@@ -93,10 +95,7 @@ impl<const N: usize, B: BlockBounds<N>> Search<'_, N, B> {
     /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits.
     pub(super) fn run(&mut self, end: u32) {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi1")
-        {
+        if WideVectors::detect().is_some() {
             // SAFETY: the processor has these features, as has just been asked.
             return unsafe { self.run_avx2(end) };
         }

@@ -1,7 +1,7 @@
 //! Where lists begin, and how good they can be, in every window of documents.
 //!
-//! One pass over the blocks of each list, reading their last documents and bounds but no posting, fills a table with a row a
-//! window and a column a term:
+//! One pass over the blocks of each list, reading their last documents and bounds but no posting, fills a table with a
+//! row a window and a column a term:
 //!
 //! ```text
 //! window      0 ..4095       4096 ..8191    8192 ..
@@ -34,8 +34,8 @@ pub(super) struct WindowTable {
 }
 
 impl WindowTable {
-    /// Fills the table for the documents of `docs`, not empty, in windows of `window_docs`, a power of two. Terms before
-    /// `first_term` are left out.
+    /// Fills the table for the documents of `docs`, not empty, in windows of `window_docs`, a power of two. Terms
+    /// before `first_term` are left out.
     pub(super) fn fill(&mut self, terms: &[Term<'_>], first_term: usize, docs: Range<u32>, window_docs: usize) {
         let num_windows = docs.len().div_ceil(window_docs);
         self.window_bits = window_docs.trailing_zeros();

@@ -1,4 +1,4 @@
-//! What kernels are passed: the structures of `kernels/tandem.cuh`, field by field.
+//! What kernels are passed: the structures of `kernels/tandem.cuh` and `kernels/transcode.cu`, field by field.
 //!
 //! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled with.
 
@@ -18,43 +18,23 @@ pub(super) const TOO_MANY: u64 = u64::MAX - 1;
 /// In place of a number of results: no kernel has written one.
 pub(super) const UNWRITTEN: u64 = u64::MAX;
 
-/// Lists as the index hands them out: `Index` in tandem.cuh.
-#[derive(Clone, Copy, Debug)]
+/// Sections of the index file: `FilePart` in transcode.cu.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct IndexArgument {
+pub(super) struct PartArgument {
+    pub(super) lists: u64,
     pub(super) last_docs: u64,
-    pub(super) blocks: u64,
+    pub(super) entries: u64,
     pub(super) payload: u64,
+    pub(super) slots: u64,
     pub(super) short_lists: u64,
     pub(super) norms: u64,
-    pub(super) num_docs: u32,
-    pub(super) reserved: u32,
-}
-
-/// A list as the index hands it out: `Term` in tandem.cuh.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct TermArgument {
-    pub(super) start: u64,
-    pub(super) first_block: u32,
+    pub(super) num_lists: u32,
     pub(super) num_blocks: u32,
-    pub(super) doc_freq: u32,
-    pub(super) base: u32,
-    pub(super) packing: u32,
-    pub(super) max_impact: f32,
-    pub(super) weight: f32,
-    pub(super) reserved: u32,
-}
-
-/// A list that is to be transcoded: `SourceList` in transcode.cu.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct SourceArgument {
-    pub(super) term: TermArgument,
-    pub(super) first_unit: u32,
     pub(super) first_block: u32,
-    pub(super) shift: u32,
-    pub(super) reserved: u32,
+    pub(super) num_terms: u32,
+    pub(super) num_long_blocks: u32,
+    pub(super) num_docs: u32,
 }
 
 /// All lists as searches read them: `Lists`.
@@ -156,9 +136,7 @@ pub(super) struct StateArgument {
 }
 
 // SAFETY: plain words in C layout, of the sizes that the kernels have; that holds for each of the following.
-unsafe impl DeviceRepr for IndexArgument {}
-// SAFETY: as above.
-unsafe impl DeviceRepr for SourceArgument {}
+unsafe impl DeviceRepr for PartArgument {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for ListsArgument {}
 // SAFETY: as above.

@@ -372,7 +372,7 @@ mod tests {
         // Gaps of every width, alone and mixed; lengths around a block, a group, a chunk; documents up to 2^31.
         let mut lists: Vec<Vec<u32>> = Vec::new();
         for width in 0..=24 {
-            for len in [1, 127, 128, 129, 511, 512, 513, 2047, 2048, 2049, 20_000] {
+            for len in [0, 1, 127, 128, 129, 511, 512, 513, 2047, 2048, 2049, 20_000] {
                 let mut doc = u32::MAX.wrapping_add(1 + random.below(1 << width));
                 let mut list = Vec::new();
                 while list.len() < len && doc < 1 << 31 {
@@ -384,6 +384,18 @@ mod tests {
             }
         }
         lists.push(vec![(1 << 31) - 2]);
+        lists.push(vec![(1 << 31) - 1]);
+        // Gaps wider than documents below 2^31 have room for: modulo 2^32.
+        for width in 25..=32 {
+            for len in [1, 127, 128, 129, 513, 2049] {
+                let mut doc = u32::MAX;
+                let mut next = || {
+                    doc = doc.wrapping_add((random.bits() as u32 & u32::MAX >> (32 - width)).max(1));
+                    doc
+                };
+                lists.push((0..len).map(|_| next()).collect());
+            }
+        }
         let mut decoder = match ListDecoder::upload(&lists, 2) {
             Ok(decoder) => decoder,
             Err(error @ ExecError::NoGpu(_)) => {
@@ -393,6 +405,10 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
+        // Poison, so that what is not written shows.
+        let (output_len, sums_len) = (decoder.d_output.len(), decoder.d_sums.len());
+        decoder.stream.memcpy_htod(&vec![u32::MAX; output_len], &mut decoder.d_output).unwrap();
+        decoder.stream.memcpy_htod(&vec![u32::MAX; sums_len], &mut decoder.d_sums).unwrap();
         decoder.time_us(Consumer::Store, 1).unwrap();
         decoder.time_us(Consumer::Sum, 1).unwrap();
         for (number, list) in lists.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The compiled kernels, and safe functions that launch them.
 //!
-//! Structures of `arguments.rs` and sizes here repeat those of `kernels/tandem.cuh`; [`Kernels::load`] compares the two and refuses to go on
-//! if they differ. Only this file knows the shapes of grids and blocks.
+//! Structures of `arguments.rs` and sizes here repeat those of `kernels/`; [`Kernels::load`] compares the two and
+//! refuses to go on if they differ. Only this file knows the shapes of grids and blocks.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverErr
 use cudarc::nvrtc::Ptx;
 
 use super::arguments::{
-    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, IndexArgument, ListsArgument, LoneArgument,
-    SCORE_BINS, SourceArgument, StateArgument, TermArgument, TermEntry,
+    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, ListsArgument, LoneArgument, PartArgument, SCORE_BINS,
+    StateArgument, TermEntry,
 };
 use super::device::{Device, cuda};
 use crate::exec::{ExecError, MAX_K};
-use crate::index::BLOCK_LEN;
+use crate::index::{BLOCK_LEN, LongList};
 use crate::query::Query;
 
 /// For every GPU since Turing; the driver compiles it when it is loaded.
@@ -49,6 +49,7 @@ pub(super) struct Kernels {
     merge_topk: CudaFunction,
     measure_blocks: CudaFunction,
     scan_rows: CudaFunction,
+    scan_tiles: CudaFunction,
     write_blocks: CudaFunction,
     multiprocessors: u32,
 }
@@ -73,6 +74,7 @@ impl Kernels {
                 merge_topk: module.load_function("merge_topk")?,
                 measure_blocks: module.load_function("measure_blocks")?,
                 scan_rows: module.load_function("scan_rows")?,
+                scan_tiles: module.load_function("scan_tiles")?,
                 write_blocks: module.load_function("write_blocks")?,
                 multiprocessors: device.multiprocessors,
             };
@@ -90,8 +92,6 @@ impl Kernels {
             MERGE_THREADS as usize,
             SCORE_BINS,
             DIRECTORY_STRIDE as usize,
-            size_of::<IndexArgument>(),
-            size_of::<TermArgument>(),
             size_of::<ListsArgument>(),
             size_of::<BlockArgument>(),
             size_of::<TermEntry>(),
@@ -101,7 +101,8 @@ impl Kernels {
             size_of::<DriverEntry>(),
             TRANSCODE_THREADS as usize,
             SCAN_THREADS as usize,
-            size_of::<SourceArgument>(),
+            size_of::<LongList>(),
+            size_of::<PartArgument>(),
         ]
         .map(|value| value as u32);
         let found: Vec<u32> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
@@ -224,61 +225,101 @@ impl Kernels {
         unsafe { launch.launch(shape(num_queries, MERGE_THREADS)) }.map(drop)
     }
 
-    /// Starts `measure_blocks`: into `d_counts`, the rows that each block will take.
+    /// Starts `measure_blocks`: into `counts`, the rows that each block of a part will take.
     pub(super) fn measure_blocks(
         &self,
         stream: &CudaStream,
-        index: &IndexArgument,
-        d_sources: &CudaSlice<SourceArgument>,
-        num_units: u32,
-        d_counts: &mut CudaSlice<u32>,
+        part: &PartArgument,
+        counts: &mut RowCounts,
     ) -> Result<(), DriverError> {
-        let num_lists = d_sources.len() as u32;
+        let Some(shape) = part_shape(part) else { return Ok(()) };
         let mut launch = stream.launch_builder(&self.measure_blocks);
-        launch.arg(index).arg(d_sources).arg(&num_lists).arg(&num_units).arg(d_counts);
-        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the part that
-        // `index` points to is as long as its lists say (checked when the index was opened), and each block of them has a
-        // place in `d_counts`.
-        unsafe { launch.launch(shape(num_units.div_ceil(TRANSCODE_THREADS / WARP).max(1), TRANSCODE_THREADS)) }
-            .map(drop)
+        launch.arg(part).arg(&mut counts.d_of_blocks);
+        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the part
+        // holds what its lists say (checked when the index was opened), and each block of them has a place in
+        // `counts`.
+        unsafe { launch.launch(shape) }.map(drop)
     }
 
     /// Turns the rows of each block into those of all blocks before it, and returns how many all take.
-    pub(super) fn scan_rows(
-        &self,
-        stream: &Arc<CudaStream>,
-        d_counts: &mut CudaSlice<u32>,
-        num_blocks: u32,
-    ) -> Result<u64, DriverError> {
-        let mut d_total = stream.alloc_zeros::<u64>(1)?;
+    pub(super) fn scan_rows(&self, stream: &Arc<CudaStream>, counts: &mut RowCounts) -> Result<u64, DriverError> {
+        let num_tiles = counts.d_of_tiles.len() as u32;
         let mut launch = stream.launch_builder(&self.scan_rows);
-        launch.arg(d_counts).arg(&num_blocks).arg(&mut d_total);
-        // SAFETY: the arguments are those of `scan_rows` in kernels/transcode.cu, in order and type.
+        launch.arg(&mut counts.d_of_blocks).arg(&counts.num_blocks).arg(&mut counts.d_of_tiles);
+        // SAFETY: the arguments are those of `scan_rows` in kernels/transcode.cu, in order and type; there is a count
+        // for each block, and one for each tile.
+        unsafe { launch.launch(shape(num_tiles, SCAN_THREADS)) }?;
+        let mut d_total = stream.alloc_zeros::<u64>(1)?;
+        let mut launch = stream.launch_builder(&self.scan_tiles);
+        launch.arg(&mut counts.d_of_tiles).arg(&num_tiles).arg(&mut d_total);
+        // SAFETY: as above, for `scan_tiles`.
         unsafe { launch.launch(shape(1, SCAN_THREADS)) }?;
         let total = stream.clone_dtoh(&d_total)?;
         stream.synchronize()?;
         Ok(total[0])
     }
 
-    /// Starts `write_blocks`: blocks, rows and directory, with the first row of each block in `d_first_rows`.
+    /// Starts `write_blocks`: a part's blocks, rows and directory, where the scanned `counts` say.
     pub(super) fn write_blocks(
         &self,
         stream: &CudaStream,
-        index: &IndexArgument,
-        d_sources: &CudaSlice<SourceArgument>,
-        num_units: u32,
-        d_first_rows: &CudaSlice<u32>,
+        part: &PartArgument,
+        counts: &RowCounts,
         (d_blocks, d_rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut CudaSlice<u32>, &mut CudaSlice<u32>),
     ) -> Result<(), DriverError> {
-        let num_lists = d_sources.len() as u32;
+        let Some(shape) = part_shape(part) else { return Ok(()) };
         let mut launch = stream.launch_builder(&self.write_blocks);
-        launch.arg(index).arg(d_sources).arg(&num_lists).arg(&num_units).arg(d_first_rows);
+        launch.arg(part).arg(&counts.d_of_blocks).arg(&counts.d_of_tiles);
         launch.arg(d_blocks).arg(d_rows).arg(d_directory);
-        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; targets have room
-        // for what has been measured, and for the directory of each list.
-        unsafe { launch.launch(shape(num_units.div_ceil(TRANSCODE_THREADS / WARP).max(1), TRANSCODE_THREADS)) }
-            .map(drop)
+        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the part
+        // holds what its lists say, and the targets have room for what has been measured, and for the directory of
+        // each list.
+        unsafe { launch.launch(shape) }.map(drop)
     }
+}
+
+/// The rows that blocks take, then how many come before them in their tile of [`SCAN_THREADS`] blocks; and before the
+/// tile.
+#[derive(Debug)]
+pub(super) struct RowCounts {
+    d_of_blocks: CudaSlice<u32>,
+    d_of_tiles: CudaSlice<u32>,
+    num_blocks: u32,
+}
+
+impl RowCounts {
+    /// Counts of 0.
+    pub(super) fn new(stream: &Arc<CudaStream>, num_blocks: u32) -> Result<Self, DriverError> {
+        let d_of_blocks = stream.alloc_zeros(num_blocks.max(1) as usize)?;
+        let d_of_tiles = stream.alloc_zeros(num_blocks.div_ceil(SCAN_THREADS).max(1) as usize)?;
+        Ok(Self { d_of_blocks, d_of_tiles, num_blocks })
+    }
+
+    /// These rows.
+    #[cfg(test)]
+    pub(super) fn with(stream: &Arc<CudaStream>, rows: &[u32]) -> Result<Self, DriverError> {
+        let counts = Self::new(stream, rows.len() as u32)?;
+        Ok(Self { d_of_blocks: stream.clone_htod(rows)?, ..counts })
+    }
+
+    /// The rows before each block, of scanned counts.
+    #[cfg(test)]
+    pub(super) fn rows_before(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
+        let (in_tile, before_tile) = (stream.clone_dtoh(&self.d_of_blocks)?, stream.clone_dtoh(&self.d_of_tiles)?);
+        stream.synchronize()?;
+        Ok(in_tile.iter().enumerate().map(|(block, rows)| before_tile[block / SCAN_THREADS as usize] + rows).collect())
+    }
+
+    /// Device memory that they take.
+    pub(super) fn bytes(num_blocks: u64) -> u64 {
+        4 * (num_blocks + num_blocks / u64::from(SCAN_THREADS) + 2)
+    }
+}
+
+/// A warp for each block that a part has; none if it has no block.
+fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
+    let num_units = part.num_blocks + part.num_terms;
+    (num_units > 0).then(|| shape(num_units.div_ceil(TRANSCODE_THREADS / WARP), TRANSCODE_THREADS))
 }
 
 /// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after scoring.
@@ -310,9 +351,16 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        for kernel in
-            ["score_drivers", "score_lone", "score_union", "merge_topk", "measure_blocks", "scan_rows", "write_blocks"]
-        {
+        for kernel in [
+            "score_drivers",
+            "score_lone",
+            "score_union",
+            "merge_topk",
+            "measure_blocks",
+            "scan_rows",
+            "scan_tiles",
+            "write_blocks",
+        ] {
             assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(PTX.contains(".target sm_75"));

@@ -7,11 +7,12 @@
 //! a batch             queries ─▶ clear the states ─▶ as the last one, over all queries at once
 //! ```
 //!
-//! The index lies in device memory in a form of its own (`lists.rs`), made from the file when it is uploaded. For AND+OR all
-//! kernels are launched at once: the second stage reads on the device how many documents the first one found, and returns when
-//! they were enough. What is decided beforehand (bounds, the threshold to start with, which lists drive) is in `plan.rs`.
-//! The kernels are in `kernels/`, one family a file; what they compile to is embedded in this binary, so that a machine
-//! needs NVIDIA's driver and nothing else. The driver is loaded when a GPU is asked for: without one, all else works.
+//! The index lies in device memory in a form of its own (`lists.rs`), made from the file when it is uploaded
+//! (`upload.rs`). For AND+OR all kernels are launched at once: the second stage reads on the device how many
+//! documents the first one found, and returns when they were enough. What is decided beforehand (bounds, the
+//! threshold to start with, which lists drive) is in `plan.rs`. The kernels are in `kernels/`, one family a file;
+//! what they compile to is embedded in this binary, so that a machine needs NVIDIA's driver and nothing else. The
+//! driver is loaded when a GPU is asked for: without one, all else works.
 //!
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
@@ -28,8 +29,10 @@ mod octets;
 mod plan;
 pub(crate) mod published;
 mod staging;
+mod upload;
 
 pub(crate) use decoder::{Consumer, ListDecoder};
 pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;
 pub(crate) use limits::{DeviceLimits, Reservation, free_device_bytes};
+pub use upload::UploadReport;

@@ -50,9 +50,4 @@ impl Column {
             Column::Freqs => values.iter_mut().for_each(|freq| *freq = freq.wrapping_add(1)),
         }
     }
-
-    /// Words of a skip table's entry that has `fields` besides the base document.
-    pub(super) fn skip_words(self, fields: usize) -> usize {
-        fields + usize::from(self == Column::Docs)
-    }
 }

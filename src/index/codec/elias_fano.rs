@@ -1,9 +1,9 @@
 //! Elias-Fano by blocks: low bits of the sums plain, high bits in unary.
 //!
-//! A block's numbers are summed up; sum *j* ascends to the last, `u`. Its lowest `l` bits, with `l` near the logarithm of
-//! `u / n`, are kept plainly, and what its higher bits add to the sum before's in [unary](super::unary). As Rice, but on sums:
-//! each value comes from one slot and one zero's place, so one alone can be had without the others, and there is no
-//! prefix sum.
+//! A block's numbers are summed up; sum *j* ascends to the last, `u`. Its lowest `l` bits, with `l` near the logarithm
+//! of `u / n`, are kept plainly, and what its higher bits add to the sum before's in [unary](super::unary). As Rice,
+//! but on sums: each value comes from one slot and one zero's place, so one alone can be had without the others, and
+//! there is no prefix sum.
 //!
 //! A block in 32-bit words:
 //!
@@ -16,11 +16,11 @@
 //! Source: Vigna, "Quasi-succinct indices", WSDM 2013; by blocks, Ottaviano and Venturini, "Partitioned Elias-Fano
 //! indexes", SIGIR 2014.
 
+use super::bits::width_of;
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{check_width, grow, pack, packed_words, unpack_group, width_of};
+use super::packed::{check_width, grow, pack, packed_words, unpack_group};
 use super::words::Words;
-use super::{CodecError, Column, unary};
-use crate::index::BLOCK_LEN;
+use super::{CodecError, Column, simd, unary};
 
 /// The codec; see the module.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn decode_sums(words: &[u32], sums: &mut [u32]) -> Result<bool, CodecError> {
     if header & PACKED != 0 {
         return Ok(false);
     }
-    let mut zeros = [0; BLOCK_LEN + 64];
+    let mut zeros = [0; simd::MAX_ZEROS];
     unary::zeros(rest.0, 0, rest.0.len() * 32, sums.len(), &mut zeros)?;
     for (j, (sum, &zero)) in (0_u32..).zip(sums.iter_mut().zip(&zeros)) {
         *sum |= zero.wrapping_sub(j).checked_shl(low.into()).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Lists whose blocks of 128 are packed one by one, each by itself.
 //!
-//! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A list
-//! in 32-bit words:
+//! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A
+//! list in 32-bit words:
 //!
 //! | word | meaning |
 //! | --- | --- |
@@ -12,6 +12,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
+use super::skips::SkipTable;
 use super::words::Words;
 use super::{Codec, CodecError, Column, ListReader, check_block};
 use crate::index::BLOCK_LEN;
@@ -92,7 +93,7 @@ impl<B: BlockCodec> Codec for Framed<B> {
     fn encode(&self, column: Column, values: &[u32], words: &mut Vec<u32>) -> Result<(), CodecError> {
         let numbers = column.reduce(values)?;
         words.push(values.len() as u32);
-        let entry = column.skip_words(1);
+        let entry = SkipTable::entry_words(column);
         let mut skip = words.len();
         let payload = skip + values.len().div_ceil(BLOCK_LEN) * entry;
         words.resize(payload, 0);
@@ -111,17 +112,17 @@ impl<B: BlockCodec> Codec for Framed<B> {
     fn open<'a>(&self, column: Column, words: &'a [u32]) -> Result<Box<dyn ListReader + 'a>, CodecError> {
         let mut rest = Words(words);
         let len = rest.next("the number of values")? as usize;
-        let skips = rest.take(len.div_ceil(BLOCK_LEN) * column.skip_words(1), "the skip table")?;
-        Ok(Box::new(FramedList::<B> { column, len, skips, payload: rest.0, codec: PhantomData }))
+        let skips = SkipTable::take(&mut rest, column, len.div_ceil(BLOCK_LEN))?;
+        Ok(Box::new(FramedList::<B> { len, skips, payload: rest.0, codec: PhantomData }))
     }
 }
 
 /// An opened list.
 #[derive(Debug)]
 struct FramedList<'a, B> {
-    column: Column,
     len: usize,
-    skips: &'a [u32],
+    /// Positions are the ends of blocks, in words of the payload.
+    skips: SkipTable<'a>,
     payload: &'a [u32],
     codec: PhantomData<B>,
 }
@@ -129,8 +130,7 @@ struct FramedList<'a, B> {
 impl<'a, B> FramedList<'a, B> {
     /// Where `block` ends in the payload; 0 for the block "before the first".
     fn end(&self, block: Option<usize>) -> usize {
-        let entry = self.column.skip_words(1);
-        block.and_then(|block| self.skips.get(block * entry + entry - 1)).map_or(0, |&end| end as usize)
+        block.and_then(|block| self.skips.position(block)).unwrap_or(0)
     }
 
     fn block(&self, block: usize) -> Result<BlockWords<'a>, CodecError> {
@@ -151,7 +151,7 @@ impl<B: BlockCodec> ListReader for FramedList<'_, B> {
     }
 
     fn base(&self, block: usize) -> Option<u32> {
-        (self.column == Column::Docs).then(|| self.skips.get(block * 2).copied())?
+        self.skips.base(block)
     }
 
     #[inline]
@@ -159,8 +159,8 @@ impl<B: BlockCodec> ListReader for FramedList<'_, B> {
         let len = check_block(self, block, out)?;
         let out = &mut out[..len];
         let words = self.block(block)?;
-        match self.column {
-            Column::Docs => B::decode_docs(words, self.skips[block * 2], out)?,
+        match self.skips.column() {
+            Column::Docs => B::decode_docs(words, self.base(block).unwrap_or(u32::MAX), out)?,
             Column::Freqs => B::decode_freqs(words, out)?,
         }
         Ok(len)

@@ -1,8 +1,8 @@
 //! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
 //!
-//! The index itself packs its lists in a layout of its own, with the inner loops from here. The codecs stand
-//! behind one trait, [`Codec`], so that the lab can compare them on the same lists: a whole list goes in, 32-bit words come
-//! out, and a [`ListReader`] decodes it block by block, in any order.
+//! The index itself packs its lists in a layout of its own, `packed/`. The codecs stand behind one trait, [`Codec`], so
+//! that the lab can compare them on the same lists: a whole list goes in, 32-bit words come out, and a [`ListReader`]
+//! decodes it block by block, in any order.
 //!
 //! | name | idea | where |
 //! | --- | --- | --- |
@@ -15,15 +15,14 @@
 //! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
 //! Each file describes what its codec writes, word by word. Encoded lists are words of the machine that wrote them
-//! (little-endian on all we run on). Decoders take arbitrary words: they return values or a [`CodecError`], and never panic
-//! or read elsewhere.
+//! (little-endian on all we run on). Decoders take arbitrary words: they return values or a [`CodecError`], and never
+//! panic or read elsewhere.
 //!
 //! ```
 //! use tandem::index::codec::{Column, codec_by_name};
 //!
 //! let codec = codec_by_name("rice").expect("all_codecs names it");
-//! let mut words = Vec::new();
-//! codec.encode(Column::Docs, &[3, 4, 7, 12], &mut words)?;
+//! let words = codec.encode_list(Column::Docs, &[3, 4, 7, 12])?;
 //! let list = codec.open(Column::Docs, &words)?;
 //! let mut docs = Vec::new();
 //! list.decode_all(&mut docs)?;
@@ -31,6 +30,7 @@
 //! # Ok::<(), tandem::index::codec::CodecError>(())
 //! ```
 
+mod bits;
 mod bp128;
 mod column;
 mod elias_fano;
@@ -44,6 +44,7 @@ mod registry;
 mod rice;
 mod simd;
 mod simple16;
+mod skips;
 mod stream_vbyte;
 #[cfg(test)]
 mod tests;

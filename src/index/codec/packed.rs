@@ -1,8 +1,8 @@
 //! Arrays of numbers of one width: the slots that most codecs are made of.
 //!
-//! Groups of 128 are packed **vertically** in four lanes as in SIMD-BP128: number *i* of a group is in lane *i* mod 4, at
-//! bit `(i / 4) * width` of that lane's stream; the four lanes' words alternate. What is left over at the end, fewer than
-//! 128 numbers, is packed **horizontally**: number *i* at bit `i * width`, padded to a whole word.
+//! Groups of 128 are packed **vertically** in four lanes as in SIMD-BP128: number *i* of a group is in lane *i* mod 4,
+//! at bit `(i / 4) * width` of that lane's stream; the four lanes' words alternate. What is left over at the end, fewer
+//! than 128 numbers, is packed **horizontally**: number *i* at bit `i * width`, padded to a whole word.
 //!
 //! ```text
 //! group       first word     number i of the group begins at
@@ -14,23 +14,9 @@
 
 use bitpacking::{BitPacker, BitPacker4x};
 
+use super::bits::mask;
 use super::{CodecError, simd};
 use crate::index::BLOCK_LEN;
-
-/// Bits that `value` takes: 0 for 0.
-pub(super) fn bits(value: u32) -> u8 {
-    (u32::BITS - value.leading_zeros()) as u8
-}
-
-/// Bits that the largest of `numbers` takes.
-pub(super) fn width_of(numbers: &[u32]) -> u8 {
-    bits(numbers.iter().fold(0, |all, number| all | number))
-}
-
-/// The lowest `width` bits set.
-pub(super) fn mask(width: u8) -> u32 {
-    ((1_u64 << width) - 1) as u32
-}
 
 /// 32-bit words that `len` numbers of `width` bits take.
 pub(in crate::index) fn packed_words(len: usize, width: u8) -> usize {

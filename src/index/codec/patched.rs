@@ -2,8 +2,8 @@
 //!
 //! As [PForDelta](super::PForDelta), each number puts its lowest bits in a slot and an exception keeps the rest, its
 //! overflow, elsewhere; but every block of 128 has a width of its own, and its exceptions are packed by
-//! [Simple16](super::simple16). The two differ in the choice of the width: NewPFD takes the narrowest that leaves at most a
-//! tenth of the numbers as exceptions, OptPFD the one whose block is shortest.
+//! [Simple16](super::simple16). The two differ in the choice of the width: NewPFD takes the narrowest that leaves at
+//! most a tenth of the numbers as exceptions, OptPFD the one whose block is shortest.
 //!
 //! A block in 32-bit words:
 //!
@@ -13,12 +13,13 @@
 //! | 1 .. | slots, [packed](super::packed) |
 //! | then | Simple16 of `2 e` numbers: `e` gaps between the exceptions' places, minus 1 (the first from -1), `e` overflows minus 1 |
 //!
-//! Overflows must be below 2^28, so the width is never more than 28 below the largest number's.
-//! Source: Yan, Ding, Suel, "Inverted index compression and query processing with optimized document ordering", WWW 2009.
+//! Overflows must be below 2^28, so the width is never more than 28 below the largest number's. Source: Yan, Ding,
+//! Suel, "Inverted index compression and query processing with optimized document ordering", WWW 2009.
 
 use super::CodecError;
+use super::bits::{bits, width_of};
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{bits, check_width, pack, packed_words, unpack_group, width_of};
+use super::packed::{check_width, pack, packed_words, unpack_group};
 use super::simple16;
 use super::words::Words;
 use crate::index::BLOCK_LEN;

@@ -1,9 +1,9 @@
 //! PForDelta as in Ding et al.: one width a list, exceptions packed recursively.
 //!
-//! Most numbers of a list fit `b` bits. Every number puts its lowest `b` bits in a slot of that width; one that needs more
-//! is an **exception** and keeps the rest of its bits, the **overflow**, in an array of its own, and the place of its slot
-//! in another. Those two arrays are small numbers again (the places as gaps), so they are packed the same way, with
-//! exceptions of their own, for as many **levels** of recursion as one likes; the innermost is stored plainly.
+//! Most numbers of a list fit `b` bits. Every number puts its lowest `b` bits in a slot of that width; one that needs
+//! more is an **exception** and keeps the rest of its bits, the **overflow**, in an array of its own, and the place of
+//! its slot in another. Those two arrays are small numbers again (the places as gaps), so they are packed the same way,
+//! with exceptions of their own, for as many **levels** of recursion as one likes; the innermost is stored plainly.
 //!
 //! ```text
 //! numbers     3  1  0  9  2  1  14      b = 2
@@ -37,7 +37,9 @@
 //!
 //! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.2.
 
-use super::packed::{bits, check_width, pack, packed_words, unpack, unpack_group};
+use super::bits::bits;
+use super::packed::{check_width, pack, packed_words, unpack, unpack_group};
+use super::skips::SkipTable;
 use super::words::Words;
 use super::{Codec, CodecError, Column, ListReader, check_block};
 use crate::index::BLOCK_LEN;
@@ -199,10 +201,10 @@ fn add_overflow(number: &mut u32, overflow_minus_one: u32, width: u8) {
 /// An opened list: exceptions are decoded, slots are not.
 #[derive(Clone, Debug)]
 pub struct PForDeltaList<'a> {
-    column: Column,
     len: usize,
     width: u8,
-    skips: &'a [u32],
+    /// Positions are numbers of exceptions.
+    skips: SkipTable<'a>,
     slots: &'a [u32],
     overflows: Vec<u32>,
     places: Vec<u32>,
@@ -223,12 +225,12 @@ impl<'a> PForDeltaList<'a> {
         let count = rest.next("the number of exceptions")? as usize;
         CodecError::check(count <= len, "the number of exceptions", count, "at most the list's length")?;
         let overflow_words = rest.next("the length of the overflows")? as usize;
-        let skips = rest.take(len.div_ceil(PForDelta::BLOCK_LEN) * column.skip_words(1), "the skip table")?;
+        let skips = SkipTable::take(&mut rest, column, len.div_ceil(PForDelta::BLOCK_LEN))?;
         let slots = rest.take(packed_words(len, width), "the slots")?;
         let mut overflow_part = Words(rest.take(overflow_words, "the overflows")?);
         let overflows = unpack_array(&mut overflow_part, count, levels as u8)?;
         let places = places(unpack_array(&mut rest, count, levels as u8)?, len)?;
-        Ok(Self { column, len, width, skips, slots, overflows, places })
+        Ok(Self { len, width, skips, slots, overflows, places })
     }
 
     /// Bits of a slot.
@@ -245,8 +247,7 @@ impl<'a> PForDeltaList<'a> {
 
     /// How many exceptions come before `block`.
     fn exceptions_before(&self, block: usize) -> usize {
-        let entry = self.column.skip_words(1);
-        self.skips.get(block * entry + entry - 1).map_or(self.overflows.len(), |&count| count as usize)
+        self.skips.position(block).unwrap_or(self.overflows.len())
     }
 }
 
@@ -260,7 +261,7 @@ impl ListReader for PForDeltaList<'_> {
     }
 
     fn base(&self, block: usize) -> Option<u32> {
-        (self.column == Column::Docs).then(|| self.skips.get(block * 2).copied())?
+        self.skips.base(block)
     }
 
     #[inline]
@@ -292,7 +293,7 @@ impl ListReader for PForDeltaList<'_> {
             })?;
             add_overflow(number, overflow, self.width);
         }
-        self.column.restore(self.base(block).unwrap_or(u32::MAX), out);
+        self.skips.column().restore(self.base(block).unwrap_or(u32::MAX), out);
         Ok(len)
     }
 }

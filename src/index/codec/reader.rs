@@ -19,6 +19,16 @@ pub trait Codec: Debug + Send + Sync {
     /// [`MAX_LIST_LEN`](super::MAX_LIST_LEN). Nothing is appended then.
     fn encode(&self, column: Column, values: &[u32], words: &mut Vec<u32>) -> Result<(), CodecError>;
 
+    /// Encodes a list by itself; otherwise as [`encode`](Self::encode).
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn encode_list(&self, column: Column, values: &[u32]) -> Result<Vec<u32>, CodecError> {
+        let mut words = Vec::new();
+        self.encode(column, values, &mut words)?;
+        Ok(words)
+    }
+
     /// Opens a list that [`encode`](Self::encode) wrote for the same `column`.
     ///
     /// Cost: the header, and whatever the codec can't decode by blocks (PForDelta's exceptions).

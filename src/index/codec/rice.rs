@@ -1,8 +1,8 @@
 //! Rice coding as in Ding et al.: unary and binary parts apart.
 //!
-//! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many ones
-//! and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed array,
-//! so that both decode by prefix sums: those of the quotients are the places of [zeros](super::unary).
+//! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many
+//! ones and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed
+//! array, so that both decode by prefix sums: those of the quotients are the places of [zeros](super::unary).
 //!
 //! ```text
 //! gaps minus 1   5   0   2   9      b = 2
@@ -22,11 +22,12 @@
 //! | then | binary part: [packed](super::packed) remainders, block `k` begins at its word `4 b k` |
 //! | then | unary part: bit `i` is bit `i % 32` of its word `i / 32`, zero-padded to a whole word |
 //!
-//! The paper keeps sums for every 128 bits of the unary part and every 128 remainders; one base a block is both of those
-//! together, and where a block's unary part begins saves the search for it.
-//! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.1.
+//! The paper keeps sums for every 128 bits of the unary part and every 128 remainders; one base a block is both of
+//! those together, and where a block's unary part begins saves the search for it. Source: Ding, He, Yan, Suel, "Using
+//! graphics processors for high performance IR query processing", WWW 2009, 6.1.
 
 use super::packed::{check_width, grow, pack, packed_words, unpack_group};
+use super::skips::SkipTable;
 use super::words::Words;
 use super::{Codec, CodecError, Column, ListReader, check_block, simd, unary};
 use crate::index::BLOCK_LEN;
@@ -78,11 +79,11 @@ fn best_width(numbers: &[u32]) -> u8 {
 /// An opened list.
 #[derive(Clone, Copy, Debug)]
 pub struct RiceList<'a> {
-    column: Column,
     len: usize,
     width: u8,
     unary_bits: u32,
-    skips: &'a [u32],
+    /// Positions are bits of the unary part.
+    skips: SkipTable<'a>,
     binary: &'a [u32],
     unary: &'a [u32],
 }
@@ -97,10 +98,10 @@ impl<'a> RiceList<'a> {
         let len = rest.next("the number of values")? as usize;
         let width = check_width("the width of a remainder", rest.next("the width")?)?;
         let unary_bits = rest.next("the length of the unary part")?;
-        let skips = rest.take(len.div_ceil(BLOCK_LEN) * column.skip_words(1), "the skip table")?;
+        let skips = SkipTable::take(&mut rest, column, len.div_ceil(BLOCK_LEN))?;
         let binary = rest.take(packed_words(len, width), "the binary part")?;
         let unary = rest.take((unary_bits as usize).div_ceil(32), "the unary part")?;
-        Ok(Self { column, len, width, unary_bits, skips, binary, unary })
+        Ok(Self { len, width, unary_bits, skips, binary, unary })
     }
 
     /// Bits of a remainder.
@@ -111,8 +112,7 @@ impl<'a> RiceList<'a> {
 
     /// The bit of the unary part where `block` begins; the part's end for the block after the last.
     fn unary_start(&self, block: usize) -> usize {
-        let entry = self.column.skip_words(1);
-        self.skips.get(block * entry + entry - 1).copied().unwrap_or(self.unary_bits) as usize
+        self.skips.position(block).unwrap_or(self.unary_bits as usize)
     }
 }
 
@@ -126,7 +126,7 @@ impl ListReader for RiceList<'_> {
     }
 
     fn base(&self, block: usize) -> Option<u32> {
-        (self.column == Column::Docs).then(|| self.skips.get(block * 2).copied())?
+        self.skips.base(block)
     }
 
     #[inline]
@@ -136,11 +136,11 @@ impl ListReader for RiceList<'_> {
         let start_word = block * packed_words(BLOCK_LEN, self.width);
         unpack_group(self.binary.get(start_word..).unwrap_or_default(), self.width, out)?;
         let (start, end) = (self.unary_start(block), self.unary_start(block + 1));
-        let mut zeros = [0; BLOCK_LEN + 64];
+        let mut zeros = [0; simd::MAX_ZEROS];
         unary::zeros(self.unary, start, end, len, &mut zeros)?;
         let shift = u32::from(self.width);
         let shl = |quotient: u32| quotient.checked_shl(shift).unwrap_or(0);
-        match self.column {
+        match self.skips.column() {
             Column::Docs => {
                 // Sums of remainders, one too many a value: that is the gaps' missing one.
                 simd::sum_gaps(self.base(block).unwrap_or(u32::MAX), out);

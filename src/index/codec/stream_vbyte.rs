@@ -1,7 +1,7 @@
 //! StreamVByte: lengths of four numbers in one control byte, apart from the numbers' bytes.
 //!
-//! With lengths apart, four numbers decode at once: the control byte picks a shuffle that spreads the next 4 to 16 bytes
-//! over four lanes.
+//! With lengths apart, four numbers decode at once: the control byte picks a shuffle that spreads the next 4 to 16
+//! bytes over four lanes.
 //!
 //! ```text
 //! numbers   5   300   70000   1

@@ -1,13 +1,10 @@
 //! Sums in unary: what [Rice](super::Rice) and [Elias-Fano](super::elias_fano) keep of their high bits.
 //!
-//! A number is so many ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is the sum
-//! of the numbers up to *j*: sums come from the places of zeros, with no number decoded.
+//! A number is so many ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is
+//! the sum of the numbers up to *j*: sums come from the places of zeros, with no number decoded.
 
-use super::{CodecError, simd};
-use crate::index::BLOCK_LEN;
-
-/// Places of zeros, with room for what a 64-bit step finds too many.
-pub(super) type Zeros = [u32; BLOCK_LEN + 64];
+use super::CodecError;
+use super::simd::{self, Zeros};
 
 /// Writes numbers at bit `start` on, into zero bits.
 pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item = u32>) {
@@ -23,8 +20,8 @@ pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item
     }
 }
 
-/// The places of the first `len` zeros of bits `start..end`, counted from `start`; `len` is at most 128, and entries past
-/// it are unspecified.
+/// The places of the first `len` zeros of bits `start..end`, counted from `start`; `len` is at most 128, and entries
+/// past it are unspecified.
 ///
 /// # Errors
 /// If there are fewer, or the range is not in `words`.

@@ -4,9 +4,9 @@
 //! 5 -> 05        300 -> ac 02        numbers below 2^7, 2^14, 2^21, 2^28, 2^32 take 1 to 5 bytes
 //! ```
 //!
-//! A block is its numbers' bytes one after another, zero-padded to a whole word. Small and simple, but each byte decides
-//! about the next, so it decodes slowly.
-//! Source: Thiel and Heaps, "Program design for retrospective searches on large data bases", 1972.
+//! A block is its numbers' bytes one after another, zero-padded to a whole word. Small and simple, but each byte
+//! decides about the next, so it decodes slowly. Source: Thiel and Heaps, "Program design for retrospective searches on
+//! large data bases", 1972.
 
 use super::CodecError;
 use super::frame::{BlockCodec, BlockWords};

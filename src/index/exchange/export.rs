@@ -15,7 +15,8 @@ use crate::index::Index;
 /// Lists between two reports of progress.
 const REPORT_LISTS: u64 = 4096;
 
-/// Writes the index as a CIFF file; inside gzip where the name ends in `.gz`. `progress` is told how many lists are written.
+/// Writes the index as a CIFF file; inside gzip where the name ends in `.gz`. `progress` is told how
+/// many lists are written.
 ///
 /// # Errors
 /// If the file system refuses.

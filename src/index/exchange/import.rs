@@ -25,8 +25,8 @@ pub struct ImportOptions {
 /// `progress` is told how many lists are read.
 ///
 /// # Errors
-/// If the source can't be read, has no list or no document, or the index can't be written. An index that was there stays
-/// then.
+/// If the source can't be read, has no list or no document, or the index can't be written. An index that
+/// was there stays then.
 pub fn import(
     source: &mut dyn ListSource,
     dir: &Path,

@@ -7,8 +7,8 @@
 //! x.docs ──PisaReader──┘                                               └──PisaWriter──▶ x.docs, ...
 //! ```
 //!
-//! What comes in goes out again: postings, lengths, terms and names are equal after a round trip. Impacts and bounds are
-//! no part of either format; they are computed anew on import.
+//! What comes in goes out again: postings, lengths, terms and names are equal after a round trip. Impacts and bounds
+//! are no part of either format; they are computed anew on import.
 
 mod export;
 mod import;

@@ -6,8 +6,8 @@
 //!                                                  IndexWriter ◀── merge, pack
 //! ```
 //!
-//! The text is never held as a whole: a batch a thread, and as many in wait. Runs are held, gap-coded: some three bytes a
-//! posting. The index is the same for any number of threads.
+//! The text is never held as a whole: a batch a thread, and as many in wait. Runs are held, gap-coded: some three bytes
+//! a posting. The index is the same for any number of threads.
 
 mod merge;
 mod run;

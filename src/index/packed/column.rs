@@ -7,23 +7,22 @@
 //! width            2        |         7        |        1        |           bits, and bytes: eight values of w bits
 //! ```
 //!
-//! A group of width *w* takes *w* bytes, so every group begins at a whole byte, and whatever the widths are, decoding runs
-//! through the same instructions: there is no branch to mispredict and nothing to patch afterwards. Widths are stored as
-//! how far they stay behind the widest, before the groups: two bits each, or four where that is shorter. A group that
-//! stays further behind takes more than it must.
+//! A group of width *w* takes *w* bytes, so every group begins at a whole byte, and whatever the widths are, decoding
+//! runs through the same instructions: there is no branch to mispredict and nothing to patch afterwards. Widths are
+//! stored as how far they stay behind the widest, before the groups: two bits each, or four where that is shorter. A
+//! group that stays further behind takes more than it must.
 //!
 //! ```text
 //! bytes  4 or 8     w0      w1            w15        none of all that if the widest is 0
 //!        control   group   group   ...   group
 //! ```
 //!
-//! With two bits, byte *j* of the control has groups *j*, *j* + 4, *j* + 8, *j* + 12 from its lowest bits on; with four,
-//! groups *j* and *j* + 8. That is what shifts of whole vectors take apart.
-//! Compare Delbru, Campinas and Tummarello, "Searching Web Data: An Entity Retrieval and High-Performance Indexing
-//! Model", 2012 (AFOR: short frames of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart
-//! from data).
+//! With two bits, byte *j* of the control has groups *j*, *j* + 4, *j* + 8, *j* + 12 from its lowest bits on; with
+//! four, groups *j* and *j* + 8. That is what shifts of whole vectors take apart. Compare Delbru, Campinas and
+//! Tummarello, "Searching Web Data: An Entity Retrieval and High-Performance Indexing Model", 2012 (AFOR: short frames
+//! of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart from data).
 
-use super::bits::{BitWriter, bit_width, read_bits};
+use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
 
 /// Values of a group.
@@ -31,8 +30,8 @@ pub(super) const GROUP_LEN: usize = 8;
 /// Groups of a column.
 pub(super) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
-/// How a column is packed. Seven bits, as stored: the widest group's width (6), and whether widths take four bits (1); 63
-/// stands for a bitset, which only documents may be.
+/// How a column is packed. Seven bits, as stored: the widest group's width (6), and whether widths take four bits (1);
+/// 63 stands for a bitset, which only documents may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::index) struct ColumnCode(u8);
 
@@ -124,7 +123,7 @@ impl ColumnCode {
     fn widths(self, bytes: &[u8]) -> [u64; 2] {
         const TWO_BITS: u64 = 0x0303_0303;
         const FOUR_BITS: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-        let control = bytes.first_chunk().map_or_else(|| last_word(bytes), |word| u64::from_le_bytes(*word));
+        let control = read_window(bytes, 0);
         let behind = if self.widest() == 0 {
             [0; 2]
         } else if self.has_wide_control() {
@@ -172,12 +171,6 @@ impl ColumnCode {
 fn needed_widths(values: &[u32; BLOCK_LEN]) -> [u8; GROUPS] {
     let groups = values.as_chunks::<GROUP_LEN>().0;
     std::array::from_fn(|group| bit_width(groups[group].iter().fold(0, |all, value| all | value)) as u8)
-}
-
-/// Fewer than eight bytes, filled up with zeros.
-#[cold]
-fn last_word(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// The sum of a word's bytes.

@@ -1,7 +1,7 @@
 //! Widths, and what sticks out of them.
 //!
-//! One large value would widen a whole run. So it may take a smaller width and note the high bits of the few values that
-//! exceed it, its **exceptions**, aside:
+//! One large value would widen a whole run. So it may take a smaller width and note the high bits of the few values
+//! that exceed it, its **exceptions**, aside:
 //!
 //! ```text
 //! values      3   1   0   2  77   1            77 takes 7 bits, the others 2

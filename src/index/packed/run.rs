@@ -1,7 +1,7 @@
 //! Runs of fewer than 128 postings: whole short lists, and the last blocks of long ones.
 //!
-//! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps and
-//! those of the frequencies. Nothing is padded, so a posting takes what it must.
+//! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps
+//! and those of the frequencies. Nothing is padded, so a posting takes what it must.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;

@@ -13,8 +13,8 @@ use crate::index::{BLOCK_LEN, EncodedLists, Index, IndexError, IndexWriter, List
 /// Postings that one task renumbers.
 const POSTINGS_A_TASK: u64 = 1 << 18;
 
-/// Writes `index` into folder `dir` with its documents renumbered, on all of rayon's threads. Names and lengths move with
-/// their documents; documents that had no names are named by their old numbers.
+/// Writes `index` into folder `dir` with its documents renumbered, on all of rayon's threads. Names and lengths move
+/// with their documents; documents that had no names are named by their old numbers.
 ///
 /// `progress` is told how many terms are written.
 ///

@@ -9,15 +9,15 @@
 //! quarters                d h|b e | a g|c f
 //! ```
 //!
-//! A step computes for every document what its move saves, sorts each half by that, and swaps the best of one half with the
-//! best of the other, until a pair saves nothing. Terms in a large share of all documents hardly change any gain, yet make
-//! up much of the work: they are left out; so are, on the way down, terms that only one document of a part has.
+//! A step computes for every document what its move saves, sorts each half by that, and swaps the best of one half
+//! with the best of the other, until a pair saves nothing. Terms in a large share of all documents hardly change
+//! any gain, yet make up much of the work: they are left out; so are, on the way down, terms that only one
+//! document of a part has.
 //!
-//! Halves are worked on in parallel, and so are the documents of large parts. No result depends on the number of threads:
-//! sums have one order, and equal gains rank by document.
-//! Sources: Dhulipala et al., "Compressing Graphs and Indexes with Recursive Graph Bisection", KDD 2016; Mackenzie et al.,
-//! "Compressing Inverted Indexes with Recursive Graph Bisection", ECIR 2019; "Tradeoff Options for Bipartite Graph
-//! Partitioning", TKDE 2021.
+//! Halves are worked on in parallel, and so are the documents of large parts. No result depends on the number of
+//! threads: sums have one order, and equal gains rank by document. Sources: Dhulipala et al., "Compressing Graphs and
+//! Indexes with Recursive Graph Bisection", KDD 2016; Mackenzie et al., "Compressing Inverted Indexes with Recursive
+//! Graph Bisection", ECIR 2019; "Tradeoff Options for Bipartite Graph Partitioning", TKDE 2021.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

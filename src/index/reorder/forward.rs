@@ -5,8 +5,8 @@ use crate::index::{BLOCK_LEN, Index};
 
 /// Some documents with their terms, row by row.
 ///
-/// Terms are numbered from 0 anew for these documents, the most frequent of the collection first: a few thousand numbers
-/// make up most of what is read.
+/// Terms are numbered from 0 anew for these documents, the most frequent of the collection first: a few thousand
+/// numbers make up most of what is read.
 #[derive(Debug)]
 pub(super) struct Forward {
     /// The documents, ascending.

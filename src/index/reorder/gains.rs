@@ -1,7 +1,7 @@
 //! What moving a document to the other half saves, term by term.
 //!
-//! A term with d of a half's n documents costs about `d log2(n / (d + 1))` bits there: d gaps of n / (d + 1). Moving one of
-//! its documents from the left half (d1 of n1) to the right (d2 of n2) saves
+//! A term with d of a half's n documents costs about `d log2(n / (d + 1))` bits there: d gaps of n / (d + 1). Moving
+//! one of its documents from the left half (d1 of n1) to the right (d2 of n2) saves
 //!
 //! ```text
 //! log2(n1) - log2(n2) - step(d1) + step(d2 + 1)      step(d) = d log2(d + 1) - (d - 1) log2(d)

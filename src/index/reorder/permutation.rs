@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 
-use crate::files::{InputError, open_text};
+use crate::files::{InputError, open_text, read_lines};
 
 /// A new number for every document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +59,9 @@ impl Permutation {
         Self::from_order(&self.new_of_old).new_of_old
     }
 
-    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones. Either
-    /// text, one number a line (plain, .gz or .zst), or, as PISA writes it, 32-bit little-endian numbers. A file of digits and
-    /// white space alone is text.
+    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones.
+    /// Either text, one number a line (plain, .gz or .zst), or, as PISA writes it, 32-bit little-endian numbers. A file
+    /// of digits and white space alone is text.
     ///
     /// # Errors
     /// If it can't be read or is no permutation: the line or byte.
@@ -123,8 +123,8 @@ impl Permutation {
 /// If a line is no finite number, or there are more or fewer: where.
 pub fn read_scores(path: &Path, num_docs: u32) -> Result<Vec<f64>, InputError> {
     let mut scores = Vec::new();
-    for (line, text) in (1..).zip(open_text(path)?.lines()) {
-        let text = text.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
+    for text in read_lines(path)? {
+        let (line, text) = text?;
         if text.trim().is_empty() {
             continue;
         }

@@ -1,8 +1,8 @@
 //! Line charts, as SVG and PNG, without any system library or font.
 //!
 //! [`LineChart`] says what is drawn; [`axis`] places values and ticks, [`draw`](self) puts both on a canvas through
-//! plotters. The legend stands outside of the lines, to the right. Colours are those of Okabe and Ito, which people with
-//! any common form of colour blindness can tell apart; markers differ in shape as well.
+//! plotters. The legend stands outside of the lines, to the right. Colours are those of Okabe and Ito, which people
+//! with any common form of colour blindness can tell apart; markers differ in shape as well.
 
 pub mod axis;
 mod draw;

@@ -9,12 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::median;
 use super::queries::K;
-use crate::cli::Failure;
+use crate::bench::median;
+use crate::cli::{Failure, defaults};
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::gpu::GpuExecutor;
 use crate::files::{Provenance, write_atomically};
 use crate::ids::{QueryId, TermId};
 use crate::index::Index;
@@ -51,7 +50,7 @@ struct Run {
 /// Writes `gpu-crossover.csv`, and a drawing for each mode, into `out`; returns what they say, in words.
 pub(super) fn measure(index: &Arc<Index>, queries: &[Query], rounds: usize, out: &Path) -> Result<String, Failure> {
     let mut cpu = CpuExecutor::new(Arc::clone(index), index.built_with());
-    let mut gpu = GpuExecutor::new(index, index.built_with())?;
+    let mut gpu = defaults::gpu_executor(index, index.built_with())?;
     let log = &queries[..queries.len().min(LOG_QUERIES)];
     let pairs = pairs(index);
     let mut runs = Vec::new();
@@ -78,7 +77,7 @@ pub(super) fn measure(index: &Arc<Index>, queries: &[Query], rounds: usize, out:
     write(&out.join("gpu-crossover.csv"), &runs)?;
     for mode in MODES {
         let stem = out.join(format!("gpu-crossover-{}", mode.name()));
-        chart(mode, &runs).write(&stem).map_err(|e| Failure::failed(e.to_string()))?;
+        chart(mode, &runs).write(&stem)?;
     }
     Ok(text)
 }

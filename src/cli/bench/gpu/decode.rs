@@ -1,6 +1,7 @@
 //! How fast lists are decoded, by the width of their gaps.
 
-use super::{REPEATS, Row, median, share_of_copy_rate};
+use super::{REPEATS, Row, share_of_copy_rate};
+use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
 use crate::random::Random;

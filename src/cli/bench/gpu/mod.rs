@@ -13,8 +13,6 @@ mod queries;
 use super::{Arguments, Measurement, input};
 use crate::cli::Failure;
 use crate::exec::gpu::DeviceLimits;
-use crate::index::Index;
-use crate::query::Query;
 use crate::report::table::Table;
 
 /// Runs that a median is of.
@@ -51,12 +49,6 @@ fn share_of_copy_rate(limits: &DeviceLimits, bytes: usize, us: f64) -> f64 {
     bytes as f64 / us * 1e6 / limits.copy_rate
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// The whole table, and the crossover.
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     // First of all, so that a machine without a GPU says so at once.
     let limits = DeviceLimits::measure(REPEATS)?;
@@ -66,28 +58,34 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     published::measure(&limits, &index, &queries, &mut rows)?;
     queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
     let crossover = crossover::measure(&index, &queries, arguments.rounds as usize, &arguments.out)?;
-    let title = title(&limits, &index, &queries);
-    Ok((format!("{title}\n{}\n{widths}\n{crossover}\n", table(&rows)), measurements(rows)))
-}
 
-/// The table's rows of queries alone.
-pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
-    let limits = DeviceLimits::measure(REPEATS)?;
-    let (index, queries) = input(arguments)?;
-    let mut rows = limit_rows(&limits);
-    queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
-    Ok((format!("{}\n{}\n", title(&limits, &index, &queries), table(&rows)), measurements(rows)))
-}
-
-fn title(limits: &DeviceLimits, index: &Index, queries: &[Query]) -> String {
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
-    format!(
+    let title = format!(
         "{}; {} queries of {} postings on average, {} documents",
         limits.device,
         queries.len(),
         postings / queries.len() as u64,
         index.num_docs()
-    )
+    );
+    let text = format!("{title}\n{}\n{widths}\n{crossover}\n", table(&rows));
+    Ok((text, measurements(rows)))
+}
+
+/// How fast lists are decoded, alone.
+pub(super) fn measure_decoding() -> Result<(String, Vec<Measurement>), Failure> {
+    let limits = DeviceLimits::measure(REPEATS)?;
+    let mut rows = limit_rows(&limits);
+    let widths = decode::measure(&limits, &mut rows)?;
+    Ok((format!("{}\n{widths}\n", table(&rows)), measurements(rows)))
+}
+
+/// What queries cost, alone: quick enough to be run under a profiler.
+pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
+    let limits = DeviceLimits::measure(REPEATS)?;
+    let (index, queries) = input(arguments)?;
+    let mut rows = limit_rows(&limits);
+    queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
+    Ok((format!("{}\n", table(&rows)), measurements(rows)))
 }
 
 fn measurements(rows: Vec<Row>) -> Vec<Measurement> {

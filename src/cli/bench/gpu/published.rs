@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::{REPEATS, Row, median, share_of_copy_rate};
+use super::{REPEATS, Row, share_of_copy_rate};
+use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
 use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
@@ -17,12 +18,7 @@ use crate::query::Query;
 const POSTINGS: usize = 100_000_000;
 
 fn encode(codec: &(dyn Codec + Sync), lists: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Failure> {
-    let encode = |docs: &Vec<u32>| {
-        let mut words = Vec::new();
-        codec.encode(Column::Docs, docs, &mut words).map_err(|e| Failure::failed(e.to_string()))?;
-        Ok(words)
-    };
-    lists.par_iter().map(encode).collect()
+    Ok(lists.par_iter().map(|docs| codec.encode_list(Column::Docs, docs)).collect::<Result<_, _>>()?)
 }
 
 /// Adds a row for each codec, and for Tandem's own decoder on the same lists.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{REPEATS, Row, median};
-use crate::bench::Times;
-use crate::cli::Failure;
-use crate::exec::gpu::{DeviceLimits, GpuExecutor};
+use super::{REPEATS, Row};
+use crate::bench::{Times, median};
+use crate::cli::{Failure, defaults};
+use crate::exec::gpu::{DeviceLimits, GpuExecutor, UploadReport};
 use crate::exec::{Executor, Hit};
 use crate::index::Index;
 use crate::query::{Mode, Query};
@@ -41,12 +41,24 @@ pub(super) fn measure(
     rounds: usize,
     rows: &mut Vec<Row>,
 ) -> Result<(), Failure> {
-    let mut gpu = GpuExecutor::new(index, index.built_with())?;
+    let mut gpu = defaults::gpu_executor(index, index.built_with())?;
+    rows.extend(upload_rows(limits, gpu.upload_report()));
     for target in TARGETS {
         one_by_one(&mut gpu, limits, queries, rounds, &target, rows)?;
         batches(&mut gpu, queries, &target, rows)?;
     }
     topk_share(&mut gpu, queries, rows)
+}
+
+/// What the index takes on the device, and how it came there.
+fn upload_rows(limits: &DeviceLimits, report: UploadReport) -> [Row; 3] {
+    let rate = report.copied_bytes as f64 / report.seconds;
+    [
+        Row::new("device memory of the index", "GB", report.device_bytes as f64 / 1e9),
+        Row::new("upload of the index", "s", report.seconds),
+        Row::new("upload of the index, copied", "GB/s", rate / 1e9)
+            .of(rate / limits.host_copy_rate(), "host to device, page-locked"),
+    ]
 }
 
 /// Adds the share of a union's device time that goes by between the last score and the sorted results.

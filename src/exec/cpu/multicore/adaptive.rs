@@ -9,19 +9,21 @@
 //! quiet  core 1  q1 [██|██|█|█]      core 2  [██|██|█|█]   core 3 ...              pieces of an even share, ever smaller
 //! ```
 //!
-//! How much a core claims at once follows from how many are idle at that moment, so nobody decides how to run a query: as
-//! load falls, queries are shared by more and more cores. Queries that are over before help could come are never put up.
+//! How much a core claims at once follows from how many are idle at that moment, so nobody decides how to run a
+//! query: as load falls, queries are shared by more and more cores. Queries that are over before help could
+//! come are never put up.
 //!
 //! Guided self-scheduling (Polychronopoulos and Kuck 1987), applied to ranges of documents.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::backoff::Backoff;
 use super::board::{Board, Taking};
 use super::cores::Cores;
 use super::hand::Hand;
 use super::partition::Partition;
-use super::team::{Backoff, first_pass};
+use super::team::first_pass;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Help, Hit, MAX_K};
 use crate::ids::ProcessorKind;

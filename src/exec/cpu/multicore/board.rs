@@ -1,7 +1,7 @@
 //! Queries in flight, as all cores see them.
 //!
-//! A board has a few slots, and a slot holds one query: its terms, how many of its tasks are claimed, how many are not yet
-//! finished, and what each core found. All of it is numbers in atomics, written by one thread and then published:
+//! A board has a few slots, and a slot holds one query: its terms, how many of its tasks are claimed, how many are not
+//! yet finished, and what each core found. All of it is numbers in atomics, written by one thread and then published:
 //!
 //! ```text
 //! owner    publish ──┐ terms, k, unfinished = 8          claims = [epoch 7 | next 0 | tasks 8]
@@ -10,7 +10,8 @@
 //!                                                                                          core 5 merges: answered
 //! ```
 //!
-//! - A claim is a compare-and-swap of one word that names its epoch: it fails if the slot has moved on to another query.
+//! - A claim is a compare-and-swap of one word that names its epoch: it fails if the slot has moved
+//!   on to another query.
 //! - Who has claimed and not finished keeps the slot from moving on, so the query can be read without a lock.
 //! - Who takes `unfinished` to zero sees all deposits (they were made before the subtractions), merges them, and sets
 //!   `answered` or, for AND+OR with too few results, publishes the OR in the same slot.
@@ -87,8 +88,8 @@ pub(super) struct Line<T>(pub(super) T);
 #[derive(Debug)]
 #[repr(align(128))]
 struct Deposit {
-    /// The epoch in which they were found, and how many they are: what is left of other epochs counts as nothing, so that
-    /// nobody needs to clear it.
+    /// The epoch in which they were found, and how many they are: what is left of other epochs counts as nothing, so
+    /// that nobody needs to clear it.
     tag: AtomicU64,
     keys: Box<[AtomicU64]>,
 }
@@ -246,8 +247,8 @@ impl Slot {
         self.deposits[hand].replace(hits, self.epoch());
     }
 
-    /// Says that `count` claimed tasks are finished. Whether they were the last: then the caller owns the slot, and must
-    /// call [`Slot::answer`] or [`Slot::publish_pass`].
+    /// Says that `count` claimed tasks are finished. Whether they were the last: then the caller owns the slot, and
+    /// must call [`Slot::answer`] or [`Slot::publish_pass`].
     pub(super) fn finish(&self, count: u32) -> bool {
         // Release the deposit; acquire those of the others.
         let is_last = self.unfinished.0.fetch_sub(count, Ordering::AcqRel) == count;

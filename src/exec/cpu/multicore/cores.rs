@@ -5,8 +5,8 @@
 
 use core_affinity::CoreId;
 
-/// The cores that this process may use, in the order in which threads should take them: one half of every physical core,
-/// then the other halves.
+/// The cores that this process may use, in the order in which threads should take them: one half of every physical
+/// core, then the other halves.
 #[derive(Clone, Debug, Default)]
 pub struct Cores {
     order: Vec<CoreId>,
@@ -41,8 +41,8 @@ impl Cores {
         self.physical
     }
 
-    /// Ties the calling thread to core number `number` in that order. Beyond the last core, or where the system refuses,
-    /// the thread stays free to move.
+    /// Ties the calling thread to core number `number` in that order. Beyond the last core, or where the system
+    /// refuses, the thread stays free to move.
     pub fn pin(&self, number: usize) {
         if let Some(&core) = self.order.get(number) {
             let _ = core_affinity::set_for_current(core);

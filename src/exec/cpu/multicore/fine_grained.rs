@@ -1,21 +1,22 @@
 //! FGQP: fine-grained query partitioning.
 //!
-//! Ranges of equal length are not equal work. So a query is cut along its rarest list instead, every few blocks, and the
-//! many small tasks wait in a pool from which each core takes the next one when it is done with the last:
+//! Ranges of equal length are not equal work. So a query is cut along its rarest list instead, every few blocks, and
+//! the many small tasks wait in a pool from which each core takes the next one when it is done with the last:
 //!
 //! ```text
 //!  producer: while the pool holds at most γ tasks, cut the next query
 //!     q8 ─▶  pool  | q7 | q7 | q6 |  ◀── each core takes the oldest task, searches its range, takes the next
 //! ```
 //!
-//! The threshold γ ([`FineGrained::serve`]) trades latency for throughput: with a small one, cores work on few queries at a
-//! time, and each is answered sooner; with a large one they never wait for a query to be cut. The producer is one of the
-//! cores, and takes tasks like the others while the pool is full.
+//! The threshold γ ([`FineGrained::serve`]) trades latency for throughput: with a small one, cores work on few queries
+//! at a time, and each is answered sooner; with a large one they never wait for a query to be cut. The producer is one
+//! of the cores, and takes tasks like the others while the pool is full.
 //!
-//! In the paper a task lists the skip blocks that it needs of every list. Here it is a range of documents, which follows
-//! from its number; where it begins in a list is found by whoever takes it, by one search over the blocks' last documents.
-//! So cutting a query costs the producer next to nothing. And where the paper makes a task of every skip block, however long
-//! the list, here blocks are taken together when they would make more tasks than a few for each core.
+//! In the paper a task lists the skip blocks that it needs of every list. Here it is a range of documents, which
+//! follows from its number; where it begins in a list is found by whoever takes it, by one search over the
+//! blocks' last documents. So cutting a query costs the producer next to nothing. And where the paper makes a
+//! task of every skip block, however long the list, here blocks are taken together when they would make more
+//! tasks than a few for each core.
 
 use std::time::Instant;
 

@@ -132,7 +132,8 @@ impl Hand {
             self.executor.search_range(&self.terms, pass, range);
             return;
         };
-        // A part holds the documents of its range and no others. Terms keep the weights that they have in the whole index.
+        // A part holds the documents of its range and no others. Terms keep the weights that they
+        // have in the whole index.
         let own_term = |term: &QueryTerm| {
             let own = part_terms[term.term.index()];
             (own != ABSENT).then_some(QueryTerm { term: TermId(own), ..*term })

@@ -1,7 +1,8 @@
 //! INTER: every core answers whole queries on its own.
 //!
-//! Cores share the index and norms, which nobody writes, and one counter, which says who takes the next query
-//! ([`serve`](super::serve)). Throughput grows with the cores as far as memory lets it; a query takes as long as on one.
+//! Cores share the index and norms, which nobody writes, and one counter, which says who takes the next
+//! query ([`serve`](super::serve)). Throughput grows with the cores as far as memory lets it; a query
+//! takes as long as on one.
 
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;

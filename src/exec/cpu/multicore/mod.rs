@@ -11,8 +11,8 @@
 //! | FGQP (`fine_grained.rs`) | whoever is free takes the next small task | latency, with even loads |
 //! | adaptive (`adaptive.rs`) | one core, and those that have nothing else to do | both |
 //!
-//! A query is cut by documents: a task is a range of them, searched by the sequential executor as if there were no others.
-//! Every method therefore finds what that executor finds, bit for bit, whoever took which task:
+//! A query is cut by documents: a task is a range of them, searched by the sequential executor as if there were no
+//! others. Every method therefore finds what that executor finds, bit for bit, whoever took which task:
 //!
 //! ```text
 //! INTER      q1 ████████   q2 ███   q3 ██████        a core each
@@ -21,17 +21,19 @@
 //! adaptive   q1 |----|--|-|-|-|                      large pieces first: alone few claims, in company an even end
 //! ```
 //!
-//! No lock is taken and nothing allocated between a query and its answer. Queries in flight lie on a `Board` (`board.rs`) as
-//! plain numbers in atomics; a task is claimed by one compare-and-swap; each core keeps its best documents to itself until
-//! no task is left, and the one that finishes last merges; only the score to beat is shared while they search. Helpers are pinned (`cores.rs`), poll for a while, then sleep
-//! (`team.rs`). A panic in a core ends the query with an error, and nothing else.
+//! No lock is taken and nothing allocated between a query and its answer. Queries in flight lie on a `Board`
+//! (`board.rs`) as plain numbers in atomics; a task is claimed by one compare-and-swap; each core keeps its best
+//! documents to itself until no task is left, and the one that finishes last merges; only the score to beat is shared
+//! while they search. Helpers are pinned (`cores.rs`), poll for a while (`backoff.rs`), then sleep (`sleepers.rs`). A
+//! panic in a core ends the query with an error, and nothing else.
 //!
-//! Scoring is part of a task here, not a stage with a pool of its own as in the paper: the documents found are in the cache
-//! of the core that found them.
+//! Scoring is part of a task here, not a stage with a pool of its own as in the paper: the documents found are in the
+//! cache of the core that found them.
 //!
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
 mod adaptive;
+mod backoff;
 mod board;
 mod cores;
 mod document_partition;
@@ -39,6 +41,8 @@ mod fine_grained;
 mod hand;
 mod inter;
 mod partition;
+mod partitioned_index;
+mod sleepers;
 mod stream;
 mod team;
 #[cfg(test)]
@@ -46,7 +50,8 @@ mod tests;
 
 pub use adaptive::adaptive_lanes;
 pub use cores::Cores;
-pub use document_partition::{DocumentPartitioned, PartitionedIndex};
+pub use document_partition::DocumentPartitioned;
 pub use fine_grained::FineGrained;
 pub use inter::inter_lanes;
+pub use partitioned_index::PartitionedIndex;
 pub use stream::{Served, Stream, serve};

@@ -1,6 +1,7 @@
 //! How a query is cut into tasks.
 //!
-//! A task is a range of documents; tasks are numbered in ascending order, and a run of neighbouring tasks is a range, too.
+//! A task is a range of documents; tasks are numbered in ascending order, and a run of neighbouring
+//! tasks is a range, too.
 
 use std::ops::Range;
 
@@ -12,13 +13,13 @@ use crate::query::QueryTerm;
 /// The most tasks of a query: what a claim can count.
 pub(super) const MAX_TASKS: usize = (1 << 16) - 1;
 
-/// Blocks of the leading list in a task of an AND, at least: 256 postings, half a skip block of Tatikonda et al. Searching it takes
-/// some microseconds, and beginning it some tenths of one: with fewer, that is seen; with more, queries whose rarest list is
-/// short keep few cores busy.
+/// Blocks of the leading list in a task of an AND, at least: 256 postings, half a skip block of Tatikonda et al.
+/// Searching it takes some microseconds, and beginning it some tenths of one: with fewer, that is seen; with more,
+/// queries whose rarest list is short keep few cores busy.
 const AND_BLOCKS: usize = 2;
 
-/// Blocks of the leading list in a task of an OR, at least. Its cost is in adding up all lists, many documents at a time, for which
-/// a task must be long.
+/// Blocks of the leading list in a task of an OR, at least. Its cost is in adding up all lists, many documents at a
+/// time, for which a task must be long.
 const OR_BLOCKS: usize = 32;
 
 /// A way to cut queries.

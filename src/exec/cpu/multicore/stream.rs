@@ -7,9 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::backoff::Backoff;
 use super::board::Line;
 use super::cores::Cores;
-use super::team::Backoff;
 use crate::exec::{ExecError, Executor, Help, Hit, MAX_K, TopK};
 use crate::query::{Mode, Query};
 use crate::random::mix;
@@ -94,7 +94,7 @@ struct Queue {
     has_failed: Line<AtomicBool>,
 }
 
-/// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `lane_cores`. What comes
+/// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `cores`. What comes
 /// back is in the stream's order.
 ///
 /// # Errors

@@ -1,19 +1,21 @@
 //! One core and its helpers, who all work on the same queries.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
-use std::thread::{JoinHandle, Thread};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::backoff::Backoff;
 use super::board::{Board, Slot, Taking};
 use super::cores::Cores;
 use super::hand::Hand;
+use super::sleepers::Sleepers;
 use crate::exec::cpu::executor::Pass;
 use crate::exec::{ExecError, Hit, MAX_K};
 use crate::query::{Mode, Query};
 
-/// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes within
-/// it; waking a sleeping thread takes tens of microseconds, most of them of the one who wakes it.
+/// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes
+/// within it; waking a sleeping thread takes tens of microseconds, most of them of the one who wakes it.
 const POLL: Duration = Duration::from_millis(2);
 
 /// The caller's hand, and helpers on threads of their own.
@@ -36,8 +38,8 @@ struct Shared {
 }
 
 impl Team {
-    /// The caller's hand, and a helper for each further one. The caller runs on core `first_core` of `cores`, or should;
-    /// helpers are tied to the following ones.
+    /// The caller's hand, and a helper for each further one. The caller runs on core `first_core` of `cores`, or
+    /// should; helpers are tied to the following ones.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -61,8 +63,7 @@ impl Team {
             let thread = std::thread::Builder::new().name(format!("helper {helper}")).spawn(serve);
             team.threads.push(thread.map_err(|e| ExecError::NoThread(e.to_string()))?);
         }
-        // Never set before, so that setting it can't fail.
-        let _ = shared.sleepers.threads.set(team.threads.iter().map(|handle| handle.thread().clone()).collect());
+        shared.sleepers.know(team.threads.iter().map(|handle| handle.thread().clone()).collect());
         Ok(team)
     }
 
@@ -169,94 +170,5 @@ impl Shared {
                 idle_since = None;
             }
         }
-    }
-}
-
-/// Helpers that sleep, and how to wake them.
-#[derive(Debug)]
-struct Sleepers {
-    count: AtomicUsize,
-    is_asleep: Box<[AtomicBool]>,
-    threads: OnceLock<Box<[Thread]>>,
-}
-
-impl Sleepers {
-    fn new(helpers: usize) -> Self {
-        let is_asleep = (0..helpers).map(|_| AtomicBool::new(false)).collect();
-        Self { count: AtomicUsize::new(0), is_asleep, threads: OnceLock::new() }
-    }
-
-    /// Sleeps until woken, unless `last_look` finds a reason not to.
-    fn sleep(&self, helper: usize, last_look: impl FnOnce() -> bool) {
-        self.is_asleep[helper].store(true, Ordering::Relaxed);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        // Pairs with the fence in `wake`: who puts work up after this last look sees the sleeper.
-        fence(Ordering::SeqCst);
-        if !last_look() {
-            std::thread::park();
-        }
-        self.is_asleep[helper].store(false, Ordering::Relaxed);
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Wakes up to `most` sleepers, after work was put up.
-    fn wake(&self, most: usize) {
-        fence(Ordering::SeqCst);
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let sleepers = self.is_asleep.iter().zip(self.threads.get().into_iter().flatten());
-        let woken = sleepers.filter(|(is_asleep, _)| is_asleep.swap(false, Ordering::Relaxed)).take(most);
-        woken.for_each(|(_, thread)| thread.unpark());
-    }
-
-    /// Pauses; and when that has gone on for long, wakes everybody. An OR that follows an AND is put up by whoever
-    /// finished the AND, who wakes nobody, and a core whose own task it is may have gone to sleep.
-    fn wake_if_late(&self, backoff: &mut Backoff) {
-        backoff.pause();
-        if backoff.is_late() {
-            self.wake(usize::MAX);
-        }
-    }
-}
-
-/// Pauses between two looks: short ones, then longer ones; and where there are more threads than cores, the core is then
-/// left to others.
-#[derive(Debug)]
-pub(super) struct Backoff {
-    looks: u32,
-    is_crowded: bool,
-}
-
-impl Backoff {
-    /// So many looks are frequent.
-    const FREQUENT_LOOKS: u32 = 400;
-    /// Spins between frequent looks, and between later ones. The core may be half of one whose other half is at work, even
-    /// where the system doesn't tell, and looking without rest takes from that half: with 15 idle cores that looked as
-    /// often as they could, the sixteenth was slower by a quarter.
-    const SPINS: [u32; 2] = [16, 32];
-
-    /// `is_crowded`: whether there may be fewer cores than threads.
-    pub(super) fn new(is_crowded: bool) -> Self {
-        Self { looks: 0, is_crowded }
-    }
-
-    /// Begins anew, after there was something to do.
-    pub(super) fn reset(&mut self) {
-        self.looks = 0;
-    }
-
-    pub(super) fn pause(&mut self) {
-        self.looks = self.looks.saturating_add(1);
-        let is_late = self.is_late();
-        (0..Self::SPINS[usize::from(is_late)]).for_each(|_| std::hint::spin_loop());
-        if is_late && self.is_crowded {
-            std::thread::yield_now();
-        }
-    }
-
-    /// Whether frequent looks were not enough.
-    fn is_late(&self) -> bool {
-        self.looks > Self::FREQUENT_LOOKS
     }
 }

@@ -38,6 +38,15 @@ impl Matches {
         12 * u64::from(len)
     }
 
+    /// Fills all memory with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+        super::tests::poison(gpu, &mut self.d_docs)?;
+        super::tests::poison(gpu, &mut self.d_places)?;
+        super::tests::poison(gpu, &mut self.d_scores)?;
+        super::tests::poison(gpu, &mut self.d_count)
+    }
+
     /// The documents.
     pub(super) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, ExecError> {
         let count = gpu.download(&self.d_count, 0, 1)?[0] as usize;
@@ -49,6 +58,12 @@ impl Compaction {
     /// For at most `len` flags.
     pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, ExecError> {
         Ok(Self { d_tile_counts: gpu.zeros(len.div_ceil(TILE_LEN) as usize)? })
+    }
+
+    /// Fills all memory with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+        super::tests::poison(gpu, &mut self.d_tile_counts)
     }
 
     /// Enqueues the counting of the flags before each tile; `total` gets how many are set. Returns the number of tiles.

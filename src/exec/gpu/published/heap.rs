@@ -87,6 +87,13 @@ impl Heap {
         keys.truncate(count);
         Ok(())
     }
+
+    /// Fills all memory with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+        super::tests::poison(gpu, &mut self.d_keys)?;
+        super::tests::poison(gpu, &mut self.d_results)
+    }
 }
 
 #[cfg(test)]

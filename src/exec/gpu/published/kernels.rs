@@ -156,8 +156,8 @@ impl Kernels {
     /// # Errors
     /// If the driver refuses them, or they were compiled from another version of the sources.
     pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, ExecError> {
-        let image =
-            if device.info.capability == (9, 0) { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
+        let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
+        let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
         let load = |context: &Arc<CudaContext>| {
             let module = context.load_module(image)?;
             let layout = stream.clone_dtoh(&module.get_global("published_layout", stream)?)?;

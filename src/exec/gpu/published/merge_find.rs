@@ -38,6 +38,12 @@ impl MergeFinder {
         Ok(Self { d_coarse: gpu.zeros(len as usize)? })
     }
 
+    /// Fills all memory with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+        super::tests::poison(gpu, &mut self.d_coarse)
+    }
+
     /// Enqueues the search for the elements of `a` in `b`: to `found` goes how many elements of `b` are below each of them.
     /// With `matching` it is instead the place in `b` plus one, or 0 where `b` has no such element.
     ///
@@ -133,6 +139,15 @@ impl ListIntersection {
         self.finder.find(&self.gpu, self.a, self.b, levels.min(MAX_LEVELS), true, found)?;
         let docs = self.gpu.address(&self.d_a);
         self.compaction.gather_matches(&self.gpu, found, self.a.count, docs, None, &mut self.matches)
+    }
+
+    /// Fills what a run writes with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+        self.finder.poison(&self.gpu)?;
+        self.compaction.poison(&self.gpu)?;
+        self.matches.poison(&self.gpu)?;
+        super::tests::poison(&self.gpu, &mut self.d_found)
     }
 
     /// The common documents that the last run found.

@@ -73,12 +73,10 @@ impl PforBatch {
         self.gpu.download(&self.d_output, self.outputs[list], self.trees[list].len as usize)
     }
 
-    /// Fills the output with a value that no list has, so that what is not written shows.
-    ///
-    /// # Errors
-    /// If the call fails.
+    /// Fills what is decoded, exceptions too, with a value that no list has, so that what is not written shows.
     #[cfg(test)]
     pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+        super::tests::poison(&self.gpu, &mut self._d_scratch)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }
 }

@@ -170,12 +170,10 @@ impl RiceBatch {
         self.gpu.download(&self.d_output, start, len)
     }
 
-    /// Fills the output with a value that no list has, so that what is not written shows.
-    ///
-    /// # Errors
-    /// If the call fails.
+    /// Fills quotients and documents with a value that no list has, so that what is not written shows.
     #[cfg(test)]
     pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+        super::tests::poison(&self.gpu, &mut self._d_quotients)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }
 }

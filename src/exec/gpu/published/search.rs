@@ -176,6 +176,9 @@ impl PublishedSearch {
         if k == 0 || k > MAX_K {
             return Err(ExecError::BadK(k));
         }
+        if query.terms.is_empty() {
+            return Ok([0.0; Stage::ALL.len()]);
+        }
         self.clock.restart(&self.gpu, with_stages)?;
         if mode != Mode::Or {
             self.intersect(query, k)?;
@@ -187,6 +190,33 @@ impl PublishedSearch {
         }
         hits.extend(self.buffers.keys.iter().map(|&key| TopK::hit(key)));
         self.clock.times_us()
+    }
+
+    /// Fills all that a query writes with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+        use super::tests::poison;
+        let (gpu, buffers) = (&*self.gpu, &mut self.buffers);
+        poison(gpu, &mut self._d_scratch)?;
+        poison(gpu, &mut buffers.d_accumulators)?;
+        for buffer in [
+            &mut buffers.d_docs,
+            &mut buffers.d_freqs,
+            &mut buffers.d_block_of,
+            &mut buffers.d_found,
+            &mut buffers.d_flags,
+            &mut buffers.d_slot_of,
+            &mut buffers.d_needed,
+            &mut buffers.d_num_needed,
+        ] {
+            poison(gpu, buffer)?;
+        }
+        for candidates in &mut buffers.candidates {
+            candidates.poison(gpu)?;
+        }
+        buffers.finder.poison(gpu)?;
+        buffers.compaction.poison(gpu)?;
+        buffers.heap.poison(gpu)
     }
 
     fn weight(&self, term: &QueryTerm) -> f32 {

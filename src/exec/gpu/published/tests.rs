@@ -1,6 +1,7 @@
 //! Twins against the obvious, and kernels against twins.
 //!
-//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there.
+//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With `TANDEM_SANITIZER`
+//! set (kernels/sanitize.py does so) they try less of the same: kernels then run a hundred times slower.
 
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use cudarc::driver::{CudaSlice, DevicePtrMut};
 use proptest::prelude::*;
 
 use super::arena::{Arena, Source, Tree};
+use super::heap::{Heap, Scores};
+use super::kernels::Count;
 use super::merge_find::{MAX_LEVELS, strides};
 use super::rice::RiceParts;
 use super::search::PublishedSearch;
@@ -16,14 +19,19 @@ use super::{ListIntersection, PforBatch, PublishedGpu, RiceBatch, Stage};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::device::cuda;
 use crate::exec::{ExecError, Executor, Hit, MAX_K, TopK};
-use crate::ids::{QueryId, TermId};
+use crate::ids::{DocId, QueryId, TermId};
 use crate::index::codec::{Codec, Column, PForDelta, Rice};
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
 use crate::random::Random;
 
+/// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
+fn sized<T>(all: T, few: T) -> T {
+    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
+}
+
 /// Fills a buffer with ones.
-pub(super) fn poison(gpu: &PublishedGpu, buffer: &mut CudaSlice<u32>) -> Result<(), ExecError> {
+pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), ExecError> {
     let bytes = buffer.num_bytes();
     let (pointer, _guard) = buffer.device_ptr_mut(&gpu.stream);
     // SAFETY: the buffer has that many bytes and is used on this stream alone.
@@ -66,6 +74,7 @@ fn docs(seed: u64, len: usize, mean_gap: u32) -> Vec<u32> {
 /// Lists that are hard on decoders: gaps of 1 alone, documents up to 2^31, one huge gap, and random ones of all lengths.
 fn hard_lists() -> Vec<Vec<u32>> {
     let mut lists = vec![
+        vec![],
         vec![0],
         vec![(1 << 31) - 1],
         (0..3000).collect(),
@@ -78,13 +87,23 @@ fn hard_lists() -> Vec<Vec<u32>> {
         }
     }
     // Every width of slots.
-    for width in 0..31 {
+    for width in 0..=31 {
         let gap = 1_u32 << width;
         lists.push(
             (0..600_u64).map(|i| i * u64::from(gap)).take_while(|&doc| doc < 1 << 31).map(|d| d as u32).collect(),
         );
     }
     lists
+}
+
+/// Frequencies for such lists, and of every width.
+fn hard_freqs(lists: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut random = Random::new(9, 0);
+    let of_width = |width: u32| (0..600).map(|_| 1 + (random.bits() as u32 & !(u32::MAX << width))).collect();
+    let mut all: Vec<Vec<u32>> = (0..32).map(of_width).collect();
+    all.push((0..600).map(|i| if i % 3 == 0 { u32::MAX } else { 1 + i }).collect());
+    all.extend(lists.iter().map(|list| freqs(7, list.len())));
+    all
 }
 
 fn freqs(seed: u64, len: usize) -> Vec<u32> {
@@ -215,7 +234,7 @@ fn gpu_decodes_pfor_delta_at_every_level_of_recursion() {
         for column in [Column::Docs, Column::Freqs] {
             let values: Vec<Vec<u32>> = match column {
                 Column::Docs => lists.clone(),
-                Column::Freqs => lists.iter().map(|list| freqs(7, list.len())).collect(),
+                Column::Freqs => hard_freqs(&lists),
             };
             let encoded: Vec<Vec<u32>> = values.iter().map(|list| encode(&codec, column, list)).collect();
             let mut batch = PforBatch::upload(&gpu, column, encoded.iter().map(Vec::as_slice)).unwrap();
@@ -261,10 +280,17 @@ fn gpu_decodes_rice() {
 fn gpu_intersects_uncompressed_lists_at_every_level_of_recursion() {
     let Some(gpu) = open() else { return };
     for (seed, (len_a, len_b)) in
-        [(1, 1), (1, 5000), (5000, 1), (1000, 1025), (70_001, 70_001), (300, 200_000)].into_iter().enumerate()
+        [(0, 3), (3, 0), (1, 1), (127, 129), (1, 5000), (5000, 1), (1000, 1025), (70_001, 70_001), (300, 200_000)]
+            .into_iter()
+            .enumerate()
     {
         for mean_gap in [1, 4, 60] {
-            let (a, b) = (docs(seed as u64, len_a, mean_gap), docs(100 + seed as u64, len_b, mean_gap));
+            let (mut a, mut b) = (docs(seed as u64, len_a, mean_gap), docs(100 + seed as u64, len_b, mean_gap));
+            if mean_gap == 4 {
+                // As far up as documents go.
+                let end = a.iter().chain(&b).max().map_or(0, |last| (1 << 31) - 1 - last);
+                a.iter_mut().chain(&mut b).for_each(|doc| *doc += end);
+            }
             let places = twin::merge_find(&a, &b, &[1]);
             let expected: Vec<u32> = a
                 .iter()
@@ -274,6 +300,7 @@ fn gpu_intersects_uncompressed_lists_at_every_level_of_recursion() {
                 .collect();
             let mut intersection = ListIntersection::upload(&gpu, &a, &b).unwrap();
             for levels in 0..=MAX_LEVELS {
+                intersection.poison().unwrap();
                 intersection.run(levels).unwrap();
                 assert_eq!(
                     intersection.docs().unwrap(),
@@ -313,20 +340,57 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
     for levels in [0, 1, 3] {
         let mut search =
             PublishedSearch::upload(&gpu, &index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
-        for number in 0..60_u32 {
+        for number in 0..sized(60_u32, 5) {
             let names: Vec<String> =
                 (0..1 + number % 5).map(|_| format!("t{}", random.below(lens.len() as u32))).collect();
             let query = Query::prepare(QueryId(number), "q", &names, &index).unwrap();
             for mode in Mode::ALL {
-                for k in [1, 10, MAX_K] {
+                for &k in sized(&[1, 10, MAX_K][..], &[10]) {
                     let (mut expected, mut found) = (Vec::new(), Vec::new());
                     cpu.search(&query, mode, k, &mut expected).unwrap();
+                    search.poison().unwrap();
                     let stages = search.search(&query, mode, k, number % 2 == 0, &mut found).unwrap();
                     let keys =
                         |hits: &[Hit]| -> Vec<u64> { hits.iter().map(|h| TopK::key(h.doc.0, h.score)).collect() };
                     assert_eq!(keys(&found), keys(&expected), "{names:?}, {mode}, k {k}, {levels} levels");
                     assert_eq!(stages[Stage::TopK as usize] > 0.0, number % 2 == 0);
                 }
+            }
+        }
+        let none = Query { terms: Vec::new(), ..Query::prepare(QueryId(0), "none", &["t0"], &index).unwrap() };
+        for mode in Mode::ALL {
+            let mut found = vec![Hit { doc: DocId(0), score: 0.0 }];
+            search.search(&none, mode, 10, true, &mut found).unwrap();
+            assert!(found.is_empty());
+        }
+    }
+}
+
+#[test]
+fn gpu_heap_gives_the_best_in_order() {
+    let Some(gpu) = open() else { return };
+    let lens = [0, 1, 127, 128, 129, 511, 512, 513, 5000, 512 * 512, 512 * 512 + 1, 300_000];
+    for (number, &len) in lens.iter().enumerate() {
+        let mut random = Random::new(number as u64, 2);
+        // Few distinct scores: ties are many, and smaller documents go first.
+        let scores: Vec<u32> = (0..len).map(|_| (random.below(1 << 12) as f32).to_bits()).collect();
+        let docs: Vec<u32> = (0..len as u32).map(|i| (1 << 31) - 1 - len as u32 + i).collect();
+        let (d_docs, mut heap) = (gpu.upload(&docs).unwrap(), Heap::new(&gpu, len as u32).unwrap());
+        for &k in sized(&[1, 10, 513, MAX_K][..], &[20]) {
+            for with_docs in [false, true] {
+                // What is taken out is removed.
+                let d_scores = gpu.upload(&scores).unwrap();
+                heap.poison(&gpu).unwrap();
+                let docs_at = if with_docs { gpu.address(&d_docs) } else { 0 };
+                let count = Count::known(len as u32);
+                heap.take_best(&gpu, Scores { scores: gpu.address(&d_scores), docs: docs_at, count }, k as u32)
+                    .unwrap();
+                let mut found = Vec::new();
+                heap.keys(&gpu, k, &mut found).unwrap();
+                let doc = |i: usize| if with_docs { docs[i] } else { i as u32 };
+                let keys: Vec<u64> =
+                    scores.iter().enumerate().map(|(i, &bits)| TopK::key(doc(i), f32::from_bits(bits))).collect();
+                assert_eq!(found, twin::heap_top_k(&keys, k), "{len} scores, k {k}");
             }
         }
     }

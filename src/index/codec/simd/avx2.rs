@@ -1,8 +1,9 @@
 //! Inner loops for x86 processors with AVX2, BMI and POPCNT (all since 2015).
 //!
-//! Unpacking takes two rows of a block at once, one in each half of a 32-byte vector; a **row** is four numbers, one a lane.
-//! Numbers and frequencies take a row and the next; documents rows *r* and *r* + 16: both halves then run through the same
-//! instructions, each summing up its own half of the block; only at the end is the sum of the first half added to the second.
+//! Unpacking takes two rows of a block at once, one in each half of a 32-byte vector; a **row** is four numbers, one a
+//! lane. Numbers and frequencies take a row and the next; documents rows *r* and *r* + 16: both halves then run
+//! through the same instructions, each summing up its own half of the block; only at the end is the sum of the first
+//! half added to the second.
 //!
 //! ```text
 //! rows        0 .. 15                    16 .. 31
@@ -16,9 +17,8 @@ use std::arch::x86_64::{
     _mm256_sllv_epi32, _mm256_srlv_epi32, _pdep_u64,
 };
 
-use super::portable;
+use super::portable::{self, Zeros};
 use crate::index::BLOCK_LEN;
-use crate::index::codec::unary::Zeros;
 
 /// Rows in half a block.
 const HALF: usize = 16;
@@ -104,7 +104,8 @@ pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; B
     unsafe { UNPACK_DOCS[usize::from(width)](words.as_chunks().0, base, out) }
 }
 
-/// Repeats the body for each row of half a block, with shifts and places that the compiler knows: a loop is not unrolled.
+/// Repeats the body for each row of half a block, with shifts and places that the compiler knows: a
+/// loop is not unrolled.
 macro_rules! unrolled {
     ($row:ident => $body:block) => { unrolled!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15: $row $body) };
     ($($number:literal)*: $row:ident $body:block) => {

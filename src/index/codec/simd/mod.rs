@@ -6,7 +6,8 @@
 mod avx2;
 mod portable;
 
-use super::unary::Zeros;
+pub(super) use portable::{MAX_ZEROS, Zeros};
+
 use crate::index::BLOCK_LEN;
 
 /// Calls the function of `avx2` if this processor runs it, else that of `portable`.
@@ -60,8 +61,8 @@ pub(in crate::index) fn sum_gaps(base: u32, values: &mut [u32]) {
     best!(sum_gaps(base, values))
 }
 
-/// Writes where zeros are in bits `start..end` of `words`, counted from `start`, until there are at least `len`; returns
-/// how many were found. Entries past those are unspecified.
+/// Writes where zeros are in bits `start..end` of `words`, counted from `start`, until there are at least `len`;
+/// returns how many were found. Entries past those are unspecified.
 ///
 /// # Panics
 /// If the range is not in `words`, or `len` above 128.
@@ -164,7 +165,7 @@ mod tests {
                         .collect();
                     let len = expected.len().min(BLOCK_LEN);
                     for function in [super::zeros, portable::zeros] {
-                        let mut places = [0; BLOCK_LEN + 64];
+                        let mut places = [0; MAX_ZEROS];
                         let found = function(&words, start, end, len, &mut places);
                         assert!(found >= len && found <= expected.len(), "{found} of {len}");
                         assert_eq!(places[..len], expected[..len], "{start}..{end}");

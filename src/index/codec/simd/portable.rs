@@ -1,10 +1,15 @@
-//! Inner loops for any processor.
+//! Inner loops for any processor; `mod.rs` says what each does.
 
 use bitpacking::{BitPacker, BitPacker4x};
 
 use crate::index::BLOCK_LEN;
-use crate::index::codec::packed::mask;
-use crate::index::codec::unary::Zeros;
+use crate::index::codec::bits::mask;
+
+/// Places that fit [`Zeros`]: those of a block, and what a step over 64 bits finds too many.
+pub(in crate::index::codec) const MAX_ZEROS: usize = BLOCK_LEN + 64;
+
+/// Places of zeros in a vector of bits.
+pub(in crate::index::codec) type Zeros = [u32; MAX_ZEROS];
 
 pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     BitPacker4x::new().decompress(bytemuck::cast_slice(words), out, width);
@@ -56,8 +61,8 @@ pub(super) fn sum_gaps(base: u32, values: &mut [u32]) {
     }
 }
 
-/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from `start`
-/// (wrapping, as the first word may begin before).
+/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from
+/// `start` (wrapping, as the first word may begin before).
 #[inline(always)]
 pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
     let first = start / 32 * 32;

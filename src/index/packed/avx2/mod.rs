@@ -1,10 +1,10 @@
 //! Columns decoded by x86 processors with AVX2 (all since 2015).
 //!
-//! A group's eight values of *w* bits lie in *w* bytes, the last four from bit 4*w* on. Two loads of 16 bytes bring four
-//! values to each half of a vector, a shuffle gives each value the four bytes that hold it, and a shift and a mask leave its
-//! bits: what to shuffle and how far to shift is looked up by the width, up to 25 bits. Narrow groups take shortcuts: up to
-//! 8 bits, one `pdep` spreads eight frequencies over eight bytes; up to 10, eight gaps fit 16-bit lanes, and so do their
-//! sums, so that two groups are summed up at once.
+//! A group's eight values of *w* bits lie in *w* bytes, the last four from bit 4*w* on. Two loads of 16 bytes bring
+//! four values to each half of a vector, a shuffle gives each value the four bytes that hold it, and a shift and a mask
+//! leave its bits: what to shuffle and how far to shift is looked up by the width, up to 25 bits. Narrow groups take
+//! shortcuts: up to 8 bits, one `pdep` spreads eight frequencies over eight bytes; up to 10, eight gaps fit 16-bit
+//! lanes, and so do their sums, so that two groups are summed up at once.
 //!
 //! Loads go past the column, so it must be followed by [`READ_AHEAD`] bytes of anything. That and wider groups aside,
 //! results are those of [`ColumnCode::unpack`]. Runs are unpacked likewise, [eight
@@ -56,7 +56,8 @@ pub(super) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut 
 pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) -> bool {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     if can && code.widest() <= MAX_PDEP_WIDTH && *HAS_FAST_PDEP {
-        // SAFETY: the processor has AVX2 and BMI2; no group is wider than 8 bits, and the bytes are as many as it asks for.
+        // SAFETY: the processor has AVX2 and BMI2; no group is wider than 8 bits, and the bytes are
+        // as many as it asks for.
         unsafe { freqs_of_narrow_groups(code, bytes, freqs) };
     } else if can {
         // SAFETY: the processor has AVX2; the other conditions are the function's.
@@ -117,8 +118,8 @@ static UNPACKINGS: [Unpacking; MAX_WIDTH as usize + 1] = {
     table
 };
 
-/// How a narrow group is unpacked to lanes of 16 bits: a multiplication shifts each value to its window's top, another one
-/// shifts it down.
+/// How a narrow group is unpacked to lanes of 16 bits: a multiplication shifts each value to its window's top,
+/// another one shifts it down.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct ShortUnpacking {
@@ -403,7 +404,8 @@ unsafe fn freqs_of_narrow_groups(code: ColumnCode, bytes: &[u8], freqs: &mut [u3
     let mut groups = Groups::new(code, bytes);
     let freqs = freqs.as_chunks_mut::<GROUP_LEN>().0;
     each_group!(GROUP => {
-        // SAFETY: 16 groups of 8 bytes and the control leave more than 8 bytes of what can be read; the table has 9 rows.
+        // SAFETY: 16 groups of 8 bytes and the control leave more than 8 bytes of what can be read;
+        // the table has 9 rows.
         let values = unsafe {
             let (group, width) = groups.next::<GROUP>();
             _pdep_u64(group.cast::<u64>().read_unaligned(), *SPREADS.get_unchecked(width))

@@ -1,0 +1,106 @@
+//! Why a command ended without its result, and with which exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::cost::{ProfileError, TrainError};
+use crate::exec::ExecError;
+use crate::files::InputError;
+use crate::index::codec::CodecError;
+use crate::index::{BuildError, IndexError};
+use crate::live::LiveError;
+use crate::sched::{LawBroken, PolicyError};
+use crate::sim::SimError;
+
+/// Why a command ended without its result.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Bad usage or input: exit code 2.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 2 }
+    }
+
+    /// The work itself failed: exit code 1.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1 }
+    }
+
+    /// What the process ends with.
+    pub(super) fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Errors that are always the user's to mend.
+macro_rules! input {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(e: $error) -> Self {
+                Self::input(e.to_string())
+            }
+        })*
+    };
+}
+
+// A full disk or an unreadable path is the user's to mend, like any bad input.
+input!(InputError, IndexError, std::io::Error, PolicyError, TrainError);
+
+/// Errors that never are: the work itself failed.
+macro_rules! failed {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(e: $error) -> Self {
+                Self::failed(e.to_string())
+            }
+        })*
+    };
+}
+
+failed!(CodecError, LawBroken, LiveError);
+
+impl From<ExecError> for Failure {
+    fn from(e: ExecError) -> Self {
+        match e {
+            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::BadK(_) => Self::input(e.to_string()),
+            ExecError::Cuda { .. } | ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(e: BuildError) -> Self {
+        match e {
+            BuildError::Threads(_) => Self::failed(e.to_string()),
+            BuildError::Input(_) | BuildError::Index(_) => Self::input(e.to_string()),
+        }
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(e: ProfileError) -> Self {
+        match e {
+            ProfileError::Options(message) => Self::input(message),
+            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(e: SimError) -> Self {
+        match e {
+            SimError::Policy(e) => e.into(),
+            SimError::Law(e) => e.into(),
+        }
+    }
+}
