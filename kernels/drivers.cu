@@ -8,30 +8,35 @@
 // threshold. This is MaxScore with the lists in ascending order of frequency, which is about the descending one of bounds.
 //
 // The threshold begins at a score that the host knows k documents to reach, so that the first block is pruned already. A
-// block is passed over by the bound of its impacts; a posting by the byte that bounds its own. Survivors wait in a queue in
-// shared memory until there are 32: lanes stay busy however few survive.
+// block is passed over by the bound of its impacts; a posting by the byte that bounds its own, sixteen a lane at a time.
+// Survivors wait in a queue in shared memory until there are 32: lanes stay busy however few survive. Their documents are
+// read only then.
+//
+// A lone query's time is that of reads that wait for each other: block, document, norm, then four for each list it is looked
+// up in. So few blocks are shared out by quarters, 32 postings a warp, that no warp goes this way twice.
 //
 // score_drivers scores the queries of a batch, for topk.cu to sort. score_lone is the whole of a single query: its last thread
 // block sorts what all have found.
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
 // a score that k documents reach. Twin on the host: exec/cpu/exhaustive.rs.
-// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 10 KiB, 18 KiB alone. Launch bounds: 128 threads, 8 blocks a
-// multiprocessor: 56 and 62 registers; 10 blocks would spill a few. Asking for the next list's directory before it is known to
-// be needed gained nothing.
+// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 14 KiB, 18 KiB alone. Launch bounds: 128 threads, 8 blocks a
+// multiprocessor: 61 and 64 registers; 10 blocks would spill a few. Asking for the next list's directory before it is known to
+// be needed gained nothing, nor did submitting score_lone as a captured graph.
 
 #include "histogram.cuh"
 #include "lists.cuh"
 #include "merge.cuh"
 
 constexpr u32 DRIVE_WARPS = DRIVE_THREADS / WARP;
-constexpr u32 QUEUE_LEN = WARP - 1 + BLOCK_LEN;  // fewer than a warp wait while a block is read
+constexpr u32 OCTET = 8;                                // lanes that read a block's impacts: 16 postings each
+constexpr u32 GROUP = WARP / OCTET;                     // blocks that a warp reads at a time
+constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer than a warp wait while blocks are read
 
 // Shared memory of a warp.
 struct Queue {
     QueryTerm terms[MAX_TERMS];
-    u32 docs[QUEUE_LEN];
-    u32 places[QUEUE_LEN];  // of the posting in the driving list
+    u32 places[QUEUE_LEN];  // of postings in the driving list
 };
 
 // The driver of an item: the last one whose first item is not after it. The whole warp asks alike.
@@ -68,48 +73,81 @@ struct Drive {
         return driver + 1 < query.num_terms ? queue.terms[driver + 1].rest : 0.0f;
     }
 
-    // Puts those of a block's postings into the queue that may be among the best. Of the lane's four, those of `parts`.
-    __device__ __forceinline__ void enqueue(const Header& header, u32 block, u32 parts) {
-        const QueryTerm& term = queue.terms[driver];
-        u32 docs[4];
-        const u32 impacts = header.impacts_of_lane(lists.rows, lane);
-        header.docs_of_lane(lists.rows, lane, docs);
-        // An impact byte below this cannot enter. One in 2^16 is taken off for the slack, a hundredth of a step for rounding.
+    // The least byte of an impact in a block that can bring a document among the best; at least 1, which all postings have and
+    // the places behind the last one have not. One in 2^16 is taken off for the slack, a hundredth of a step for rounding.
+    __device__ __forceinline__ u32 least_impact(float max_impact) const {
         const float own = floor * (1.0f - 1.0f / 32768.0f) - rest();
-        const float needed = own / (term.weight * header.max_impact) * 255.0f - 0.01f;
-        const u32 least = needed > 0.0f ? __float2uint_ru(needed) : 0;
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-            const bool enters = (parts >> i & 1) != 0 && docs[i] != NO_DOC && (impacts >> 8 * i & 255) >= least;
-            const u32 entering = __ballot_sync(FULL_WARP, enters);
-            if (enters) {
-                const u32 slot = waiting + __popc(entering & (1u << lane) - 1);
-                queue.docs[slot] = docs[i];
-                queue.places[slot] = block * BLOCK_LEN + 4 * lane + i;
+        const float needed = own / (queue.terms[driver].weight * max_impact) * 255.0f - 0.01f;
+        return needed > 1.0f ? min(__float2uint_ru(needed), 256u) : 1;
+    }
+
+    // Whether a posting of the driving list may be among the best.
+    __device__ __forceinline__ bool posting_can_enter(u32 place) const {
+        const Header header(lists.blocks + (queue.terms[driver].first_block + place / BLOCK_LEN));
+        const u32 least = least_impact(header.max_impact);
+        return least <= 1 || header.impact_at(lists.rows, place % BLOCK_LEN) >= least;
+    }
+
+    // Puts those postings into the queue that may be among the best, of up to GROUP blocks: an octet of lanes takes the block
+    // whose header it is given, if `exists`, a lane sixteen of its postings.
+    __device__ __forceinline__ void enqueue(const Header& header, u32 block, bool exists) {
+        const u32 part = lane % OCTET;
+        u32 entering = 0;
+        if (exists && part < byte_rows(header.len())) {
+            const u32 least = least_impact(header.max_impact);
+            if (least > 1) {
+                const uint4 bytes = __ldg(reinterpret_cast<const uint4*>(lists.rows) + (header.impact_row() + part));
+                entering = least > 255 ? 0
+                                       : reaching(bytes.x, least) | reaching(bytes.y, least) << 4 |
+                                             reaching(bytes.z, least) << 8 | reaching(bytes.w, least) << 12;
+            } else {
+                entering = 0xffffu >> (16 - min(header.len() - 16 * part, 16u));
             }
-            waiting += __popc(entering);
         }
+        const u32 count = __popc(entering);
+        u32 upto = count;
+#pragma unroll
+        for (u32 distance = 1; distance < WARP; distance *= 2) {
+            const u32 lower = __shfl_up_sync(FULL_WARP, upto, distance);
+            if (lane >= distance) upto += lower;
+        }
+        u32 slot = waiting + upto - count;
+        for (; entering != 0; entering &= entering - 1) {
+            queue.places[slot++] = block * BLOCK_LEN + 16 * part + __ffs(entering) - 1;
+        }
+        waiting += __shfl_sync(FULL_WARP, upto, WARP - 1);
         __syncwarp();
     }
 
-    // Takes up to 32 documents from the queue's end, scores them and makes candidates of those that reach the threshold.
+    // Which of four bytes reach the least one: a bit each.
+    __device__ static __forceinline__ u32 reaching(u32 bytes, u32 least) {
+        return (__vcmpgeu4(bytes, least * 0x01010101u) & 0x01010101u) * 0x01020408u >> 24;
+    }
+
+    // Takes up to 32 postings from the queue's end and scores them.
     __device__ __forceinline__ void score_waiting() {
         const u32 count = min(waiting, WARP);
         waiting -= count;
+        const bool exists = lane < count;
+        const u32 place = exists ? queue.places[waiting + lane] : 0;
+        __syncwarp();
+        score(place, exists);
+    }
+
+    // Scores the lane's posting of the driving list, if `alive`: its document becomes a candidate if it reaches the threshold.
+    __device__ __forceinline__ void score(u32 place, bool alive) {
         const u64 least = read_threshold(state, query.seed);
         floor = key_score(least);
-        bool alive = lane < count;
         u32 doc = 0;
         float norm = 1.0f, score = 0.0f;
         if (alive) {
-            doc = queue.docs[waiting + lane];
-            const u32 place = queue.places[waiting + lane];
             const QueryTerm& term = queue.terms[driver];
-            norm = __ldg(lists.norms + doc);
             const Header header(lists.blocks + (term.first_block + place / BLOCK_LEN));
-            score = posting_score(term.weight, header.freq_at(lists.rows, place % BLOCK_LEN), norm);
+            doc = header.doc_at(lists.rows, place % BLOCK_LEN);
+            const u32 freq = header.freq_at(lists.rows, place % BLOCK_LEN);
+            norm = __ldg(lists.norms + doc);
+            score = posting_score(term.weight, freq, norm);
         }
-        __syncwarp();
         for (u32 t = driver + 1; t < query.num_terms; ++t) {
             const QueryTerm& term = queue.terms[t];
             alive = alive && can_enter(score + term.rest);
@@ -131,31 +169,36 @@ struct Drive {
             if (!__any_sync(FULL_WARP, alive)) return;
             if (alive) alive = !find_doc(lists, queue.terms[t], doc).found;
         }
-        emit(alive, key);
+        if (__any_sync(FULL_WARP, alive)) emit(alive, key);
     }
 
+    // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it.
     __device__ __forceinline__ void emit(bool emits, u64 key) {
-        const u32 emitting = __ballot_sync(FULL_WARP, emits);
+        emits = emits && key >= read_threshold(state, query.seed);
+        u32 emitting = __ballot_sync(FULL_WARP, emits);
         if (emitting == 0) return;
-        const u32 count = __popc(emitting);
-        u32 first = 0;
-        if (lane == 0) first = atomicAdd(&state->count, count);
-        first = __shfl_sync(FULL_WARP, first, 0);
-        if (emits) {
-            const u32 slot = first + __popc(emitting & (1u << lane) - 1);
-            if (slot < capacity) candidates[slot] = key;
-            atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
-        }
+        const u32 found = num_found(state);
+        if (emits) atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
         // With many results, not every few more are worth a look at the histogram.
         const u32 step = max(query.k / 8, 1u);
-        if (first + count >= query.k && (first + count) / step != first / step) {
+        const u32 more = found + __popc(emitting);
+        if (more >= query.k && more / step != found / step) {
             __syncwarp();
             raise_threshold(state, query, lane);
+            __syncwarp();
+            emits = emits && key >= read_threshold(state, query.seed);
+            emitting = __ballot_sync(FULL_WARP, emits);
+            if (emitting == 0) return;
         }
+        u32 first = 0;
+        if (lane == 0) first = add_found(state, __popc(emitting));
+        first = __shfl_sync(FULL_WARP, first, 0);
+        const u32 slot = first + __popc(emitting & (1u << lane) - 1);
+        if (emits && slot < capacity) candidates[slot] = key;
     }
 
     // Blocks [begin, end) of the driving list, up to 32 of them.
-    __device__ __forceinline__ void go(u32 begin, u32 end, u32 parts) {
+    __device__ __forceinline__ void go(u32 begin, u32 end) {
         const QueryTerm& term = queue.terms[driver];
         Header own;
         bool enters = false;
@@ -163,14 +206,21 @@ struct Drive {
             own = Header(lists.blocks + (term.first_block + begin + lane));
             enters = can_enter(term.weight * own.max_impact + rest());
         }
-        for (u32 left = __ballot_sync(FULL_WARP, enters); left != 0; left &= left - 1) {
-            const u32 source = __ffs(left) - 1;
+        for (u32 left = __ballot_sync(FULL_WARP, enters); left != 0;) {
+            // An octet's block: as many are passed over as there are octets before it; after four, the next group begins.
+            u32 octets = left;
+#pragma unroll
+            for (u32 i = 0; i < GROUP; ++i) {
+                if (lane / OCTET == i) octets = left;
+                left &= left - 1;
+            }
+            const u32 source = octets != 0 ? __ffs(octets) - 1 : 0;
             Header header;
             header.row = __shfl_sync(FULL_WARP, own.row, source);
-            header.first_doc = __shfl_sync(FULL_WARP, own.first_doc, source);
+            header.first_doc = 0;
             header.packing = __shfl_sync(FULL_WARP, own.packing, source);
             header.max_impact = __shfl_sync(FULL_WARP, own.max_impact, source);
-            enqueue(header, begin + source, parts);
+            enqueue(header, begin + source, octets != 0);
             while (waiting >= WARP) score_waiting();
         }
     }
@@ -188,7 +238,7 @@ __device__ __forceinline__ void drive_item(
     const Driver driver = drivers[find_driver(drivers, batch.num_drivers, item, lane)];
     Query query = batch.queries != nullptr ? batch.queries[driver.query] : lone.query;
     if (batch.needs_all != 0) query.need_all();
-    if (gates != nullptr && gates[driver.query].count >= query.k) return;  // documents with all terms were enough
+    if (gates != nullptr && num_found(gates + driver.query) >= query.k) return;  // documents with all terms were enough
 
     const u32* terms = reinterpret_cast<const u32*>(batch.terms != nullptr ? batch.terms + query.first_term : lone.terms);
     for (u32 i = lane; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
@@ -207,11 +257,13 @@ __device__ __forceinline__ void drive_item(
 
     const u32 number = item - driver.first_item;
     if (driver.blocks_an_item == 0) {
-        drive.go(number / 4, number / 4 + 1, 1u << number % 4);
+        const u32 place = number * WARP + lane;
+        const bool enters = place < term.doc_freq && drive.posting_can_enter(place);
+        if (__any_sync(FULL_WARP, enters)) drive.score(place, enters);
     } else {
         const u32 end = min((number + 1) * driver.blocks_an_item, num_blocks);
         for (u32 begin = number * driver.blocks_an_item; begin < end; begin += WARP) {
-            drive.go(begin, min(begin + WARP, end), 15);
+            drive.go(begin, min(begin + WARP, end));
         }
     }
     while (drive.waiting != 0) drive.score_waiting();
@@ -235,24 +287,25 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
         Queue queues[DRIVE_WARPS];
         Merge merge;
     } shared;
-    __shared__ bool is_last;
+    __shared__ u64 progress;
     if (blockIdx.x == 0 && threadIdx.x == 0) state->started_ns = clock_ns();
     drive_item(lists, batch, lone, state, gate, candidates, shared.queues[threadIdx.x / WARP]);
 
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        is_last = atomicAdd(&state->tickets, 1) == gridDim.x - 1;
+        progress = atomicAdd(&state->progress, 1ull << 32);
         __threadfence();
     }
     __syncthreads();
-    if (!is_last) return;
+    if (progress >> 32 != gridDim.x - 1) return;
+    const u32 found = static_cast<u32>(progress);
+    const Times times = {gate != nullptr ? &gate->started_ns : &state->started_ns, clock_ns()};
     Query query = lone.query;
     if (batch.needs_all != 0) query.need_all();
-    const bool had_all = gate != nullptr && gate->count >= query.k;  // then the stage before has written the results
-    if (!had_all && (is_last_stage != 0 || __ldcg(&state->count) >= query.k)) {
-        const u64* started_ns = gate != nullptr ? &gate->started_ns : &state->started_ns;
-        merge_candidates<DRIVE_THREADS>(query, state, candidates, batch.capacity, results, started_ns, shared.merge);
+    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // then the stage before has written the results
+    if (!had_all && (is_last_stage != 0 || found >= query.k)) {
+        merge_candidates<DRIVE_THREADS>(query, state, candidates, found, batch.capacity, results, &times, shared.merge);
     }
     if (is_last_stage == 0) return;
     __syncthreads();

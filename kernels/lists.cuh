@@ -90,9 +90,9 @@ struct Header {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
     }
-    // The bounds of the lane's four impacts, in 255ths of `max_impact`: a byte each.
-    __device__ __forceinline__ u32 impacts_of_lane(const u32* rows, u32 lane) const {
-        return lane < quads() ? __ldg(rows + (4ull * impact_row() + lane)) : 0;
+    // A bound of the impact at place `i`, in 255ths of `max_impact`.
+    __device__ __forceinline__ u32 impact_at(const u32* rows, u32 i) const {
+        return __ldg(reinterpret_cast<const unsigned char*>(rows) + (16ull * impact_row() + i));
     }
 };
 
@@ -103,31 +103,48 @@ struct Place {
     Header header;  // of the block
 };
 
-// Looks `doc` up in a term's list: a thread on its own.
+// Looks `doc` up in a term's list: a thread on its own, four neighbouring postings at a time. Documents between two entries of
+// the directory lie about evenly: the search begins where `doc` would be then, looks beside that next, and halves what is left
+// only after that.
 __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
     Place place;
     place.found = false;
-    u32 low = 0, high = term.doc_freq;
+    u32 low = 0, high = term.doc_freq, guess = 0;
+    u32 block = ~0u;
     if (term.shift != NO_DIRECTORY) {
         const u32* entry = lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (doc >> term.shift));
         low = __ldg(entry);
         high = __ldg(entry + 1);
+        const u32 after_entry = doc & (1u << term.shift) - 1;
+        guess = low + static_cast<u32>(static_cast<u64>(high - low) * after_entry >> term.shift);
+    } else {
+        // The only block tells where its documents begin, and less than how far they reach.
+        block = 0;
+        place.header = Header(lists.blocks + term.first_block);
+        if (doc < place.header.first_doc) return place;
+        const u64 scaled = static_cast<u64>(doc - place.header.first_doc) * high >> place.header.doc_width();
+        guess = static_cast<u32>(min(scaled, static_cast<u64>(high - 1)));
     }
-    u32 block = ~0u;
+    bool is_first = true;
     while (low < high) {
-        const u32 middle = (low + high) / 2;
-        if (middle / BLOCK_LEN != block) {
-            block = middle / BLOCK_LEN;
+        if (guess / BLOCK_LEN != block) {
+            block = guess / BLOCK_LEN;
             place.header = Header(lists.blocks + (term.first_block + block));
         }
-        place.position = middle % BLOCK_LEN;
-        const u32 found = place.header.doc_at(lists.rows, place.position);
-        if (found == doc) {
+        u32 docs[4];
+        place.header.docs_of_lane(lists.rows, guess % BLOCK_LEN / 4, docs);
+        const u32 below = (docs[0] < doc) + (docs[1] < doc) + (docs[2] < doc) + (docs[3] < doc);
+        const u32 first = guess & ~3u;
+        if (docs[0] == doc || docs[1] == doc || docs[2] == doc || docs[3] == doc) {
             place.found = true;
+            place.position = first % BLOCK_LEN + below;
             return place;
         }
-        if (found < doc) low = middle + 1;
-        else high = middle;
+        if (below == 0) high = first;
+        else if (below == 4) low = first + 4;
+        else return place;
+        guess = !is_first ? (low + high) / 2 : below == 0 ? first - 1 : first + 4;
+        is_first = false;
     }
     return place;
 }

@@ -95,8 +95,7 @@ struct Batch {
 // What the kernels of one query tell each other. All zero before the first of them starts.
 struct State {
     u64 threshold;         // a key that k documents are known to reach: whatever is below is out
-    u32 count;             // candidates that were found, be there room for them or not
-    u32 tickets;           // score_lone: thread blocks that are done
+    u64 progress;          // candidates that were found, be there room for them or not; times 2^32: thread blocks that are done
     u64 started_ns;        // score_lone: when, by the device's clock
     u64 reserved;
     u32 bins[SCORE_BINS];  // how many of them there are by score; read sixteen bytes at a time
@@ -132,6 +131,14 @@ __device__ __forceinline__ float key_score(u64 key) { return __uint_as_float(sta
 __device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
     const u64 raised = *static_cast<const volatile u64*>(&state->threshold);
     return max(max(raised, least_key(seed)), 1ull);
+}
+
+// Candidates found as of now, by all thread blocks.
+__device__ __forceinline__ u32 num_found(const State* state) { return static_cast<u32>(__ldcg(&state->progress)); }
+
+// Counts `more` candidates; returns how many there were.
+__device__ __forceinline__ u32 add_found(State* state, u32 more) {
+    return static_cast<u32>(atomicAdd(&state->progress, static_cast<u64>(more)));
 }
 
 // The device's clock in nanoseconds. It ticks coarsely.

@@ -13,11 +13,11 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
     const u32 number = blockIdx.x;
     Query query = batch.queries != nullptr ? batch.queries[number] : lone.query;
     // For AND+OR: where enough documents have all terms, the union was not looked for.
-    const bool had_all = gates != nullptr && gates[number].count >= query.k;
+    const bool had_all = gates != nullptr && num_found(gates + number) >= query.k;
     if (had_all || batch.needs_all != 0) query.need_all();
     State* state = had_all ? gates + number : states + number;
     merge_candidates<MERGE_THREADS>(
-        query, state, candidates + static_cast<u64>(number) * batch.capacity, batch.capacity,
+        query, state, candidates + static_cast<u64>(number) * batch.capacity, num_found(state), batch.capacity,
         results + static_cast<u64>(number) * result_stride, nullptr, shared
     );
 }

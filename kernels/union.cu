@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     __shared__ u32 num_candidates, next_slot;
 
     const Query& query = lone.query;
-    if (gate != nullptr && gate->count >= query.k) return;  // documents with all terms were enough
+    if (gate != nullptr && num_found(gate) >= query.k) return;  // documents with all terms were enough
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 tile = is_sample != 0 ? blockIdx.x * sample_stride : blockIdx.x;
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     __syncthreads();
     if (threadIdx.x == 0) {
         if (count == query.k) atomicMax(&state->threshold, cut);
-        next_slot = atomicAdd(&state->count, count);
+        next_slot = add_found(state, count);
     }
     __syncthreads();
     for (u32 left = keys.reaching; left != 0; left &= left - 1) {

@@ -179,6 +179,18 @@ fn a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_file() {
     succeeds(dir.path(), simulate);
 }
 
+#[cfg(unix)]
+#[test]
+fn names_of_files_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = world();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.current_dir(dir.path()).args(["search", "i", "--queries", "i/queries.tsv", "--format", "csv", "-o"]);
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"r\xff.csv")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(files(dir.path()).iter().any(|file| file.ends_with("r\u{fffd}.csv")));
+}
+
 #[test]
 fn names_of_queries_tell_results_apart() {
     let dir = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ impl Provenance {
     /// Adds the command line that runs now, and the machine that it runs on.
     #[must_use]
     pub fn with_command_and_machine(self) -> Self {
-        let command: Vec<String> = std::env::args().skip(1).collect();
+        let command: Vec<String> = std::env::args_os().skip(1).map(|text| quoted(&text.to_string_lossy())).collect();
         self.with("command", format!("tandem {}", command.join(" "))).with("machine", this_machine())
     }
 
@@ -56,6 +56,15 @@ impl Provenance {
     }
 }
 
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
 /// The machine that this program runs on, in words: its processor's name as the system tells it (its architecture where
 /// it does not), and how many cores the program may use.
 #[must_use]
@@ -64,4 +73,15 @@ pub fn this_machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name").and_then(|rest| rest.split_once(':')));
     format!("{}, {cores} cores", name.map_or(std::env::consts::ARCH, |(_, name)| name.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_given_to_a_shell_again() {
+        let arguments = ["search", "a/b-1.csv", "two words", "", "don't", "$HOME"].map(quoted);
+        assert_eq!(arguments, ["search", "a/b-1.csv", "'two words'", "''", r"'don'\''t'", "'$HOME'"]);
+    }
 }

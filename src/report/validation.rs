@@ -8,6 +8,7 @@ use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
 use crate::files::{Provenance, write_atomically};
 use crate::ids::PerKind;
+use crate::sched::PolicyKind;
 use crate::time::Nanos;
 
 /// One policy at one rate, simulated and driven live with the same arrivals and queries.
@@ -169,18 +170,20 @@ pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> Line
         points
     };
     let mut series = Vec::new();
-    for (colour, policy) in policies.into_iter().enumerate() {
+    for policy in policies {
+        // Each policy keeps its colour, whichever others are drawn.
+        let colour = PolicyKind::ALL.iter().position(|kind| kind.name() == policy);
         series.push(Series {
             name: format!("{policy}, predicted"),
             points: line(policy, &|row| (row.predicted.mean_ms, row.predicted.missed > 0)),
             stroke: Stroke::Dashed,
-            colour: Some(colour),
+            colour,
         });
         series.push(Series {
             name: format!("{policy}, measured"),
             points: line(policy, &|row| (row.measured.mean_ms, !row.passed())),
             stroke: Stroke::Solid,
-            colour: Some(colour),
+            colour,
         });
     }
     LineChart {

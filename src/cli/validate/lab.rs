@@ -20,6 +20,7 @@ use crate::ids::{Machine, PerKind, ProcessorKind, QueryId};
 use crate::index::Index;
 use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, RecordedTimes};
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
+use crate::report::number::counted;
 use crate::report::table::Table;
 use crate::sched::{Job, Policy, PolicyKind, PolicyOptions};
 use crate::sim::{SimQuery, bounds};
@@ -299,7 +300,8 @@ impl Lab {
             Gpu::Replay(_) => " + replayed GPU".to_owned(),
             Gpu::None => String::new(),
         };
-        format!("Predicted and measured: {} x {}{gpu}", self.machine().count(ProcessorKind::Cpu), self.cpu)
+        let workers = counted(self.machine().count(ProcessorKind::Cpu), "worker", "workers");
+        format!("Predicted and measured: {workers} on {}{gpu}", self.cpu)
     }
 
     pub(super) fn print_gpu_note(&self) {

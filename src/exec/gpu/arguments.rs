@@ -129,8 +129,7 @@ pub(super) struct BatchArgument {
 #[repr(C)]
 pub(super) struct StateArgument {
     threshold: u64,
-    count: u32,
-    tickets: u32,
+    progress: u64,
     started_ns: u64,
     reserved: u64,
     bins: [u32; SCORE_BINS],

@@ -14,7 +14,7 @@ use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, 
 use super::arguments::{BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry};
 use super::executor::{GpuExecutor, pinned_results, poison, read_results};
 use super::kernels::{QueryMemory, num_candidates};
-use super::plan::{Plan, num_items_of};
+use super::plan::{ItemSizes, Plan, num_items_of};
 use crate::exec::{ExecError, Execution, Executor, Hit};
 use crate::query::{Mode, Query};
 
@@ -42,6 +42,7 @@ pub(super) struct BatchSlot {
     d_candidates: CudaSlice<u64>,
     results: PinnedHostSlice<u64>,
     started: CudaEvent,
+    scored: CudaEvent,
     finished: CudaEvent,
     /// Which queries of the batch it holds, and those that are better run alone.
     queries: Vec<usize>,
@@ -64,6 +65,7 @@ impl BatchSlot {
                 d_candidates: stream.alloc(keys)?,
                 results: pinned_results(&executor.device, CHUNK_QUERIES * (1 + 16))?,
                 started: event()?,
+                scored: event()?,
                 finished: event()?,
                 queries: Vec::new(),
                 alone: Vec::new(),
@@ -81,13 +83,15 @@ struct Chunk {
     plans: Vec<Plan>,
 }
 
-/// Drivers of some queries, all first terms before all second ones, and the items of all of them.
-fn share_out(plans: &[Plan], needs_all: bool) -> (Vec<DriverEntry>, u32) {
+/// Drivers of some queries, all first terms before all second ones, and the items of all of them, for a machine that holds
+/// `warps` at once.
+fn share_out(plans: &[Plan], needs_all: bool, warps: u32) -> (Vec<DriverEntry>, u32) {
+    let sizes = ItemSizes::new(plans, needs_all, warps);
     let mut drivers = Vec::new();
     let mut num_items = 0;
     for t in 0..plans.iter().map(|plan| plan.num_drivers(needs_all)).max().unwrap_or(0) {
         for (query, plan) in plans.iter().enumerate().filter(|(_, plan)| t < plan.num_drivers(needs_all)) {
-            let blocks_an_item = plan.blocks_an_item(t, needs_all);
+            let blocks_an_item = sizes.of(plan, t, needs_all);
             drivers.push(DriverEntry { query: query as u32, term: t as u32, first_item: num_items, blocks_an_item });
             num_items += num_items_of(plan.num_blocks(t), blocks_an_item);
         }
@@ -120,6 +124,9 @@ impl GpuExecutor {
         hits: &mut Vec<Vec<Hit>>,
     ) -> Result<Execution, ExecError> {
         hits.resize_with(queries.len(), Vec::new);
+        if let [query] = queries {
+            return self.search(query, mode, k, &mut hits[0]);
+        }
         self.check(|| doing(queries.len(), 0))?;
         if self.slots.is_empty() {
             let slots = BatchSlot::new(self).and_then(|first| Ok(vec![first, BatchSlot::new(self)?]));
@@ -221,7 +228,7 @@ impl GpuExecutor {
         };
         let mut launches = Vec::new();
         for &needs_all in stages {
-            let (drivers, num_items) = share_out(&chunk.plans, needs_all);
+            let (drivers, num_items) = share_out(&chunk.plans, needs_all, self.kernels.resident_warps());
             launches.push((needs_all, append(input, &mut len, &drivers), drivers.len() as u32, num_items));
         }
         slot.started.record(stream)?;
@@ -258,9 +265,7 @@ impl GpuExecutor {
             unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
         }
         let results_at = slot.results.as_mut_ptr()? as u64;
-        if let Some(scored) = &self.scored {
-            scored.record(stream)?;
-        }
+        slot.scored.record(stream)?;
         // SAFETY: as above; the results have room for `stride` words of each query.
         unsafe {
             self.kernels.merge_topk(stream, &batch, &lone, &memory, results_at, stride as u32, num_queries as u32)
@@ -281,14 +286,11 @@ impl GpuExecutor {
         if let Some(&first) = slot.queries.first() {
             let wait = || {
                 slot.finished.synchronize()?;
-                Ok(f64::from(slot.started.elapsed_ms(&slot.finished)?) * 1e3)
+                let us_since = |event: &CudaEvent| Ok(f64::from(event.elapsed_ms(&slot.finished)?) * 1e3);
+                Ok((us_since(&slot.started)?, us_since(&slot.scored)?))
             };
             let doing = || doing(slot.queries.len(), first);
-            device_us = wait().map_err(|error| self.failed(doing(), &error))?;
-            if let Some(scored) = &self.scored {
-                let elapsed = scored.elapsed_ms(&slot.finished);
-                self.topk_us = f64::from(elapsed.map_err(|error| self.failed(doing(), &error))?) * 1e3;
-            }
+            (device_us, self.topk_us) = wait().map_err(|error: DriverError| self.failed(doing(), &error))?;
             let results = slot.results.as_slice().map_err(|error| self.failed(doing(), &error))?;
             for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
                 if result[0] == TOO_MANY {
@@ -324,15 +326,17 @@ mod tests {
             plan(&[(5000, 5.0)], 0.0, Mode::Or),
             plan(&[(129, 5.0), (1300, 4.0), (700_000, 1.0)], 2.0, Mode::Or),
         ];
-        let (drivers, num_items) = share_out(&plans, false);
-        let order: Vec<_> = drivers.iter().map(|driver| (driver.query, driver.term)).collect();
-        assert_eq!(order, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
-        let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
-        for (driver, end) in drivers.iter().zip(ends) {
-            let blocks = plans[driver.query as usize].num_blocks(driver.term as usize);
-            assert_eq!(end - driver.first_item, num_items_of(blocks, driver.blocks_an_item));
+        for warps in [4, 1000, 1_000_000] {
+            let (drivers, num_items) = share_out(&plans, false, warps);
+            let order: Vec<_> = drivers.iter().map(|driver| (driver.query, driver.term)).collect();
+            assert_eq!(order, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
+            let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
+            for (driver, end) in drivers.iter().zip(ends) {
+                let blocks = plans[driver.query as usize].num_blocks(driver.term as usize);
+                assert_eq!(end - driver.first_item, num_items_of(blocks, driver.blocks_an_item));
+            }
         }
-        let (drivers, _) = share_out(&plans, true);
+        let (drivers, _) = share_out(&plans, true, 1000);
         assert_eq!(drivers.len(), 3);
     }
 }

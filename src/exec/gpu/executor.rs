@@ -1,7 +1,6 @@
 //! Running queries on a GPU, one at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUevent_flags};
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
@@ -29,8 +28,9 @@ pub struct GpuExecutor {
     pub(super) stream: Arc<CudaStream>,
     buffers: Buffers,
     started: CudaEvent,
-    /// Between scoring and sorting, where somebody wants to know; and the microseconds from there to the end.
-    pub(super) scored: Option<CudaEvent>,
+    /// Between scoring and sorting, where these are kernels of their own.
+    pub(super) scored: CudaEvent,
+    /// The microseconds from there to the end, of what ran last.
     pub(super) topk_us: f64,
     finished: CudaEvent,
     /// What batches need, once there has been one.
@@ -63,13 +63,6 @@ impl Buffers {
         let mut results = pinned_results(device, LONE_RESULTS)?;
         let results_at = results.as_mut_ptr()? as u64;
         Ok(Self { d_states: stream.alloc_zeros(2)?, d_candidates, results, results_at })
-    }
-
-    /// Fills the buffers with keys better than any real one, so that a kernel that reads what none has written shows up.
-    fn poison(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
-        poison(stream, &mut self.d_candidates)?;
-        self.results.as_mut_slice()?.fill(UNWRITTEN);
-        Ok(())
     }
 }
 
@@ -135,21 +128,12 @@ impl GpuExecutor {
     ) -> Result<Self, ExecError> {
         let allocate = || {
             let event = || device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-            Ok((Buffers::new(&device, &stream, lists.host.num_docs())?, event()?, event()?))
+            let buffers = Buffers::new(&device, &stream, lists.host.num_docs())?;
+            Ok((buffers, [event()?, event()?, event()?]))
         };
-        let (buffers, started, finished) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        let (slots, scored, topk_us, broken) = (Vec::new(), None, 0.0, None);
+        let (buffers, [started, scored, finished]) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
+        let (slots, topk_us, broken) = (Vec::new(), 0.0, None);
         Ok(Self { device, kernels, lists, stream, buffers, started, scored, topk_us, finished, slots, broken })
-    }
-
-    /// From now on, notes when documents have been scored, and runs lone queries in steps for that: see [`GpuExecutor::topk_us`].
-    ///
-    /// # Errors
-    /// If the driver has no event to give.
-    pub(crate) fn time_topk(&mut self) -> Result<(), ExecError> {
-        let event = self.device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-        self.scored = Some(event.map_err(|e| cuda("making an event", &e))?);
-        Ok(())
     }
 
     /// Microseconds of the device from scores to sorted results: of the last query, or of the last chunk of a batch.
@@ -159,13 +143,14 @@ impl GpuExecutor {
 
     /// Runs the kernels of a query and waits for its results. Returns the device's time in microseconds.
     fn execute(&mut self, plan: &Plan) -> Result<f64, DriverError> {
-        // SAFETY: the results are there, and no kernel writes them now.
-        unsafe { (self.buffers.results_at as *mut u64).write_volatile(UNWRITTEN) };
+        // SAFETY: there are as many words, and no kernel uses them now.
+        let results = unsafe { std::slice::from_raw_parts_mut(self.buffers.results_at as *mut u64, LONE_RESULTS) };
+        results[..=plan.query.k as usize].fill(UNWRITTEN);
+        results[LONE_RESULTS - 2..].fill(UNWRITTEN);
         if cfg!(debug_assertions) {
-            self.buffers.poison(&self.stream)?;
+            poison(&self.stream, &mut self.buffers.d_candidates)?;
         }
-        let in_steps = plan.by_tiles || plan.query.k > LONE_K || self.scored.is_some();
-        if in_steps { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
+        if plan.by_tiles || plan.query.k > LONE_K { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
     }
 
     /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory. Nothing
@@ -193,36 +178,43 @@ impl GpuExecutor {
             unsafe { kernels.score_lone(stream, &lists, &batch, &lone, &memory, results_at, is_last_stage) }?;
             memory = QueryMemory { states: states + size_of::<StateArgument>() as u64, gates: states, candidates };
         }
-        let results = results_at as *const u64;
-        self.await_results(results)?;
-        // SAFETY: `results` has that many words; the kernel has written this one before the first.
-        let elapsed_ns = unsafe { results.add(LONE_RESULTS - 1).read_volatile() };
-        Ok(elapsed_ns as f64 * 1e-3)
+        let count = self.await_result(0)?;
+        let num_keys = if count <= u64::from(plan.query.k) { count as usize } else { 0 };
+        for word in 1..=num_keys {
+            self.await_result(word)?;
+        }
+        self.topk_us = self.await_result(LONE_RESULTS - 1)? as f64 * 1e-3;
+        Ok(self.await_result(LONE_RESULTS - 2)? as f64 * 1e-3)
     }
 
-    /// Looks at the first word of the results until a kernel has written it: that is known sooner than its end.
-    fn await_results(&self, results: *const u64) -> Result<(), DriverError> {
+    /// Looks at a word of the results until a kernel has written it: sooner than the kernel's end is known, and without the
+    /// kernel having to wait until the other words have arrived.
+    fn await_result(&self, word: usize) -> Result<u64, DriverError> {
+        debug_assert!(word < LONE_RESULTS);
+        let result = (self.buffers.results_at as *const u64).wrapping_add(word);
         loop {
             for _ in 0..SPINS {
-                // SAFETY: the results live as long as the executor; the GPU writes this word last.
-                if unsafe { results.read_volatile() } != UNWRITTEN {
-                    // What was written before it is not to be read before it.
-                    std::sync::atomic::fence(Ordering::Acquire);
-                    return Ok(());
+                // SAFETY: the results have that many words and live as long as the executor; the GPU writes a word at once.
+                let value = unsafe { result.read_volatile() };
+                if value != UNWRITTEN {
+                    return Ok(value);
                 }
                 std::hint::spin_loop();
             }
             // An error would leave it unwritten for ever, and so would a fault of ours.
             // SAFETY: the stream is this executor's.
             let status = unsafe { sys::cuStreamQuery(self.stream.cu_stream()) };
-            if status != sys::CUresult::CUDA_ERROR_NOT_READY {
-                return status.result();
+            match status {
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                // It may have been written after the last look.
+                // SAFETY: as above.
+                sys::CUresult::CUDA_SUCCESS => return Ok(unsafe { result.read_volatile() }),
+                error => return Err(DriverError(error)),
             }
         }
     }
 
-    /// The long way, for many results, for queries that go through all lists, and to time the parts: one kernel scores,
-    /// another one sorts.
+    /// The long way, for many results and for queries that go through all lists: one kernel scores, another one sorts.
     fn execute_in_steps(&mut self, plan: &Plan) -> Result<f64, DriverError> {
         let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
         let lists = self.lists.argument(stream);
@@ -255,18 +247,14 @@ impl GpuExecutor {
                 unsafe { kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
             }
         }
-        if let Some(scored) = &self.scored {
-            scored.record(stream)?;
-        }
+        self.scored.record(stream)?;
         // SAFETY: as above; `results` has 1 + MAX_K words, and the stream is synchronised below; should that fail, the
         // context is dead and runs no kernel any more.
         unsafe { kernels.merge_topk(stream, &batch, &lone, &memory, results_at, 0, 1) }?;
         stream.memset_zeros(&mut buffers.d_states)?;
         self.finished.record(stream)?;
         self.finished.synchronize()?;
-        if let Some(scored) = &self.scored {
-            self.topk_us = f64::from(scored.elapsed_ms(&self.finished)?) * 1e3;
-        }
+        self.topk_us = f64::from(self.scored.elapsed_ms(&self.finished)?) * 1e3;
         Ok(f64::from(self.started.elapsed_ms(&self.finished)?) * 1e3)
     }
 

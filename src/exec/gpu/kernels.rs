@@ -322,8 +322,8 @@ fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
     (num_units > 0).then(|| shape(num_units.div_ceil(TRANSCODE_THREADS / WARP), TRANSCODE_THREADS))
 }
 
-/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took.
-pub(super) const LONE_RESULTS: usize = 2 + MAX_K;
+/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after scoring.
+pub(super) const LONE_RESULTS: usize = 3 + MAX_K;
 /// The most results that `score_lone` sorts: more are better sorted by larger thread blocks.
 pub(super) const LONE_K: u32 = DRIVE_THREADS;
 

@@ -262,13 +262,34 @@ pub(super) mod tests {
         }
         let index = Arc::new(Index::from_lists(&lists).unwrap());
         let Some((device, stream, kernels)) = open() else { return };
-        let all_at_once = UploadOptions::reserving(0);
-        // Each list alone, and some of them twice.
-        let in_parts = UploadOptions { part_bytes: 1, kept_bytes: 100_000, ..all_at_once };
-        for (bm25, options) in
-            [(index.built_with(), all_at_once), (Bm25 { k1: 0.9, b: 0.2, ..Bm25::default() }, in_parts)]
-        {
-            let uploaded = upload(&device, &stream, &kernels, &index, bm25, options, &|_, _| ()).unwrap();
+        let with_limit = |bm25, part_bytes, limit_bytes| {
+            let options = UploadOptions { part_bytes, limit_bytes, ..UploadOptions::reserving(0) };
+            upload(&device, &stream, &kernels, &index, bm25, options, &|_, _| ())
+        };
+        let bm25 = index.built_with();
+        // What is asked for before anything is known of the result, and then what is needed at least.
+        let needed = |limit_bytes| match with_limit(bm25, 1, limit_bytes) {
+            Err(ExecError::DoesNotFit { needed_bytes, free_bytes }) => {
+                assert!(free_bytes == limit_bytes && needed_bytes > free_bytes);
+                needed_bytes
+            }
+            other => panic!("{other:?}, expected a refusal"),
+        };
+        let least = needed(needed(0));
+        assert_eq!(needed(least - 1), least);
+
+        // In one part; then each list alone, of which none, some or all stay on the device.
+        let other_bm25 = Bm25 { k1: 0.9, b: 0.2, ..Bm25::default() };
+        let uploads = [
+            (bm25, with_limit(bm25, u64::MAX, u64::MAX)),
+            (bm25, with_limit(bm25, 1, least)),
+            (other_bm25, with_limit(other_bm25, 1, least + 200_000)),
+            (bm25, with_limit(bm25, 1, u64::MAX)),
+        ]
+        .map(|(bm25, uploaded)| (bm25, uploaded.unwrap()));
+        let [at_once, twice, some_twice, once] = uploads.each_ref().map(|(_, uploaded)| uploaded.report.copied_bytes);
+        assert!(twice > some_twice && some_twice > once && once == at_once, "{twice} {some_twice} {once} {at_once}");
+        for (bm25, uploaded) in uploads {
             let lists_on_device = DeviceLists::new(&index, bm25, uploaded);
             let copy = HostCopy {
                 blocks: stream.clone_dtoh(&lists_on_device.d_blocks).unwrap(),

@@ -12,11 +12,11 @@ const BOUND_SLACK: f32 = 1.0 + 1.0 / 65536.0;
 const POSTINGS_A_LOOKUP: f64 = 2.0;
 /// ... and so many documents of a tile, which is cleared and looked through, about as much as one.
 const DOCS_A_POSTING: f64 = 8.0;
-/// Blocks that a warp goes through in a batch where most of their postings are looked up elsewhere, and where few are.
+/// Blocks that a warp goes through at most: where most of their postings are looked up elsewhere, and where few are.
 const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
-/// Blocks whose headers a warp looks at together.
-const WARP_BLOCKS: u32 = 32;
+/// Four warps share a block as long as so many times the warps that the machine holds are enough for it.
+const SHARED_WAVES: u32 = 2;
 
 /// A query, ready for the kernels.
 #[derive(Debug)]
@@ -102,11 +102,6 @@ impl Plan {
         self.terms[t].doc_freq.div_ceil(BLOCK_LEN as u32)
     }
 
-    /// How many blocks of term `t` a warp goes through in a batch.
-    pub(super) fn blocks_an_item(&self, t: usize, needs_all: bool) -> u32 {
-        if self.all_enter(t, needs_all) { DENSE_BLOCKS } else { SPARSE_BLOCKS }
-    }
-
     /// Whether every posting of term `t` may have to be looked up: what comes after it can reach the threshold alone.
     fn all_enter(&self, t: usize, needs_all: bool) -> bool {
         needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
@@ -117,21 +112,61 @@ impl Plan {
         let mut lone = LoneArgument { query: self.query, ..LoneArgument::default() };
         lone.terms[..self.terms.len()].copy_from_slice(&self.terms);
         let drivers = 0..self.num_drivers(needs_all);
-        let blocks_of = |all_enter: bool| -> u32 {
-            drivers.clone().filter(|&t| self.all_enter(t, needs_all) == all_enter).map(|t| self.num_blocks(t)).sum()
-        };
-        // Where every posting is looked up, a block for four warps, as long as all of them run at once; else so many blocks
-        // that they do. Where few are, a block is enough for a warp.
-        let dense_blocks = blocks_of(true);
-        let dense = if dense_blocks <= warps / 4 { 0 } else { dense_blocks.div_ceil(warps) };
-        let sparse = blocks_of(false).div_ceil(warps).clamp(1, WARP_BLOCKS);
+        let sizes = ItemSizes::new(std::slice::from_ref(self), needs_all, warps);
         let mut num_items = 0;
         for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
-            let blocks_an_item = if self.all_enter(t, needs_all) { dense } else { sparse };
+            let blocks_an_item = sizes.of(self, t, needs_all);
             *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
             num_items += num_items_of(self.num_blocks(t), blocks_an_item);
         }
         (lone, num_items)
+    }
+}
+
+/// How many blocks a warp goes through, in the lists of a launch: as few as keep all warps of the machine busy. A warp scores
+/// 32 postings at a time, so that most of the time of a launch of few blocks would be that of the warp with most postings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ItemSizes {
+    /// So many first terms of each query have blocks that four warps share: those whose postings are likely to be scored.
+    shared_terms: usize,
+    /// For other terms: where every posting may be looked up, ...
+    dense: u32,
+    /// ... and where most are dismissed by their impact.
+    sparse: u32,
+}
+
+impl ItemSizes {
+    /// Sizes for a launch of these queries on a machine that holds `warps` at once.
+    pub(super) fn new(plans: &[Plan], needs_all: bool, warps: u32) -> Self {
+        let num_terms = plans.iter().map(|plan| plan.num_drivers(needs_all)).max().unwrap_or(0);
+        let mut left = u64::from(SHARED_WAVES * warps / 4);
+        let mut shared_terms = 0;
+        let mut blocks = [0_u64; 2];
+        for t in 0..num_terms {
+            let mut blocks_of_term = [0_u64; 2];
+            for plan in plans.iter().filter(|plan| t < plan.num_drivers(needs_all)) {
+                blocks_of_term[usize::from(plan.all_enter(t, needs_all))] += u64::from(plan.num_blocks(t));
+            }
+            let sum = blocks_of_term[0] + blocks_of_term[1];
+            if shared_terms == t && sum <= left {
+                shared_terms += 1;
+                left -= sum;
+            } else {
+                blocks[0] += blocks_of_term[0];
+                blocks[1] += blocks_of_term[1];
+            }
+        }
+        let a_warp = |blocks: u64, most: u32| blocks.div_ceil(u64::from(warps)).clamp(1, u64::from(most)) as u32;
+        Self { shared_terms, dense: a_warp(blocks[1], DENSE_BLOCKS), sparse: a_warp(blocks[0], SPARSE_BLOCKS) }
+    }
+
+    /// How many blocks of term `t` of a query a warp goes through; 0 where four warps share a block.
+    pub(super) fn of(self, plan: &Plan, t: usize, needs_all: bool) -> u32 {
+        match t {
+            t if t < self.shared_terms => 0,
+            t if plan.all_enter(t, needs_all) => self.dense,
+            _ => self.sparse,
+        }
     }
 }
 

@@ -6,9 +6,8 @@
 //!
 //! The host decodes nothing: it copies sections of the file as they are, but for probe forms, which no kernel reads.
 //! Beyond the mapping it needs two staging buffers and a table of a part's lists. All parts go up to be measured, and
-//! stay where there is room for them; if there is none beside the result, they go up again to be written. So an index
-//! needs no more device memory than the result and one part of it, and one that does not fit is refused before
-//! anything is lost.
+//! stay as far as there is room for them beside the result; the others go up again to be written. So an index needs no
+//! more device memory than the result and one part of it, and one that does not fit is refused before anything is lost.
 //!
 //! Opening an index has decoded every block of it, so kernels that decode these again read no word outside of what is
 //! copied here, and nothing is checked twice.
@@ -34,13 +33,13 @@ pub(super) struct UploadOptions {
     pub(super) reserved_bytes: u64,
     /// Bytes that a part holds at least, unless it is the last.
     pub(super) part_bytes: u64,
-    /// Bytes of parts that may stay on the device, if there is room, until they are written.
-    pub(super) kept_bytes: u64,
+    /// Device memory that may be used, as far as it is free, with what must stay free.
+    pub(super) limit_bytes: u64,
 }
 
 impl UploadOptions {
     pub(super) fn reserving(reserved_bytes: u64) -> Self {
-        Self { reserved_bytes, part_bytes: 128 << 20, kept_bytes: u64::MAX }
+        Self { reserved_bytes, part_bytes: 128 << 20, limit_bytes: u64::MAX }
     }
 }
 
@@ -85,7 +84,8 @@ pub(super) fn upload(
     let parts = parts(&lists, options.part_bytes);
     let all_parts_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
     let mut total_bytes = 4 * u64::from(lists.num_docs) + terms_bytes(&lists) + all_parts_bytes;
-    let (needed_bytes, free_bytes) = (needed_bytes(&lists, &parts) + options.reserved_bytes, device.free_bytes()?);
+    let needed_bytes = needed_bytes(&lists, &parts) + options.reserved_bytes;
+    let free_bytes = device.free_bytes()?.min(options.limit_bytes);
     let num_blocks = u32::try_from(num_blocks(&lists));
     let (Some(room_bytes), Ok(num_blocks)) = (free_bytes.checked_sub(needed_bytes), num_blocks) else {
         return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
@@ -110,7 +110,7 @@ pub(super) fn upload(
             Ok(on_device)
         };
         let on_device = measure().map_err(failed)?;
-        let is_kept = kept_bytes + part.bytes <= room_bytes.min(options.kept_bytes);
+        let is_kept = kept_bytes + part.bytes <= room_bytes;
         kept_bytes += if is_kept { part.bytes } else { 0 };
         kept.push(is_kept.then_some(on_device));
         progress(staging.copied_bytes(), total_bytes);
@@ -121,12 +121,13 @@ pub(super) fn upload(
     if rows_bytes > room_bytes || u32::try_from(num_rows).is_err() {
         return Err(ExecError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes });
     }
-    if rows_bytes + kept_bytes > room_bytes {
-        kept.fill_with(|| None);
-        kept_bytes = 0;
-        // Memory is given back in the order of the stream.
-        stream.synchronize().map_err(failed)?;
+    for (part, on_device) in parts.iter().zip(&mut kept).rev() {
+        if rows_bytes + kept_bytes > room_bytes && on_device.take().is_some() {
+            kept_bytes -= part.bytes;
+        }
     }
+    // Memory is given back in the order of the stream.
+    stream.synchronize().map_err(failed)?;
     total_bytes += all_parts_bytes - kept_bytes;
 
     let allocate = || {

@@ -25,8 +25,12 @@ const MARKER: i32 = 4;
 /// Lengths of a dash and of the gap after it.
 const DASH: (f64, f64) = (7.0, 5.0);
 
-/// Okabe and Ito's palette, the yellow left out: too light on white.
-const PALETTE: [RGBColor; 7] = [
+/// How many characters a line of the legend holds, for a name and for the note, whatever font draws it.
+const NAME_WIDTH: usize = 19;
+const NOTE_WIDTH: usize = 26;
+
+/// Okabe and Ito's palette, with grey for its black and wine for its yellow, which is too light on white.
+const PALETTE: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -34,6 +38,7 @@ const PALETTE: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(60, 60, 60),
+    RGBColor(136, 34, 85),
 ];
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const INK: RGBColor = RGBColor(40, 40, 40);
@@ -94,10 +99,13 @@ impl<B: DrawingBackend> Canvas<B> {
             self.series(series, look, &x_axis, &y_axis)?;
             self.line(&[(right, legend_y), (right + 30, legend_y)], PALETTE[look % PALETTE.len()], 2, series.stroke)?;
             self.marker((right + 15, legend_y), look, false)?;
-            self.text(&series.name, (right + 38, legend_y), LABEL_SIZE, RIGHT_OF, INK)?;
-            legend_y += 24;
+            for line in wrapped(&series.name, NAME_WIDTH) {
+                self.text(&line, (right + 38, legend_y), LABEL_SIZE, RIGHT_OF, INK)?;
+                legend_y += 18;
+            }
+            legend_y += 6;
         }
-        for line in chart.note.iter().flat_map(|note| wrapped(note, 26)) {
+        for line in chart.note.iter().flat_map(|note| wrapped(note, NOTE_WIDTH)) {
             self.text(&line, (right, legend_y + 6), TICK_SIZE, RIGHT_OF, INK)?;
             legend_y += 18;
         }
@@ -154,11 +162,11 @@ impl<B: DrawingBackend> Canvas<B> {
         })
     }
 
-    /// Each colour has a shape of its own: circle, square, triangle, diamond, and again.
+    /// Neighbouring colours differ in shape, too: circle, square, triangle, diamond, triangle on its head, and again.
     fn marker(&self, (x, y): (i32, i32), look: usize, is_hollow: bool) -> io::Result<()> {
         let colour = PALETTE[look % PALETTE.len()];
         let r = MARKER;
-        let corners: &[(i32, i32)] = match look % 4 {
+        let corners: &[(i32, i32)] = match look % 5 {
             0 => {
                 let fill = if is_hollow { WHITE } else { colour };
                 let centre = self.at((x, y));
@@ -168,6 +176,7 @@ impl<B: DrawingBackend> Canvas<B> {
             }
             1 => &[(-r, -r), (r, -r), (r, r), (-r, r)],
             2 => &[(0, -r - 1), (r + 1, r), (-r - 1, r)],
+            4 => &[(-r - 1, -r), (r + 1, -r), (0, r + 1)],
             _ => &[(0, -r - 2), (r + 2, 0), (0, r + 2), (-r - 2, 0)],
         };
         let mut outline: Vec<_> = corners.iter().map(|(dx, dy)| self.at((x + dx, y + dy))).collect();

@@ -181,7 +181,7 @@ fn chart(mode: Mode, runs: &[Run]) -> LineChart {
         [line("CPU core", Stroke::Dashed, |bin| bin.cpu_us), line("GPU", Stroke::Solid, |bin| bin.gpu_us)]
     });
     LineChart {
-        title: format!("One query at a time, {} top {K}: CPU and GPU", mode.name()),
+        title: format!("{}, top {K}, one query at a time: CPU and GPU", mode.name().to_uppercase()),
         x_label: String::from("postings of the query's lists"),
         y_label: String::from("time (us)"),
         is_x_log: true,
