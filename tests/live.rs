@@ -63,7 +63,8 @@ proptest! {
             *query %= queries.len() as u32;
         }
         let machine = Machine::new(cpus, gpus);
-        let recorded = RecordedTimes::new(queries.iter().map(|q| (q.id, PerKind::from_fn(|kind| Some(q.service[kind])))));
+        let times = |query: &SimQuery| PerKind::from_fn(|kind| Some(query.service[kind]));
+        let recorded = RecordedTimes::new(queries.iter().map(|query| (query.id, times(query))));
         let mut fleet = Fleet::replayed(machine.clone(), recorded);
         let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
         let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);

@@ -147,7 +147,8 @@ fn refusals_say_what_is_wrong_where() {
         ("--by permutation --file twice", "twice:2: number 0 a second time; document 0 has it already"),
         (
             "--by permutation --file bytes",
-            "bytes: is no permutation of 700 documents: expected 2800 bytes of 32-bit numbers, or as many lines of text",
+            "bytes: is no permutation of 700 documents: expected 2800 bytes of 32-bit numbers, or as many lines of \
+             text",
         ),
         ("--by score --file short", "short: 2 scores, the index has 700 documents"),
         ("--by score --file none", "none: cannot open: No such file or directory (os error 2)"),

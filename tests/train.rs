@@ -149,7 +149,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn reading_a_damaged_model_never_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+    fn reading_a_damaged_model_never_panics(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
         let mut bytes = stored_once().as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;

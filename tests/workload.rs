@@ -56,7 +56,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_written_is_read_back(rows in rows(), name in prop::sample::select(vec!["w.csv", "w.csv.gz", "w.csv.zst"])) {
+    fn what_is_written_is_read_back(
+        rows in rows(),
+        name in prop::sample::select(vec!["w.csv", "w.csv.gz", "w.csv.zst"]),
+    ) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         let workload = Workload { provenance: Provenance::new().with("docs", 1_000_000), rows };

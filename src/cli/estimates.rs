@@ -24,8 +24,8 @@ pub(super) fn sim_queries(workload: &Workload, choice: &str, machine: &Machine) 
     for row in &workload.rows {
         if let Some(kind) = kinds.iter().find(|&&kind| row.measured[kind].is_none()) {
             return Err(Failure::input(format!(
-                "query {} ({}) has no measured {kind} time, and the machine has a {kind} (profile it there, or leave the \
-                 kind out with --{kind}s 0)",
+                "query {} ({}) has no measured {kind} time, and the machine has a {kind} (profile it there, or leave \
+                 the kind out with --{kind}s 0)",
                 row.query_id, row.mode
             )));
         }

@@ -1,7 +1,7 @@
 //! The command line: one subcommand a file.
 //!
-//! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0 done,
-//! 1 failed, 2 bad usage or input.
+//! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
+//! done, 1 failed, 2 bad usage or input.
 
 #[macro_use]
 mod output;

@@ -1,7 +1,8 @@
 //! What commands print.
 //!
-//! The standard library's `println!` panics where the reader has gone away, as `tandem index info X | head` makes it. Here
-//! that is no failure; anything else that goes wrong, such as a full disk behind `>`, is one, and ends the command with 2.
+//! The standard library's `println!` panics where the reader has gone away, as `tandem index info X | head`
+//! makes it. Here that is no failure; anything else that goes wrong, such as a full disk behind `>`, is one, and
+//! ends the command with 2.
 
 use std::fmt;
 use std::io::{self, Write};

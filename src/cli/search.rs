@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     index: Option<PathBuf>,
     /// Words to look for, in quotes
     words: Option<String>,
-    /// Query log: one query a line, `id<TAB>query`, PISA's `id:query`, JSON lines with a `query`, or TREC topics; plain, .gz or
-    /// .zst
+    /// Query log: one query a line, `id<TAB>query`, PISA's `id:query`, JSON lines with a `query`, or TREC
+    /// topics; plain, .gz or .zst
     #[arg(long, value_name = "FILE", conflicts_with = "words")]
     queries: Option<PathBuf>,
     /// Which documents match: with all words, with any, or with any where too few have all

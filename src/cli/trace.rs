@@ -20,12 +20,18 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "R", default_value = "100")]
     rate: String,
     /// Queries that arrive
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..=100_000_000)
+    )]
     queries: u32,
     /// Chooses arrivals and queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps are scaled to the rate
+    /// poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps
+    /// are scaled to the rate
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     arrivals: String,
     /// Trace file to write

@@ -52,7 +52,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the workloads as one, and their names. Rows are told apart by position, so ids of different files may be equal.
+/// Reads the workloads as one, and their names. Rows are told apart by position, so ids of
+/// different files may be equal.
 fn read(names: &[String]) -> Result<(String, Workload), Failure> {
     let Some((first, others)) = names.split_first() else { return choices::workload(None) };
     let (_, mut workload) = choices::workload(Some(first))?;

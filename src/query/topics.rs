@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let old = "\n<top>\n\n<num> Number: 301\n<title> International\n  Organized Crime \n\n<desc> Description:\na > b\n</top>\n\
+        let old = "\n<top>\n\n<num> Number: 301\n<title> International\n  Organized Crime \n\n\
+                   <desc> Description:\na > b\n</top>\n\
                    <top>\n<head> Tipster\n<num>Number:  052</num>\n<dom> x\n<title>Topic:  AT&amp;T\n</top>\n";
         let crime = row("301", "International Organized Crime", 2);
         assert_eq!(parsed(old).unwrap(), [crime, row("052", "AT&T", 11)]);

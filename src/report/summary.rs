@@ -161,8 +161,9 @@ pub struct SummaryRow {
 }
 
 /// The columns of `summary.csv`.
-pub(super) const COLUMNS: &str = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,\
-                       gpu_utilisation,stolen,p999_ms,throughput_qps,lag_max_ms";
+pub(super) const COLUMNS: &str = "\
+    source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,gpu_utilisation,\
+    stolen,p999_ms,throughput_qps,lag_max_ms";
 
 /// Writes `summary.csv`, whole or not at all.
 ///

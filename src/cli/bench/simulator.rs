@@ -11,8 +11,8 @@ use crate::time::Nanos;
 
 /// Queries in the run that is timed.
 const QUERIES: usize = 200_000;
-/// Its rate, as a share of the rate above which no scheduler is stable: queues build up under all policies, and most can
-/// still serve it or are far behind it, as in a search for a capacity.
+/// Its rate, as a share of the rate above which no scheduler is stable: queues build up under all policies, and most
+/// can still serve it or are far behind it, as in a search for a capacity.
 const LOAD: f64 = 0.5;
 
 pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {

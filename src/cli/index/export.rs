@@ -14,8 +14,8 @@ use crate::index::exchange::{export_ciff, export_pisa};
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
-    /// A CIFF file (x.ciff, or x.ciff.gz inside gzip), or the .docs file of a PISA binary collection (x.docs), beside which
-    /// x.freqs, x.sizes, x.terms and x.documents are written
+    /// A CIFF file (x.ciff, or x.ciff.gz inside gzip), or the .docs file of a PISA binary collection (x.docs), beside
+    /// which x.freqs, x.sizes, x.terms and x.documents are written
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
     /// What to write [default: by the file's name]

@@ -20,8 +20,8 @@ const ASSUMED_TOKENIZER: &str = "ascii";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and .sizes
-    /// (and .terms and .documents, if there are any) stand beside it
+    /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and
+    /// .sizes (and .terms and .documents, if there are any) stand beside it
     file: PathBuf,
     /// Folder of the index
     #[arg(short, long, value_name = "DIR")]
@@ -29,8 +29,8 @@ pub(super) struct Arguments {
     /// What the file is [default: by its name]
     #[arg(long, value_enum)]
     format: Option<ExchangeFormat>,
-    /// How the terms were made, so that queries are cut alike: `ascii`, `unicode`, `ascii+stem=english`, ..., as `index info`
-    /// names it [default: what the file says, if this program wrote it; `ascii` otherwise]
+    /// How the terms were made, so that queries are cut alike: `ascii`, `unicode`, `ascii+stem=english`, ..., as `index
+    /// info` names it [default: what the file says, if this program wrote it; `ascii` otherwise]
     #[arg(long, value_name = "NAME")]
     tokenizer: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges, renumbers or describes one.
+//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges,
+//! renumbers or describes one.
 
 mod build;
 mod export;

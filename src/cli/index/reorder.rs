@@ -21,8 +21,8 @@ pub(super) struct Arguments {
     /// The new order
     #[arg(long, value_enum, default_value_t = By::Bisection)]
     by: By,
-    /// With --by permutation: the new number of each document, as 32-bit little-endian numbers (PISA's) or text, one a line.
-    /// With --by score: a number for each document, one a line. Both in the order of the index
+    /// With --by permutation: the new number of each document, as 32-bit little-endian numbers (PISA's) or text, one a
+    /// line. With --by score: a number for each document, one a line. Both in the order of the index
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// With --by bisection: leave out terms in a larger share of the documents; they cost time and change little

@@ -73,8 +73,8 @@ impl Lab {
         if !fleet.has_cores_enough() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             errln!(
-                "warning: {} CPU workers and the driver share {cores} cores: delays come out too long (--cpus {} leaves \
-                 the driver a core)",
+                "warning: {} CPU workers and the driver share {cores} cores: delays come out too long (--cpus {} \
+                 leaves the driver a core)",
                 arguments.cpus,
                 cores.saturating_sub(1),
             );

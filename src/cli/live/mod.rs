@@ -70,8 +70,9 @@ pub(super) struct Arguments {
     /// How the CPU finds the best documents with any of the words; all give the same result
     #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
     algorithm: Algorithm,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query estimated by one
-    /// that has not seen it), `oracle` (the measured times), a model file, or the name of a model that ships with Tandem
+    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
+    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     /// Play the arrivals and queries of this trace file

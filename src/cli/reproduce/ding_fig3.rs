@@ -1,8 +1,8 @@
 //! Ding et al., figure 3: bytes a docID of each codec.
 //!
-//! The lists are those of the queries' terms, each once; their compressed documents, without frequencies, are summed up.
-//! The paper's bars survive only as its words: Rice best; PForDelta with one width a list much worse without recursion, and slightly
-//! better than per-block PForDelta with one level; more levels hardly matter.
+//! The lists are those of the queries' terms, each once; their compressed documents, without frequencies, are summed
+//! up. The paper's bars survive only as its words: Rice best; PForDelta with one width a list much worse without
+//! recursion, and slightly better than per-block PForDelta with one level; more levels hardly matter.
 
 use rayon::prelude::*;
 
@@ -58,8 +58,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         lines,
     });
     findings.note(format!(
-        "{} lists, {postings} docIDs. The paper gives no numbers in its text: Rice best, recursion needed once, one level \
-         slightly below per-block PForDelta.",
+        "{} lists, {postings} docIDs. The paper gives no numbers in its text: Rice best, recursion needed once, one \
+         level slightly below per-block PForDelta.",
         terms.len()
     ));
     Ok(findings)

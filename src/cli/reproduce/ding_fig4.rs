@@ -1,8 +1,8 @@
 //! Ding et al., figure 4: decoding speed of PForDelta against list length.
 //!
-//! Lists of the queries' terms are put in bins by length, each twice as long as the one before; a list is decoded alone,
-//! as when a query needs it. Three lines are the paper's: CPU, GPU with the localised prefix sum, GPU without. A fourth
-//! decodes a bin's lists together, which is what short lists need on a GPU.
+//! Lists of the queries' terms are put in bins by length, each twice as long as the one before; a list is decoded
+//! alone, as when a query needs it. Three lines are the paper's: CPU, GPU with the localised prefix sum, GPU without. A
+//! fourth decodes a bin's lists together, which is what short lists need on a GPU.
 
 use std::collections::BTreeMap;
 
@@ -82,8 +82,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
             .collect(),
     });
     findings.note(
-        "The paper: the GPU without prefix sum reaches 2500 M ints/s on long lists, and the CPU wins on short ones. Lists are \
-         decoded one after another but for the last line; GPU times are the device's own.",
+        "The paper: the GPU without prefix sum reaches 2500 M ints/s on long lists, and the CPU wins on short ones. \
+         Lists are decoded one after another but for the last line; GPU times are the device's own.",
     );
     Ok(findings)
 }

@@ -1,8 +1,8 @@
-//! Ding et al., figure 6: intersecting two uncompressed lists of one length by Parallel Merge Find, with 0 to 4 levels of
-//! recursion.
+//! Ding et al., figure 6: intersecting two uncompressed lists of one length by Parallel Merge Find, with 0 to 4
+//! levels of recursion.
 //!
-//! Both lists are drawn at random from as many documents as GOV2 has. A run looks up every element of the first list in the
-//! second and compacts the matches. Beside it, one CPU core merges the same two lists.
+//! Both lists are drawn at random from as many documents as GOV2 has. A run looks up every element of the first list in
+//! the second and compacts the matches. Beside it, one CPU core merges the same two lists.
 
 use super::ding_lists::{GOV2_DOCS, fastest_us, open_gpu};
 use super::findings::{Chart, Findings, Line};
@@ -71,8 +71,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         lines,
     });
     findings.note(
-        "The paper: for long lists recursion is far better than a binary search in the whole list, and two or three levels \
-         stay below 4 ns. A whole list fits today's 50 MB of second-level cache, where a binary search is cheap.",
+        "The paper: for long lists recursion is far better than a binary search in the whole list, and two or three \
+         levels stay below 4 ns. A whole list fits today's 50 MB of second-level cache, where a binary search is \
+         cheap.",
     );
     Ok(findings)
 }

@@ -1,8 +1,8 @@
 //! Ding et al., table 1: decoding speed of Rice and PForDelta on CPU and GPU.
 //!
-//! All documents of the queries' lists are decoded, list after list, as in the paper; on the GPU that is a few launches a
-//! list, which take longer than most lists do on today's machines, so that a second row decodes all lists in the launches
-//! of one. GPU times are the device's own. The paper's CPU decoders gave gaps; here both sides give docIDs.
+//! All documents of the queries' lists are decoded, list after list, as in the paper; on the GPU that is a few launches
+//! a list, which take longer than most lists do on today's machines, so that a second row decodes all lists in the
+//! launches of one. GPU times are the device's own. The paper's CPU decoders gave gaps; here both sides give docIDs.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Ding et al., table 2: time a query of AND, OR and AND+OR, on CPU and GPU.
 //!
-//! The GPU column runs the paper's methods; Tandem's own executors stand beside it. A time is from the call to the results
-//! on the host, the lists being in the memory of the processor that searches, as in the paper. All three must find the
-//! same documents with the same scores.
+//! The GPU column runs the paper's methods; Tandem's own executors stand beside it. A time is from the call to the
+//! results on the host, the lists being in the memory of the processor that searches, as in the paper. All three must
+//! find the same documents with the same scores.
 
 use std::time::Instant;
 

@@ -1,6 +1,7 @@
 //! Ding et al., table 3: what the GPU's time goes to, for AND and OR.
 //!
-//! The paper's methods run with an event after every stage; shares are of the device's time between the first and the last.
+//! The paper's methods run with an event after every stage; shares are of the device's time between
+//! the first and the last.
 
 use super::ding_lists::{GOV2_DOCS, open_gpu, terms};
 use super::findings::Findings;

@@ -1,8 +1,8 @@
 //! `tandem reproduce`: the papers' tables and figures, measured again on today's machine.
 //!
-//! [`registry`] names every table and figure of the five papers, and what can be re-run in this version. An experiment is
-//! one file with a function from a [`Context`] to [`Findings`]; what it finds is printed with the paper's numbers beside
-//! ours, written as `OUT/NAME.csv`, and drawn where the paper drew it:
+//! [`registry`] names every table and figure of the five papers, and what can be re-run in this version. An experiment
+//! is one file with a function from a [`Context`] to [`Findings`]; what it finds is printed with the paper's numbers
+//! beside ours, written as `OUT/NAME.csv`, and drawn where the paper drew it:
 //!
 //! ```text
 //! registry ──▶ tatikonda_fig4::run(&Context) ──▶ Findings ──▶ table on the terminal
@@ -47,8 +47,8 @@ pub(super) struct Arguments {
     /// Table or figure to re-run, such as tatikonda-fig4
     #[arg(required_unless_present = "list")]
     name: Option<String>,
-    /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says why
-    /// not, and what comes nearest
+    /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says
+    /// why not, and what comes nearest
     #[arg(long, conflicts_with = "name")]
     list: bool,
     /// Index to run on, with --queries; by default a synthetic one is made in the output folder

@@ -39,18 +39,22 @@ const TATIKONDA: &str =
 // What this version lacks for some of them, and what comes nearest.
 const SCHEDULED: &str =
     "no experiment here drives schedulers: `tandem simulate` predicts these delays, `tandem validate` measures them";
-const NO_CACHE: &str = "an index lies in the GPU's memory whole, so there is no cache of lists to study; `tandem bench --what \
-                        gpu` measures the GPU as it is";
-const NO_LIMIT: &str = "an index lies in the GPU's memory whole, without a cache of lists; `tandem simulate` and `tandem live` \
-                        tell throughput and response times of each policy within --deadline-ms, on --cpus N and a GPU";
-const NO_BLOCK_MAX: &str = "the GPU has no WAND and no BMW; `tandem bench --what operators` compares the CPU's, `tandem \
-                            reproduce ding-table2` AND and OR on both processors";
+const NO_CACHE: &str = "\
+    an index lies in the GPU's memory whole, so there is no cache of lists to study; `tandem bench --what gpu` \
+    measures the GPU as it is";
+const NO_LIMIT: &str = "\
+    an index lies in the GPU's memory whole, without a cache of lists; `tandem simulate` and `tandem live` tell \
+    throughput and response times of each policy within --deadline-ms, on --cpus N and a GPU";
+const NO_BLOCK_MAX: &str = "\
+    the GPU has no WAND and no BMW; `tandem bench --what operators` compares the CPU's, `tandem reproduce \
+    ding-table2` AND and OR on both processors";
 const NO_COUNT: &str =
     "queries are not counted by length here; the workload that `tandem profile` writes has each query's terms";
 const NO_PHASES: &str =
     "times are not divided into these phases; `tandem reproduce ding-table3` has those that our GPU goes through";
-const NO_LENGTH_THRESHOLD: &str = "policies divide queries by predicted time, not by length; `tandem bench --what gpu` finds from how many postings on the \
-     GPU gains over the CPU";
+const NO_LENGTH_THRESHOLD: &str = "\
+    policies divide queries by predicted time, not by length; `tandem bench --what gpu` finds from how many postings \
+    on the GPU gains over the CPU";
 const ONE_GPU: &str = "one GPU is driven here; `tandem simulate --gpus N` predicts several";
 const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --threads N` tells its own MB/s";
 

@@ -18,8 +18,8 @@ use crate::query::{ArrivalProcess, Mode, Query, at_rate, unit_arrivals};
 use crate::random::Random;
 use crate::time::Nanos;
 
-/// Documents of the synthetic index: some minutes for all four figures on sixteen cores, and queries of half a millisecond.
-/// The paper's crawl had 77 million, and its queries took 9 ms.
+/// Documents of the synthetic index: some minutes for all four figures on sixteen cores, and queries of half a
+/// millisecond. The paper's crawl had 77 million, and its queries took 9 ms.
 pub(super) const DOCS: u32 = 10_000_000;
 /// Queries of its log that are used.
 pub(super) const QUERIES: usize = 1000;
@@ -151,8 +151,8 @@ impl Bench {
         findings.provenance("cores", format!("{cores}, {physical} of them whole; {} used", self.max_workers));
         if self.max_workers < PAPERS_CORES {
             findings.note(format!(
-                "This machine has {} cores for the paper's {PAPERS_CORES}: lines named by fewer workers are what it can \
-                 do, and don't stand beside the paper's.",
+                "This machine has {} cores for the paper's {PAPERS_CORES}: lines named by fewer workers are what it \
+                 can do, and don't stand beside the paper's.",
                 self.max_workers
             ));
         } else if physical < cores {
@@ -278,8 +278,9 @@ impl Bench {
         Ok(parts)
     }
 
-    /// Queries of `num_terms` terms: the log's, if it has enough of every length. Else a query of two terms of the log each, and further
-    /// terms of the log that are at least as frequent as its rarest: long queries are long by common words.
+    /// Queries of `num_terms` terms: the log's, if it has enough of every length. Else a query of two terms of
+    /// the log each, and further terms of the log that are at least as frequent as its rarest: long queries are
+    /// long by common words.
     pub(super) fn queries_of_length(&self, num_terms: usize) -> Vec<Query> {
         let log = &self.input.queries;
         let of_length = |num_terms| log.iter().filter(move |query| query.terms.len() == num_terms);

@@ -21,8 +21,8 @@ const METHODS: [Method; 6] = [
     Method::Adaptive,
 ];
 
-/// What the paper's text tells of eight cores: times the throughput and the latency of INTER on one. The latency of FGQP at
-/// 150 follows from "3.7-fold".
+/// What the paper's text tells of eight cores: times the throughput and the latency of INTER on one. The latency of
+/// FGQP at 150 follows from "3.7-fold".
 fn papers(method: Method) -> Option<(f64, Option<f64>)> {
     match method {
         Method::Inter => Some((7.9, Some(1.0))),

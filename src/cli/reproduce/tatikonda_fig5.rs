@@ -45,9 +45,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     findings.chart(delay_chart("delay", "Delay by arrival rate (Tatikonda et al., figure 5 a)".to_owned(), lines));
     by_length(&bench, &mut findings)?;
     findings.note(
-        "Query lengths: the log's own queries where it has a hundred of every length, else two terms of a query each with \
-         further, more frequent terms of the log; an AND leaves the longer ones fewer documents to look up. Saturation is the first rate tried at which the mean delay is above five times the \
-         latency of one core.",
+        "Query lengths: the log's own queries where it has a hundred of every length, else two terms of a query each \
+         with further, more frequent terms of the log; an AND leaves the longer ones fewer documents to look up. \
+         Saturation is the first rate tried at which the mean delay is above five times the latency of one core.",
     );
     Ok(findings)
 }

@@ -34,8 +34,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
     }
     findings.chart(delay_chart("delay", "Delay of 4 and 6 terms (Tatikonda et al., figure 6)".to_owned(), lines));
     findings.note(
-        "The paper's figure has no numbers in its text: unsaturated, FGQP is below INTER and DOCP-UI between; all saturate \
-         earlier with six terms; DOCP-UI before the others.",
+        "The paper's figure has no numbers in its text: unsaturated, FGQP is below INTER and DOCP-UI between; all \
+         saturate earlier with six terms; DOCP-UI before the others.",
     );
     Ok(findings)
 }

@@ -1,8 +1,9 @@
 //! Tatikonda et al., figure 7: what cutting queries into tasks costs.
 //!
-//! Their producer makes one task for each skip block of the rarest list, and notes for every other list the skip blocks
-//! that the task needs (their algorithm 4). Neighbouring tasks share at most one block of a list, which is then decoded
-//! twice. Two numbers tell the cost: the skip blocks a task needs of a list, and how many of them the task before needs, too.
+//! Their producer makes one task for each skip block of the rarest list, and notes for every other list the skip
+//! blocks that the task needs (their algorithm 4). Neighbouring tasks share at most one block of a list, which is
+//! then decoded twice. Two numbers tell the cost: the skip blocks a task needs of a list, and how many of them the
+//! task before needs, too.
 //!
 //! Skip blocks are cut here from decoded lists, so that any size can be had; the index's own are 128 postings long.
 

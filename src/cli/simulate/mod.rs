@@ -31,8 +31,8 @@ pub(super) struct Arguments {
     /// Policies, between commas; left out, all that the machine can run
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     policy: Vec<PolicyKind>,
-    /// Rates in queries per second: numbers and FROM:TO:COUNT, between commas; left out, 12 from 5 % to 105 % of what any
-    /// scheduler could sustain, or with --trace the rate of the trace
+    /// Rates in queries per second: numbers and FROM:TO:COUNT, between commas; left out, 12 from 5 % to 105 % of what
+    /// any scheduler could sustain, or with --trace the rate of the trace
     #[arg(long, value_name = "QPS")]
     rate: Option<String>,
     /// Queries in a run; left out, 10 000, or more where a machine this fast needs more to last for ten deadlines
@@ -53,8 +53,9 @@ pub(super) struct Arguments {
     /// Which of the workload's rows are asked
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query estimated by one
-    /// that has not seen it), `oracle` (the measured times), a model file, or the name of a model that ships with Tandem
+    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
+    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     /// Play the arrivals and queries of this trace file

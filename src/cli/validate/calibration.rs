@@ -9,8 +9,8 @@
 //! start ──hand over──┤ worker at work ├──hand back── finish        live time = slowdown x profiled time + hand-off
 //! ```
 //!
-//! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes them
-//! and what rate that sustains is left to the simulator to tell.
+//! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes
+//! them and what rate that sustains is left to the simulator to tell.
 
 use crate::ids::{PerKind, ProcessorKind, QueryId};
 use crate::live::LiveOutcome;

@@ -82,8 +82,8 @@ pub(super) fn validate_policy(
     trial.progress.finish_and_clear();
     if trial.late_runs > 0 {
         errln!(
-            "warning: {policy}: in {} of {} live runs the driver released 1 % of the queries late by more than 1 % of the \
-             deadline: something else keeps this machine busy, and measured delays include it",
+            "warning: {policy}: in {} of {} live runs the driver released 1 % of the queries late by more than 1 % of \
+             the deadline: something else keeps this machine busy, and measured delays include it",
             trial.late_runs,
             trial.runs
         );

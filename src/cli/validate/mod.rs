@@ -198,9 +198,10 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
         ]);
     }
     outln!(
-        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions reckon\n\
-         with them, were found between the runs, by serving backlogs of other draws: so many times the time that the same \n\
-         queries took alone, and so much for the way to the worker and back. The last column reckons without them.\n{table}"
+        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions \
+         reckon\nwith them, were found between the runs, by serving backlogs of other draws: so many times the time \
+         that the same\nqueries took alone, and so much for the way to the worker and back. The last column reckons \
+         without them.\n{table}"
     );
 }
 

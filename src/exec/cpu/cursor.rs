@@ -289,7 +289,11 @@ mod tests {
                     continue;
                 }
                 let skips_blocks = what == 4;
-                let found = if skips_blocks { cursor.seek_above(&term, target, limit, needed) } else { cursor.seek(&term, target) };
+                let found = if skips_blocks {
+                    cursor.seek_above(&term, target, limit, needed)
+                } else {
+                    cursor.seek(&term, target)
+                };
                 let mut hits = Vec::new();
                 while found < limit && let Some(hit) = cursor.next_above(&term, &norms, limit, needed, skips_blocks) {
                     hits.push(hit);

@@ -230,7 +230,10 @@ mod tests {
         #[test]
         fn pivots_are_those_of_the_definition(
             // Multiples of a power of two add without rounding, in any order.
-            lanes in prop::collection::vec((prop_oneof![0..20_u32, Just(END)], (1..40_u8).prop_map(|b| f32::from(b) / 8.0)), 1..=64),
+            lanes in prop::collection::vec(
+                (prop_oneof![0..20_u32, Just(END)], (1..40_u8).prop_map(|b| f32::from(b) / 8.0)),
+                1..=64,
+            ),
             floor in (0..400_u16).prop_map(|floor| f32::from(floor) / 8.0),
         ) {
             check::<64>(&lanes, floor);

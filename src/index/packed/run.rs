@@ -176,7 +176,10 @@ mod tests {
         fn runs_roundtrip_at_any_bit(
             base in prop_oneof![Just(u32::MAX), 0_u32..1000],
             postings in proptest::collection::vec(
-                (prop_oneof![9 => 0_u32..30, 1 => 0_u32..16_000_000], prop_oneof![9 => 1_u32..4, 1 => 1_u32..=u32::MAX]),
+                (
+                    prop_oneof![9 => 0_u32..30, 1 => 0_u32..16_000_000],
+                    prop_oneof![9 => 1_u32..4, 1 => 1_u32..=u32::MAX],
+                ),
                 1..BLOCK_LEN,
             ),
             bit in 0_usize..40,

@@ -74,7 +74,8 @@ impl Permutation {
         let is_text = bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace());
         if bytes.len() as u64 > limit || (!is_text && bytes.len() as u64 != u64::from(num_docs) * 4) {
             let message = format!(
-                "is no permutation of {num_docs} documents: expected {} bytes of 32-bit numbers, or as many lines of text",
+                "is no permutation of {num_docs} documents: expected {} bytes of 32-bit numbers, or as many lines of \
+                 text",
                 u64::from(num_docs) * 4
             );
             return Err(InputError::file(path, message));

@@ -133,7 +133,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn documents_stay_what_they_are(
-        lists in prop::collection::btree_map("[a-z]{1,3}", prop::collection::btree_map(0_u32..600, 1_u32..50, 1..400), 1..9),
+        lists in prop::collection::btree_map(
+            "[a-z]{1,3}",
+            prop::collection::btree_map(0_u32..600, 1_u32..50, 1..400),
+            1..9,
+        ),
         is_named: bool,
         seed: u64,
     ) {

@@ -72,7 +72,8 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         return Err(Failure::failed(format!("device memory: {bytes} {what}; this is a bug")));
     }
     let note = format!(
-        "GPU memory: {QUERIES} queries in batches of {BATCH}, all modes: nothing lost; a full device answers: {refusal}\n"
+        "GPU memory: {QUERIES} queries in batches of {BATCH}, all modes: nothing lost; a full device answers: \
+         {refusal}\n"
     );
     let rows = lost.map(|(name, bytes)| Measurement {
         part: "gpu-memory",

@@ -85,7 +85,8 @@ proptest! {
                 alone.search(&query, mode, k, &mut expected).unwrap();
                 for (method, gang) in gangs.iter_mut().enumerate() {
                     gang.search(&query, mode, k, &mut hits).unwrap();
-                    prop_assert_eq!(bits(&hits), bits(&expected), "method {}, {} terms {}", method, query.terms.len(), mode);
+                    let num_terms = query.terms.len();
+                    prop_assert_eq!(bits(&hits), bits(&expected), "method {}, {} terms {}", method, num_terms, mode);
                 }
             }
         }
@@ -118,7 +119,8 @@ proptest! {
             serve(&mut adaptive_lanes(&alone, workers), &stream, &cores).unwrap(),
             FineGrained::new(&alone, workers, threshold, &cores, 0).unwrap().serve(&stream).unwrap(),
         ];
-        methods.extend(gangs(&alone, &index, workers).into_iter().map(|gang| serve(&mut [gang], &stream, &cores).unwrap()));
+        let gangs = gangs(&alone, &index, workers).into_iter();
+        methods.extend(gangs.map(|gang| serve(&mut [gang], &stream, &cores).unwrap()));
         let mut hits = Vec::new();
         let expected: Vec<u64> = queries
             .iter()

@@ -376,8 +376,10 @@ unsafe fn docs_of_short_groups(code: ColumnCode, bytes: &[u8], base: u32, docs: 
         let sums = _mm256_add_epi16(sums, _mm256_slli_si256::<8>(sums));
         let totals = _mm256_shuffle_epi8(sums, _mm256_set1_epi32(LAST_LANE));
         let [first, second] = [_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums)];
-        store(&mut docs[FIRST], before.add(_mm256_cvtepu16_epi32(first), _mm256_permute2x128_si256::<0x00>(totals, totals)));
-        store(&mut docs[SECOND], before.add(_mm256_cvtepu16_epi32(second), _mm256_permute2x128_si256::<0x11>(totals, totals)));
+        let (first, first_total) = (_mm256_cvtepu16_epi32(first), _mm256_permute2x128_si256::<0x00>(totals, totals));
+        let (second, second_total) = (_mm256_cvtepu16_epi32(second), _mm256_permute2x128_si256::<0x11>(totals, totals));
+        store(&mut docs[FIRST], before.add(first, first_total));
+        store(&mut docs[SECOND], before.add(second, second_total));
     });
 }
 
