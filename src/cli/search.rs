@@ -241,7 +241,7 @@ fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
 
 /// A query of words from the command line.
 fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
-    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
     let terms = tokenizer.terms(words);
     if terms.is_empty() {
         return Err(Failure::input("the query is empty: it holds no word, or only stop words"));
