@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example own_policy`
 //!
-//! The policy: one queue, shortest job first. An idle processor takes the job that it is predicted to finish soonest. It is
-//! good for the mean delay and starves long queries, which the 99.9th percentile shows.
+//! The policy: one queue, shortest job first. An idle processor takes the job that it is predicted to finish soonest.
+//! It is good for the mean delay and starves long queries, which the 99.9th percentile shows.
 
 use std::error::Error;
 

@@ -1,9 +1,9 @@
 //! The GPU against the CPU: the same documents with the same scores, bit for bit.
 //!
-//! Where there is no GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. In debug builds the
-//! executor poisons its buffers before each query. Real collections are found by `TANDEM_DATA`, as in effectiveness.rs.
-//! With `TANDEM_SANITIZER` set (kernels/sanitize.py does so) each test tries less of the same: kernels then run a hundred
-//! times slower.
+//! Where there is no GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. In debug builds
+//! the executor poisons its buffers before each query. Real collections are found by `TANDEM_DATA`, as in
+//! effectiveness.rs. With `TANDEM_SANITIZER` set (kernels/sanitize.py does so) each test tries less of the same:
+//! kernels then run a hundred times slower.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -318,8 +318,8 @@ fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
 
 #[test]
 fn equals_the_cpu_when_tiles_are_sampled_first() {
-    // Enough tiles for `score_union` to begin with a sample of them; lists so alike, and no threshold to start with, that it is
-    // what runs; scores tie.
+    // Enough tiles for `score_union` to begin with a sample of them; lists so alike, and no threshold to start with,
+    // that it is what runs; scores tie.
     let num_docs = 4_500_000;
     let lists: Vec<List> = (0..8).map(|i| strided(56 * (i % 2), 112, 40_000, 1 + i / 4)).collect();
     let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], OTHER_BM25) else { return };

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use super::document::{BATCH_BYTES, Document};
 use crate::files::InputError;
 
+/// A zero byte among this many says that a file is no text; about as many as git looks at.
+const SNIFFED_BYTES: usize = 8 << 10;
+
 /// The files of a folder, in order of their names.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -70,7 +73,7 @@ impl FileBatch {
         for file in &self.files {
             let bytes =
                 std::fs::read(&file.path).map_err(|e| InputError::file(&file.path, format!("cannot read: {e}")))?;
-            if bytes[..bytes.len().min(8 << 10)].contains(&0) {
+            if bytes[..bytes.len().min(SNIFFED_BYTES)].contains(&0) {
                 skipped += 1;
                 continue;
             }

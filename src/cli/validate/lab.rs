@@ -10,7 +10,7 @@ use super::calibration::Calibration;
 use crate::cli::choices::GpuChoice;
 use crate::cli::{Failure, defaults};
 use crate::cost::{
-    CostModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, cross_validated_estimates, profile,
+    CostModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, profile,
     replay_gpu_times, train,
 };
 use crate::exec::Executor;
@@ -61,90 +61,39 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    /// Makes or opens the index, profiles the queries on this machine, fits models, starts the workers.
+    /// Makes or opens the index, profiles the queries on this machine, starts the workers.
     pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
-        let out = arguments.out.clone();
-        let (index, queries_path, index_note) = match (&arguments.index, &arguments.queries) {
-            (Some(index), Some(queries)) => {
-                (Arc::new(Index::open(index)?), queries.clone(), index.display().to_string())
-            }
-            _ => {
-                let (index, queries) = defaults::synthetic_index(&out.join("index"), arguments.docs, arguments.seed)?;
-                (index, queries, format!("synthetic, {} documents", arguments.docs))
-            }
-        };
-        let queries = read_queries(&queries_path, &index, arguments.limit as usize)?;
-        outln!(
-            "Index: {index_note}, {} terms, {} postings. {} queries, mode {}, top {}.",
-            index.num_terms(),
-            index.num_postings(),
-            queries.len(),
-            arguments.mode,
-            arguments.k
-        );
-
+        let (index, queries, index_note) = open(arguments)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
-        let cpu_name = cpu.device();
-        let gpu_executor = arguments.gpu.executor(&index)?;
+        let real_gpu = arguments.gpu.executor(&index)?;
+        let gpu_name = real_gpu.as_ref().map(|gpu| gpu.device());
         let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(cpu.clone_for_worker())];
-        let gpu_is_real = gpu_executor.is_some();
-        let gpu_name = gpu_executor.as_ref().map(|gpu| gpu.device());
-        executors.extend(gpu_executor);
+        executors.extend(real_gpu);
 
-        let options = ProfileOptions {
-            modes: vec![arguments.mode],
-            k: arguments.k,
-            repeats: usize::from(arguments.repeats),
-            seed: arguments.seed,
-        };
-        let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
-        let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
-        bar.finish_and_clear();
-        let mut workload = measured?;
-        workload.provenance = workload.provenance.clone().with_command_and_machine();
-        workload.write(&out.join("here.workload.csv"))?;
-
-        let gpu = match (arguments.gpu, gpu_name) {
-            (_, Some(name)) => Gpu::Real(name),
-            (GpuChoice::None, None) => Gpu::None,
-            (_, None) => Gpu::Replay(replay_gpu_times(&mut workload)?),
+        let mut workload = measure(arguments, &mut executors, &queries, &index)?;
+        workload.write(&arguments.out.join("here.workload.csv"))?;
+        let gpu = match (gpu_name, arguments.gpu) {
+            (Some(name), _) => Gpu::Real(name),
+            (None, GpuChoice::None) => Gpu::None,
+            (None, _) => Gpu::Replay(replay_gpu_times(&mut workload)?),
         };
         if let Gpu::Replay(source) = &gpu {
             outln!("No GPU here: the GPU's lane REPLAYS {source}. Its rows say `replay`.");
         }
-
-        let live_queries = QuerySet::new(
-            arguments.k,
-            workload.rows.iter().zip(&queries).map(|(row, query)| LiveQuery {
-                id: row.query_id,
-                query: query.clone(),
-                mode: row.mode,
-                results: Some(row.results),
-            }),
-        );
-        let cpus = (0..arguments.cpus).map(|_| Box::new(cpu.clone_for_worker()) as Box<dyn Executor>).collect();
         let gpus = match &gpu {
             Gpu::None => Gpus::None,
             Gpu::Replay(_) => Gpus::Replay(1, RecordedTimes::of(&workload)),
+            // All but the CPU's.
             Gpu::Real(_) => Gpus::Real(executors.split_off(1)),
         };
-        debug_assert_eq!(gpu_is_real, matches!(gpus, Gpus::Real(_)));
-        let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus)?;
-        if !fleet.has_cores_enough() {
-            errln!(
-                "warning: {} CPU workers and the driver share fewer cores: delays come out too long",
-                arguments.cpus
-            );
-        }
-
         Ok(Self {
-            fleet,
+            fleet: spawn(arguments, &workload, &queries, &cpu, gpus)?,
             gpu,
-            cpu: cpu_name,
+            cpu: cpu.device(),
             index_note,
             fingerprint: index.fingerprint(),
             seed: arguments.seed,
-            out,
+            out: arguments.out.clone(),
             estimates: Vec::new(),
             workload,
             backlogs: 0,
@@ -314,8 +263,69 @@ impl Lab {
     }
 }
 
-fn read_queries(path: &Path, index: &Index, limit: usize) -> Result<Vec<Query>, Failure> {
-    let mut queries = defaults::read_queries(path, index)?;
-    queries.truncate(limit);
-    Ok(queries)
+/// The index, its queries, and what to call it.
+fn open(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, String), Failure> {
+    let (index, queries_path, name) = match (&arguments.index, &arguments.queries) {
+        (Some(index), Some(queries)) => (Arc::new(Index::open(index)?), queries.clone(), index.display().to_string()),
+        _ => {
+            let dir = arguments.out.join("index");
+            let (index, queries) = defaults::synthetic_index(&dir, arguments.docs, arguments.seed)?;
+            (index, queries, format!("synthetic, {} documents", arguments.docs))
+        }
+    };
+    let mut queries = defaults::read_queries(&queries_path, &index)?;
+    queries.truncate(arguments.limit as usize);
+    outln!(
+        "Index: {name}, {} terms, {} postings. {} queries, mode {}, top {}.",
+        index.num_terms(),
+        index.num_postings(),
+        queries.len(),
+        arguments.mode,
+        arguments.k
+    );
+    Ok((index, queries, name))
+}
+
+/// What the queries cost on each of the executors.
+fn measure(
+    arguments: &Arguments,
+    executors: &mut [Box<dyn Executor>],
+    queries: &[Query],
+    index: &Index,
+) -> Result<Workload, Failure> {
+    let options = ProfileOptions {
+        modes: vec![arguments.mode],
+        k: arguments.k,
+        repeats: usize::from(arguments.repeats),
+        seed: arguments.seed,
+    };
+    let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
+    let measured = profile(executors, queries, index, &options, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    let mut workload = measured?;
+    workload.provenance = workload.provenance.with_command_and_machine();
+    Ok(workload)
+}
+
+/// Starts the workers; says so where they have too few cores to be punctual.
+fn spawn(
+    arguments: &Arguments,
+    workload: &Workload,
+    queries: &[Query],
+    cpu: &CpuExecutor,
+    gpus: Gpus,
+) -> Result<Fleet, Failure> {
+    let live_query = |(row, query): (&WorkloadRow, &Query)| LiveQuery {
+        id: row.query_id,
+        query: query.clone(),
+        mode: row.mode,
+        results: Some(row.results),
+    };
+    let live_queries = QuerySet::new(arguments.k, workload.rows.iter().zip(queries).map(live_query));
+    let cpus = (0..arguments.cpus).map(|_| Box::new(cpu.clone_for_worker()) as Box<dyn Executor>).collect();
+    let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus)?;
+    if !fleet.has_cores_enough() {
+        errln!("warning: {} CPU workers and the driver share fewer cores: delays come out too long", arguments.cpus);
+    }
+    Ok(fleet)
 }

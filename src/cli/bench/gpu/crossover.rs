@@ -1,8 +1,9 @@
 //! From how many postings on the GPU gains over a core of the CPU.
 //!
-//! One query at a time, from submission to results, by the postings of its lists; each query's time is the median of its rounds. Two
-//! kinds of queries are kept apart, because a conjunction's time depends on its shortest list more than on all of them: those of the log,
-//! and pairs of terms of about equal frequency, of every frequency that the index has.
+//! One query at a time, from submission to results, by the postings of its lists; each query's time is the
+//! median of its rounds. Two kinds of queries are kept apart, because a conjunction's time depends on its
+//! shortest list more than on all of them: those of the log, and pairs of terms of about equal frequency, of
+//! every frequency that the index has.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The GPU against its own limits: one table of what was to be reached, what was, and what share of the limit that is.
 //!
-//! Kernels are timed by device events, single queries from their submission to their results on the host; what counts is the
-//! median of many runs. Inputs are many times larger than the GPU's caches, or rotate: a log's queries follow each other.
-//! The limits (copy rate, launch latency) are measured in the same run.
+//! Kernels are timed by device events, single queries from their submission to their results on the host; what counts
+//! is the median of many runs. Inputs are many times larger than the GPU's caches, or rotate: a log's queries follow
+//! each other. The limits (copy rate, launch latency) are measured in the same run.
 
 mod crossover;
 mod decode;

@@ -136,7 +136,8 @@ fn batches(
                 postings.push(batch.iter().flat_map(|query| &query.terms).map(|term| f64::from(term.doc_freq)).sum());
             }
         }
-        // Sizes below the log's differ from run to run in what they hold: their mean is what a stream of them would take.
+        // Sizes below the log's differ from run to run in what they hold: their mean is what a
+        // stream of them would take.
         let [host, device, postings] = [host_us, device_us, postings].map(|values: Vec<f64>| mean(&values));
         let what = format!("{} top {K}, batches of {size}", mode.name());
         let row = Row::new(&what, "queries/s", size as f64 / host * 1e6);
