@@ -109,6 +109,14 @@ impl<T> PerKind<T> {
     }
 }
 
+impl<T: PartialOrd> PerKind<T> {
+    /// The kind of the smaller value; the CPU if both are equal.
+    #[must_use]
+    pub fn least(&self) -> ProcessorKind {
+        if self.cpu <= self.gpu { ProcessorKind::Cpu } else { ProcessorKind::Gpu }
+    }
+}
+
 impl<T> std::ops::Index<ProcessorKind> for PerKind<T> {
     type Output = T;
     fn index(&self, kind: ProcessorKind) -> &T {

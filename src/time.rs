@@ -21,7 +21,7 @@ impl Nanos {
     /// Rounds `us` microseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
     #[must_use]
     pub fn from_us(us: f64) -> Self {
-        Self((us * 1e3).round() as u64)
+        Self(rounded(us * 1e3))
     }
 
     /// Rounds `ms` milliseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
@@ -63,8 +63,14 @@ impl Nanos {
     /// `share` of this length of time (0.6 of a deadline, say), rounded; saturating.
     #[must_use]
     pub fn scaled(self, share: f64) -> Self {
-        Self((self.0 as f64 * share).round() as u64)
+        Self(rounded(self.0 as f64 * share))
     }
+}
+
+/// `ns.round() as u64`, without the call into the mathematical library that `round` is on x86-64: simulators ask often.
+fn rounded(ns: f64) -> u64 {
+    let whole = ns as u64;
+    whole.saturating_add(u64::from(ns - whole as f64 >= 0.5))
 }
 
 impl Add for Nanos {
@@ -100,5 +106,15 @@ mod tests {
         assert_eq!(Nanos::from_secs(1e300), Nanos::MAX);
         assert_eq!(Nanos(3) - Nanos(5), Nanos::ZERO);
         assert_eq!(Nanos::MAX + Nanos(1), Nanos::MAX);
+    }
+
+    #[test]
+    fn rounding_is_that_of_the_library() {
+        let edges = [0.0, -0.0, 0.5, 1.5, -0.5, -3.0, 0.5 - f64::EPSILON / 4.0, 4_503_599_627_370_495.5, 9e15, 1.8e19];
+        let odd = [2f64.powi(53) + 2.0, 2f64.powi(64), 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let usual = (0..1000).map(|i| f64::from(i) * 1234.567 / 8.0);
+        for ns in edges.into_iter().chain(odd).chain(usual) {
+            assert_eq!(rounded(ns), ns.round() as u64, "{ns}");
+        }
     }
 }

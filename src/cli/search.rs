@@ -12,6 +12,7 @@ use super::{Failure, choices};
 use crate::bench::Times;
 use crate::corpus::Tokenizer;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
+use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::{InputError, Provenance, check_writable, write_atomically};
 use crate::ids::{ProcessorKind, QueryId};
@@ -61,6 +62,9 @@ pub(super) struct Arguments {
     /// CPU threads, each answering whole queries
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
+    /// Queries that go to the GPU together
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
     /// Judgements in TREC's form: also print MAP (to depth k) and nDCG@10
     #[arg(long, value_name = "FILE", requires = "queries")]
     qrels: Option<PathBuf>,
@@ -108,11 +112,27 @@ struct Answer {
     us: f64,
 }
 
+/// All queries' results, and the microseconds that each submission took: of a query, or of a batch of them.
+struct Answers {
+    rankings: Vec<Ranking>,
+    us: Vec<f64>,
+    device: String,
+}
+
+impl Answers {
+    fn new(answers: Vec<Answer>, device: String) -> Self {
+        let (rankings, us) = answers.into_iter().map(|answer| (answer.ranking, answer.us)).unzip();
+        Self { rankings, us, device }
+    }
+}
+
 /// Queries of the default log that are answered where none are given: a screenful.
 const SHOWN_QUERIES: usize = 3;
 
 /// The most threads that a user can mean.
 const MAX_THREADS: usize = 1024;
+/// The largest batch: its results are held until all are there.
+const MAX_BATCH: usize = 1 << 20;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
@@ -121,22 +141,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_names(arguments, &queries, qrels.as_ref())?;
     let bm25 = parameters(arguments, index.built_with())?;
 
-    let mut first: Box<dyn Executor> = match arguments.on {
-        On::Cpu => Box::new(CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm)),
-        On::Gpu => Box::new(gpu_executor(&index, bm25)?),
+    let (answers, wall_s) = match arguments.on {
+        On::Cpu => {
+            let cpu = CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm);
+            timed(|| answer_on_cpu(cpu, &queries, arguments))?
+        }
+        On::Gpu => {
+            let gpu = gpu_executor(&index, bm25)?;
+            timed(|| answer_on_gpu(gpu, &queries, arguments))?
+        }
     };
-    let began = Instant::now();
-    let answers = if arguments.threads > 1 {
-        let cpu = CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm);
-        answer_in_parallel(&cpu, &queries, arguments)?
-    } else {
-        queries.iter().map(|query| answer(first.as_mut(), query, arguments)).collect::<Result<_, _>>()?
-    };
-    let wall_s = began.elapsed().as_secs_f64();
-
-    let (rankings, us): (Vec<Ranking>, Vec<f64>) = answers.into_iter().map(|a| (a.ranking, a.us)).unzip();
-    write(arguments, &index, &index_dir, bm25, &rankings)?;
-    summarise(arguments, &first.device(), &rankings, us, wall_s);
+    let rankings = &answers.rankings;
+    write(arguments, &index, &index_dir, bm25, rankings)?;
+    summarise(arguments, &answers, wall_s);
     if let Some(qrels) = qrels {
         let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
         let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
@@ -155,6 +172,12 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.on == On::Gpu && arguments.threads > 1 {
         return Err(Failure::input("--threads is for --on cpu; the GPU is driven by one"));
+    }
+    if !(1..=MAX_BATCH).contains(&arguments.batch) {
+        return Err(Failure::input(format!("--batch is {}, expected 1 to {MAX_BATCH}", arguments.batch)));
+    }
+    if arguments.on == On::Cpu && arguments.batch > 1 {
+        return Err(Failure::input("--batch is for --on gpu; the CPU's --threads take one query each"));
     }
     if arguments.tag.is_empty() || arguments.tag.contains(char::is_whitespace) {
         return Err(Failure::input(format!("--tag is \"{}\", expected one word", arguments.tag)));
@@ -255,6 +278,48 @@ fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
     Ok(query)
 }
 
+/// What `work` gives, and the seconds that it took.
+fn timed<T>(work: impl FnOnce() -> Result<T, ExecError>) -> Result<(T, f64), ExecError> {
+    let began = Instant::now();
+    let result = work()?;
+    Ok((result, began.elapsed().as_secs_f64()))
+}
+
+fn answer_on_cpu(mut cpu: CpuExecutor, queries: &[Query], arguments: &Arguments) -> Result<Answers, ExecError> {
+    let answers = if arguments.threads > 1 {
+        answer_in_parallel(&cpu, queries, arguments)?
+    } else {
+        answer_in_turn(&mut cpu, queries, arguments)?
+    };
+    Ok(Answers::new(answers, cpu.device()))
+}
+
+fn answer_on_gpu(mut gpu: GpuExecutor, queries: &[Query], arguments: &Arguments) -> Result<Answers, ExecError> {
+    let device = gpu.device();
+    if arguments.batch == 1 {
+        return Ok(Answers::new(answer_in_turn(&mut gpu, queries, arguments)?, device));
+    }
+    let mut answers = Answers { rankings: Vec::with_capacity(queries.len()), us: Vec::new(), device };
+    let mut hits = Vec::new();
+    for batch in queries.chunks(arguments.batch) {
+        let began = Instant::now();
+        gpu.search_batch(batch, arguments.mode, arguments.k, &mut hits)?;
+        answers.us.push(began.elapsed().as_secs_f64() * 1e6);
+        let ranking =
+            |(query, hits): (&Query, &mut Vec<Hit>)| Ranking { label: query.label.clone(), hits: std::mem::take(hits) };
+        answers.rankings.extend(batch.iter().zip(&mut hits).map(ranking));
+    }
+    Ok(answers)
+}
+
+fn answer_in_turn(
+    executor: &mut dyn Executor,
+    queries: &[Query],
+    arguments: &Arguments,
+) -> Result<Vec<Answer>, ExecError> {
+    queries.iter().map(|query| answer(executor, query, arguments)).collect()
+}
+
 fn answer(executor: &mut dyn Executor, query: &Query, arguments: &Arguments) -> Result<Answer, ExecError> {
     let mut hits: Vec<Hit> = Vec::new();
     let began = Instant::now();
@@ -338,8 +403,9 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
 }
 
 /// Says on the error stream how long queries took: results alone go to the output.
-fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], us: Vec<f64>, wall_s: f64) {
-    let times = Times::of(us);
+fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
+    let Answers { rankings, us, device } = answers;
+    let times = Times::of(us.clone());
     let quantile_ms = |q: f64| times.quantile_us(q) / 1e3;
     let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
     let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
@@ -350,8 +416,12 @@ fn summarise(arguments: &Arguments, device: &str, rankings: &[Ranking], us: Vec<
         arguments.on.kind(),
         arguments.mode,
     );
+    let submission = match arguments.batch {
+        1 => "query".to_owned(),
+        batch => format!("batch of {batch}"),
+    };
     errln!(
-        "time per query: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
+        "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
         times.mean_us() / 1e3,
         quantile_ms(0.5),
         quantile_ms(0.95),

@@ -22,7 +22,7 @@ impl Job {
     /// The kind of processor that is predicted to answer it sooner; the CPU if both take equally long.
     #[must_use]
     pub fn preferred_kind(&self) -> ProcessorKind {
-        if self.predicted.cpu <= self.predicted.gpu { ProcessorKind::Cpu } else { ProcessorKind::Gpu }
+        self.predicted.least()
     }
 }
 

@@ -59,9 +59,22 @@ pub fn find_capacity<E: Send>(grid: &Grid, passes: impl Fn(f64) -> Result<bool, 
     let (low, high) = (coarse[first_failure - 1], coarse[first_failure]);
     let parts = grid.parts.max(1);
     let fine: Vec<f64> = (1..parts).map(|i| low * (high / low).powf(f64::from(i) / f64::from(parts))).collect();
-    let passed = try_all(&fine, &passes)?.iter().take_while(|&&passed| passed).count();
+    let passed = count_until_failure(&fine, &passes)?;
     let low_qps = if passed == 0 { low } else { fine[passed - 1] };
     Ok(Capacity { low_qps, high_qps: Some(fine.get(passed).copied().unwrap_or(high)), flips })
+}
+
+/// How many of the first rates pass. Those after the first failure tell nothing: few of them are tried.
+fn count_until_failure<E: Send>(rates: &[f64], passes: &(impl Fn(f64) -> Result<bool, E> + Sync)) -> Result<usize, E> {
+    let mut passed = 0;
+    for together in rates.chunks(rayon::current_num_threads()) {
+        let verdicts = try_all(together, passes)?;
+        passed += verdicts.iter().take_while(|&&passed| passed).count();
+        if verdicts.contains(&false) {
+            break;
+        }
+    }
+    Ok(passed)
 }
 
 fn try_all<E: Send>(rates: &[f64], passes: &(impl Fn(f64) -> Result<bool, E> + Sync)) -> Result<Vec<bool>, E> {

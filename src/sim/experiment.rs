@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, find_capacity, simulate_into};
+use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, certificate, find_capacity, simulate_into};
 use crate::ids::{Machine, PerKind};
 use crate::query::at_rate;
 use crate::sched::{LawBroken, Policy, PolicyError, PolicyKind, PolicyOptions, Sink};
@@ -135,8 +135,13 @@ impl Experiment {
     /// # Errors
     /// If the policy can't be made for this machine, or breaks its contract.
     pub fn capacity(&self, policy: PolicyKind, grid: &Grid) -> Result<Capacity, SimError> {
+        let dearest: Vec<Nanos> =
+            self.queries.iter().map(|query| certificate::dearest(query, policy, &self.machine)).collect();
         find_capacity(grid, |rate_qps| {
             for arrivals in &self.arrivals {
+                if certificate::nobody_misses(&dearest, arrivals, rate_qps, self.deadline) {
+                    continue;
+                }
                 if self.play(policy, rate_qps, arrivals, NoMiss::default(), |sink| sink.is_broken)?.is_broken {
                     return Ok(false);
                 }

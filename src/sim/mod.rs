@@ -9,6 +9,7 @@
 
 pub mod bounds;
 mod capacity;
+mod certificate;
 mod engine;
 mod experiment;
 
