@@ -112,6 +112,8 @@ fn senseless_options_are_refused() {
     refuses(dir.path(), "index apple --b inf", "--b is inf, expected 0 to 1");
     refuses(dir.path(), "index apple --threads 0", "--threads is 0, expected 1 to 1024");
     refuses(dir.path(), "index apple --on gpu --threads 2", "--threads is for --on cpu");
+    refuses(dir.path(), "index apple --batch 16", "--batch is for --on gpu");
+    refuses(dir.path(), "index apple --on gpu --batch 0", "--batch is 0, expected 1 to 1048576");
     refuses(dir.path(), "index", "nothing to search for: give \"words\" or --queries FILE");
     refuses(dir.path(), "index ...", "the query is empty");
     refuses(dir.path(), "index kiwi", "no document holds any of these words: kiwi");

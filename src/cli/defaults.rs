@@ -58,7 +58,7 @@ pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Ar
 
 /// The queries of a log, cut into terms as the index was; says on standard error what was dropped.
 pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
-    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(|e| Failure::input(e.to_string()))?;
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
     let log = prepare_queries(path, index, |text| tokenizer.terms(text))?;
     if log.dropped_terms > 0 || log.empty_queries > 0 {
         let beyond = beyond_most_terms(&log.queries);

@@ -198,6 +198,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The frequency of the list's posting number `posting`. A damaged index may ask for one that isn't there.
+    #[must_use]
     #[inline]
     pub fn freq_of_posting(&self, posting: usize) -> u32 {
         let freq = if self.is_wide {

@@ -47,7 +47,7 @@ pub fn quantise(index: &Index, dir: &Path) -> Result<(), IndexError> {
             let mut largest = 0.0_f32;
             for term in terms.clone().map(TermId) {
                 for_each_block(index, term, &norms, |_, shares| {
-                    largest = shares.iter().copied().fold(largest, f32::max)
+                    largest = shares.iter().copied().fold(largest, f32::max);
                 });
             }
             largest

@@ -36,7 +36,7 @@ pub struct LogEntry {
 }
 
 /// A log's queries, looked up in an index, and what was lost on the way.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryLog {
     /// Queries that have a term in the index; ids are positions in the log, so they may have gaps.
     pub queries: Vec<Query>,

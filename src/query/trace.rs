@@ -20,7 +20,7 @@ use crate::ids::QueryId;
 use crate::time::Nanos;
 
 /// Arrivals of queries, and where they come from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The comment lines of its file.
     pub provenance: Provenance,

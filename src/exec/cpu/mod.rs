@@ -13,12 +13,14 @@
 //! | `and_or.rs` | AND+OR | AND, then OR if that found too few |
 //! | [`multicore`] | all | many cores: each its own queries, all one query, or what pays at the moment |
 //!
-//! AND keeps its candidates in `matches.rs` and searches blocks by `block_search.rs`. WAND reads lists through forward
-//! cursors (`cursor.rs`) and finds pivots by `positions.rs`. MaxScore and its block-max forms score windows by
-//! `bulk.rs`, which decodes by `decoded.rs` and sifts candidates by `candidates.rs`. Shares are computed in bulk by
-//! `scoring.rs`. All keep the best documents in a [`TopK`](super::TopK). A score is a sum of the terms' shares in the
-//! query's order, so that all algorithms give the same bits; the exhaustive one is the reference for every other
-//! executor, on the GPU too.
+//! AND keeps its candidates in `matches.rs` and searches blocks by `block_search.rs`. Pruned OR begins in `pruned.rs`,
+//! with the terms' bounds (`term.rs`, `bounds.rs`), a threshold to start with (`seed.rs`), and the score that must be
+//! exceeded (`floor.rs`). WAND reads lists through forward cursors (`cursor.rs`) and finds pivots by `positions.rs`.
+//! MaxScore and its block-max forms go through the windows (`window.rs`) of a table (`window_table.rs`) and score each
+//! by `bulk.rs`, which decodes by `decoded.rs` and sifts candidates by `candidates.rs`. Shares are computed in bulk by
+//! `scoring.rs`; loops that are compiled twice ask `vectors.rs` what the processor has. All keep the best documents in
+//! a [`TopK`](super::TopK). A score is a sum of the terms' shares in the query's order, so that all algorithms give the
+//! same bits; the exhaustive one is the reference for every other executor, on the GPU too.
 
 mod algorithm;
 mod and;
@@ -51,7 +53,6 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod tile;
-#[cfg(target_arch = "x86_64")]
 mod vectors;
 mod wand;
 mod window;

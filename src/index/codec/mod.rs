@@ -14,9 +14,10 @@
 //! | `rice` | quotients in unary, remainders in binary, one width a list | `rice.rs`: [`Rice`] |
 //! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
-//! Each file describes what its codec writes, word by word. Encoded lists are words of the machine that wrote them
-//! (little-endian on all we run on). Decoders take arbitrary words: they return values or a [`CodecError`], and never
-//! panic or read elsewhere.
+//! Codecs share framing (`frame.rs`: lists in blocks behind a skip table, `skips.rs`), packing (`packed.rs`, with
+//! vectors in `simd/`) and unary codes (`unary.rs`). Each file describes what its codec writes, word by word. Encoded
+//! lists are words of the machine that wrote them (little-endian on all we run on). Decoders take arbitrary words: they
+//! return values or a [`CodecError`], and never panic or read elsewhere.
 //!
 //! ```
 //! use tandem::index::codec::{Column, codec_by_name};

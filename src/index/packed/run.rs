@@ -65,7 +65,7 @@ impl PackedRun {
     }
 }
 
-impl<'a> Run<'a> {
+impl Run<'_> {
     /// No posting.
     pub(in crate::index) const EMPTY: Self =
         Self { base: 0, len: 0, doc_code: Code::NOTHING, freq_code: Code::NOTHING, bytes: &[], bit: 0 };
