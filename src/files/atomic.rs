@@ -7,12 +7,19 @@ use std::path::{Path, PathBuf};
 /// Writes a file through `write`: beside its place, synced, then renamed over it.
 ///
 /// If anything fails (a full disk, say) the file that was there stays as it was, and what was
-/// written beside it is removed. Missing parent folders are made.
+/// written beside it is removed. Missing parent folders are made. A link stays, and the file that it leads to is
+/// written; a device or a pipe (`/dev/null`, `/dev/stdout`) is written as it goes, since it can't be replaced.
 ///
 /// # Errors
 /// Whatever `write` or the file system reports; the message names `path`.
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
     let attempt = || -> io::Result<T> {
+        if is_device(path) {
+            let mut out = BufWriter::with_capacity(1 << 20, File::options().write(true).open(path)?);
+            let value = write(&mut out)?;
+            out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            return Ok(value);
+        }
         let mut pending = PendingFile::create(path)?;
         let mut out = BufWriter::with_capacity(1 << 20, pending.file().try_clone()?);
         let value = write(&mut out)?;
@@ -32,7 +39,11 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         if path.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let mut folder = folder_of(path);
+        if is_device(path) {
+            return Ok(());
+        }
+        let path = behind_links(path);
+        let mut folder = folder_of(&path);
         while fs::metadata(folder).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) && folder != folder_of(folder) {
             folder = folder_of(folder);
         }
@@ -52,9 +63,13 @@ impl PendingFile {
     /// Starts a file that will be at `path`; missing parent folders are made.
     ///
     /// # Errors
-    /// If the folder can't be made or written.
+    /// If the folder can't be made or written, or a device or pipe is there.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let folder = folder_of(path);
+        if is_device(path) {
+            return Err(io::Error::other("is a device or a pipe, expected a file"));
+        }
+        let path = behind_links(path);
+        let folder = folder_of(&path);
         fs::create_dir_all(folder)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".tandem-").suffix(".part");
@@ -65,7 +80,7 @@ impl PendingFile {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let beside = builder.tempfile_in(folder)?;
-        Ok(Self { beside, path: path.to_owned() })
+        Ok(Self { beside, path })
     }
 
     /// Where to write.
@@ -86,6 +101,17 @@ impl PendingFile {
         }
         Ok(())
     }
+}
+
+/// Whether what is at `path` takes bytes but is no file: to put a file in its place would take it from everybody.
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// The file that a link at `path` leads to, so that the link stays one; `path` if it is none or leads nowhere.
+fn behind_links(path: &Path) -> PathBuf {
+    let target = if path.is_symlink() { path.canonicalize().ok() } else { None };
+    target.unwrap_or_else(|| path.to_owned())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -132,6 +158,31 @@ mod tests {
         assert!(message.contains("b.csv") && message.contains("disk full"), "{message}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_links_stay_what_they_are() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, link, file) = (dir.path().join("pipe"), dir.path().join("link"), dir.path().join("file"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        check_writable(&pipe).unwrap();
+        assert!(PendingFile::create(&pipe).is_err());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write_atomically(&pipe, |out| out.write_all(b"through")).unwrap();
+        assert_eq!(reader.join().unwrap(), b"through");
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+
+        fs::write(&file, b"old").unwrap();
+        symlink("file", &link).unwrap();
+        check_writable(&link).unwrap();
+        write_atomically(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
     }
 
     #[cfg(unix)]

@@ -63,7 +63,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Findings, Failure> {
         m.0.throughput_qps
     }));
     findings.chart(chart("latency", "Latency", "mean latency (ms)", &workers, &by_workers, |m| m.0.latency_ms));
-    let title = "Latency, one query at a time";
+    let title = "Latency of one query at a time";
     findings.chart(chart("latency-quiet", title, "mean latency (ms)", &workers, &by_workers, |m| m.1.latency_ms));
     thresholds(&bench, &load, one, &mut findings)?;
     findings.note(

@@ -1,0 +1,92 @@
+//! Results, and how long they took.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::answers::Answers;
+use super::{Arguments, Format};
+use crate::bench::Times;
+use crate::cli::Failure;
+use crate::files::{Provenance, write_atomically};
+use crate::index::{Bm25, Index};
+use crate::report::number::counted;
+use crate::report::trec::{Ranking, write_run_csv, write_run_trec};
+
+/// Writes the results in the form that was asked for, to a file or to the terminal.
+pub(super) fn write(
+    arguments: &Arguments,
+    index: &Index,
+    index_dir: &Path,
+    bm25: Bm25,
+    rankings: &[Ranking],
+) -> Result<(), Failure> {
+    let write_to = |out: &mut dyn Write| match arguments.format {
+        Format::Table => write_table(out, index, rankings),
+        Format::Trec => write_run_trec(out, index, rankings, &arguments.tag),
+        Format::Csv => {
+            let Bm25 { k1, b, idf } = bm25;
+            let provenance = Provenance::new()
+                .with_command_and_machine()
+                .with("index", format!("{}, fingerprint {:016x}", index_dir.display(), index.fingerprint()))
+                .with("bm25", format!("k1 {k1}, b {b}, idf {idf}"))
+                .with("mode", arguments.mode);
+            write_run_csv(out, index, rankings, &provenance)
+        }
+    };
+    if let Some(path) = &arguments.output {
+        return Ok(write_atomically(path, |out| write_to(out))?);
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write_to(&mut out).and_then(|()| out.flush()) {
+        // The reader (`head`, say) has seen enough.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|e| Failure::input(format!("standard output: {e}"))),
+    }
+}
+
+fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::Result<()> {
+    for (position, ranking) in rankings.iter().enumerate() {
+        if rankings.len() > 1 {
+            let gap = if position > 0 { "\n" } else { "" };
+            writeln!(out, "{gap}query {}", ranking.label)?;
+        }
+        if ranking.hits.is_empty() {
+            writeln!(out, "no document matches")?;
+            continue;
+        }
+        writeln!(out, "rank      score  document")?;
+        for (rank, hit) in (1..).zip(&ranking.hits) {
+            writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, index.external_id(hit.doc))?;
+        }
+    }
+    Ok(())
+}
+
+/// Says on the error stream how long queries took: results alone go to the output.
+pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
+    let Answers { rankings, us, device } = answers;
+    let times = Times::of(us.clone());
+    let quantile_ms = |q: f64| times.quantile_us(q) / 1e3;
+    let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
+    let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
+    errln!(
+        "{}, {}, on {} ({device}{threads}), mode {}",
+        counted(rankings.len(), "query", "queries"),
+        counted(documents, "document", "documents"),
+        arguments.on.kind(),
+        arguments.mode,
+    );
+    let submission = match arguments.batch {
+        1 => "query".to_owned(),
+        batch => format!("batch of {batch}"),
+    };
+    errln!(
+        "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
+        times.mean_us() / 1e3,
+        quantile_ms(0.5),
+        quantile_ms(0.95),
+        quantile_ms(0.99),
+        quantile_ms(1.0),
+        rankings.len() as f64 / wall_s.max(1e-9),
+    );
+}
