@@ -51,8 +51,9 @@ def runs(tandem, index, scratch):
     return [
         # Gaps of 8 bits; empty launches that measure latency come before.
         (bench("gpu-decode", 1), "decode_documents|sum_documents", "117|2117", 3),
-        # The upload; queries alone, then in batches of 1 to 4096.
-        (bench("gpu-queries", 300), "measure_blocks|scan_rows|write_blocks|score_lone|score_drivers|merge_topk", "1|2|3|210|330|385|395", 28),
+        # The upload, by parts; queries alone, and in batches of up to 4096.
+        (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_drivers|merge_topk",
+         "1|2|3|30|160|170|190|360|370|390", 40),
         (search, "score_union", "2|4|6|8", 4),
         (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),
         (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*|accumulate|heap_.*"
