@@ -139,7 +139,18 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     assert_eq!(policies, ["cpu-only", "mct"]);
     let output = simulate(dir.path(), "--workload cpu.csv --queries 200");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && message.contains("no measured gpu time"), "{message}");
+    assert!(output.status.code() == Some(2) && message.contains("cpu.csv: no GPU was measured"), "{message}");
+
+    let output = simulate(dir.path(), "--workload cpu.csv --queries 200 --replay-gpu");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let source = "times that a model of an NVIDIA H200 predicts for these queries (models/enwiki-tb05-h200.json)";
+    assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
+    assert_eq!(rows(&dir.path().join("out/capacity.csv")).len(), 5);
+    let capacities = std::fs::read_to_string(dir.path().join("out/capacity.csv")).unwrap();
+    assert!(capacities.contains(&format!("# gpu: replay of {source}\n")), "{capacities}");
+    let output = simulate(dir.path(), "--workload w.csv --replay-gpu");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && message.contains("w.csv: holds GPU times of its own"), "{message}");
 }
 
 #[test]

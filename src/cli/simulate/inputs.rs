@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::Arguments;
 use crate::cli::traced::traced;
 use crate::cli::{Failure, choices};
-use crate::cost::Workload;
+use crate::cost::{RecordedGpu, Workload, replay_gpu_times};
 use crate::ids::Machine;
 use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use crate::report::number;
@@ -42,10 +42,20 @@ pub(super) fn machine(arguments: &Arguments) -> Result<Machine, Failure> {
     Ok(Machine::new(arguments.cpus, arguments.gpus))
 }
 
-/// The rows asked, and the workload's name.
-pub(super) fn workload(arguments: &Arguments) -> Result<(String, Workload), Failure> {
+/// What is asked.
+pub(super) struct Asked {
+    /// The workload's name.
+    pub(super) name: String,
+    /// Its rows in the mode asked for.
+    pub(super) workload: Workload,
+    /// Where the GPU times come from, if not from the workload.
+    pub(super) replayed: Option<RecordedGpu>,
+}
+
+/// The rows asked, with `--replay-gpu` and times that it brings.
+pub(super) fn workload(arguments: &Arguments) -> Result<Asked, Failure> {
     let (name, workload) = choices::workload(arguments.workload.as_deref())?;
-    let rows = workload.only(arguments.mode);
+    let mut rows = workload.only(arguments.mode);
     if rows.rows.is_empty() {
         let mut modes: Vec<&str> = workload.rows.iter().map(|row| row.mode.name()).collect();
         modes.dedup();
@@ -54,7 +64,20 @@ pub(super) fn workload(arguments: &Arguments) -> Result<(String, Workload), Fail
         let message = format!("{name}: no queries in mode {} (it has {})", arguments.mode, modes.join(", "));
         return Err(Failure::input(message));
     }
-    Ok((name, rows))
+    let is_measured = rows.rows.iter().any(|row| row.measured.gpu.is_some());
+    if arguments.replay_gpu && is_measured {
+        let message = format!("{name}: holds GPU times of its own; --replay-gpu is for workloads without");
+        return Err(Failure::input(message));
+    }
+    if !arguments.replay_gpu && !is_measured && arguments.gpus > 0 {
+        let message = format!(
+            "{name}: no GPU was measured, and the machine has one: measure it there, leave it out with --gpus 0, or \
+             take recorded times with --replay-gpu"
+        );
+        return Err(Failure::input(message));
+    }
+    let replayed = arguments.replay_gpu.then(|| replay_gpu_times(&mut rows)).transpose()?;
+    Ok(Asked { name, workload: rows, replayed })
 }
 
 /// How long a run is where it is left open: see [`DEFAULT_DEADLINES`].

@@ -9,14 +9,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
-use self::inputs::{arrivals, default_queries, machine, rates, workload};
+use self::inputs::{Asked, arrivals, default_queries, machine, rates, workload};
 use self::report::{delay_chart, report};
 use super::output::say;
 use super::{Failure, choices, estimates};
 use crate::files::{Provenance, check_writable};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
-use crate::report::number;
+use crate::report::number::{self, counted};
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, Tally, write_summaries};
 use crate::sched::{PolicyKind, PolicyOptions};
@@ -28,6 +28,10 @@ pub(super) struct Arguments {
     /// Measured queries: a workload file, or the name of one that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
+    /// For a workload that was measured without a GPU: GPU times of an NVIDIA H200, of these very queries where it
+    /// answered them, else as a model that ships predicts them from the lists; output and files say so
+    #[arg(long)]
+    replay_gpu: bool,
     /// Policies, between commas; left out, all that the machine can run
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     policy: Vec<PolicyKind>,
@@ -81,7 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out.join("summary.csv"))?;
     let machine = machine(arguments)?;
     let policies = choices::policies(&arguments.policy, &arguments.options, &machine)?;
-    let (workload_name, workload) = workload(arguments)?;
+    let Asked { name: workload_name, workload, replayed } = workload(arguments)?;
     let queries = estimates::sim_queries(&workload, &arguments.estimates, &machine)?;
     let deadline = choices::deadline(arguments.deadline_ms)?;
     let n = arguments.queries.unwrap_or_else(|| default_queries(&queries, &machine, deadline));
@@ -97,6 +101,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .with("workload", &workload_name)
         .with("mode", arguments.mode)
         .with("estimates", &arguments.estimates);
+    let provenance = match &replayed {
+        Some(source) => provenance.with("gpu", format!("replay of {source}")),
+        None => provenance,
+    };
 
     let progress = progress_bar((policies.len() * (rates.len() * experiment.arrivals.len() + 1)) as u64);
     let summaries = summaries(&experiment, &policies, &rates, &progress)?;
@@ -113,15 +121,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         files.push(write_logs(&experiment, &policies, &rates, &provenance, &arguments.out)?);
     }
     let title = format!(
-        "{workload_name}, mode {}: {} queries; {} CPU, {} GPU; {} a run, {} run(s); deadline {} ms; estimates: {}",
+        "{workload_name}, mode {}: {} queries; {} CPU, {} GPU; {}, {} queries each; deadline {} ms; estimates: {}{}",
         arguments.mode,
         workload.rows.len(),
         arguments.cpus,
         arguments.gpus,
+        counted(experiment.arrivals.len(), "run", "runs"),
         experiment.arrivals[0].queries.len(),
-        experiment.arrivals.len(),
         arguments.deadline_ms,
         arguments.estimates,
+        replayed.map(|source| format!("\nNo GPU was measured: its times are {source}.")).unwrap_or_default(),
     );
     let report = report(&summaries, &capacities, &policies, &rates);
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
