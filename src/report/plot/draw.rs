@@ -126,7 +126,9 @@ impl<B: DrawingBackend> Canvas<B> {
             self.text(&tick_text(tick), (left - 8, y), TICK_SIZE, LEFT_OF, INK)?;
         }
         self.line(&[(left, top), (left, bottom), (right, bottom)], INK, 1, Stroke::Solid)?;
-        self.text(&chart.title, (left, top / 2), TITLE_SIZE, RIGHT_OF, INK)?;
+        // A letter is about half as wide as it is high: long titles, of machines with long names, get smaller ones.
+        let most = 2 * (SIZE.0 as i32 - left) / chart.title.chars().count().max(1) as i32;
+        self.text(&chart.title, (left, top / 2), TITLE_SIZE.min(most), RIGHT_OF, INK)?;
         self.text(&chart.x_label, ((left + right) / 2, bottom + 34), LABEL_SIZE, CENTRED_BELOW, INK)?;
         self.rotated_text(&chart.y_label, (22, (top + bottom) / 2))?;
         if let Some((value, name)) = &chart.vertical {
