@@ -304,3 +304,64 @@ impl Executor for GpuExecutor {
         Ok(Execution { device_us: Some(device_us) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::lists::tests::open;
+    use super::*;
+    use crate::exec::cpu::CpuExecutor;
+    use crate::ids::QueryId;
+
+    const ALONE: &str = "exec::gpu::executor::tests::a_fault_alone_in_its_process";
+
+    #[test]
+    fn gpu_fault_names_kernel_and_query_and_the_cpu_goes_on() {
+        if open().is_none() {
+            return;
+        }
+        // A fault ends the device's context for a whole process: it gets one of its own.
+        let child =
+            Command::new(std::env::current_exe().unwrap()).args(["--exact", ALONE, "--ignored"]).output().unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(
+            child.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&child.stderr)
+        );
+    }
+
+    #[test]
+    #[ignore = "ends its process's device context: the test above runs it"]
+    fn a_fault_alone_in_its_process() {
+        if open().is_none() {
+            return;
+        }
+        let list = |step: usize| (0..10_000).step_by(step).map(|doc| (doc, 1 + doc % 3)).collect();
+        let lists: [(&str, Vec<(u32, u32)>); 2] = [("rare", list(7)), ("frequent", list(2))];
+        let index = Arc::new(Index::from_lists(&lists).unwrap());
+        let query = Query::prepare(QueryId(0), "seven", &["rare", "frequent"], &index).unwrap();
+        let mut gpu = GpuExecutor::new(&index, index.built_with()).unwrap();
+        let mut cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        gpu.search(&query, Mode::And, 10, &mut found).unwrap();
+        cpu.search(&query, Mode::And, 10, &mut expected).unwrap();
+        assert_eq!(found, expected);
+
+        let mut plan = Plan::new(&gpu.lists, &query, Mode::And, 10).unwrap();
+        plan.terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
+        let error = gpu.execute(&plan).map_err(|error| gpu.failed(doing(&query, &plan), &error)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`score_lone`") && text.contains("query seven") && text.contains("CUDA_ERROR"), "{text}");
+
+        let stopped = "stopped at an earlier error";
+        let text = gpu.search(&query, Mode::And, 10, &mut found).unwrap_err().to_string();
+        assert!(text.contains("query seven") && text.contains(stopped), "{text}");
+        let queries = [query.clone(), query.clone()];
+        let text = gpu.search_batch(&queries, Mode::And, 10, &mut Vec::new()).unwrap_err().to_string();
+        assert!(text.contains("a batch of 2 queries") && text.contains(stopped), "{text}");
+        cpu.search(&query, Mode::And, 10, &mut found).unwrap();
+        assert_eq!(found, expected);
+    }
+}
