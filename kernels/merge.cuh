@@ -56,8 +56,8 @@ struct Times {
 };
 
 // Writes how many results there are, of `n` candidates, to result[0] and their keys, best first, behind it: into the host's
-// memory, in any order; the host looks at each word until it is there. With `times`, the nanoseconds since each are written to result[1 + MAX_K] and the
-// word behind it. All threads of the block call it.
+// memory, in any order; the host looks at each word until it is there. With `times`, the nanoseconds since each are written
+// to result[1 + MAX_K] and the word behind it. All threads of the block call it.
 template <u32 THREADS>
 __device__ __forceinline__ void merge_candidates(
     const Query& query, State* state, const u64* candidates, u32 n, u32 capacity, u64* result, const Times* times, Merge& shared

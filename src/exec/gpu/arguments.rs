@@ -1,6 +1,7 @@
 //! What kernels are passed: the structures of `kernels/tandem.cuh` and `kernels/transcode.cu`, field by field.
 //!
-//! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled with.
+//! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled
+//! with.
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;

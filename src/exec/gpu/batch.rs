@@ -1,79 +1,29 @@
 //! Many queries in one launch.
 //!
-//! Queries go to the device in chunks, by two slots in turn: while one chunk runs, the next one is prepared and the one before
-//! is read. A chunk is one copy to the device, one launch that scores (two for AND+OR) and one that sorts; results arrive
-//! in page-locked memory. Work is shared out by blocks of postings, not by queries: a warp finds its list by the number
-//! of its item. All queries' rarest lists come first, so that the others' find high thresholds.
-
-use std::sync::Arc;
+//! Queries go to the device in chunks, by two slots in turn: while one chunk runs, the next one is prepared and the
+//! one before is read. A chunk is one copy to the device, one launch that scores (two for AND+OR) and one that sorts;
+//! results arrive in page-locked memory. Work is shared out by blocks of postings, not by queries: a warp finds its
+//! list by the number of its item. All queries' rarest lists come first, so that the others' find high thresholds.
 
 use bytemuck::{Pod, cast_slice};
-use cudarc::driver::sys::CUevent_flags;
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, PinnedHostSlice};
+use cudarc::driver::{CudaEvent, DevicePtr, DevicePtrMut, DriverError};
 
 use super::arguments::{BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry};
-use super::executor::{GpuExecutor, pinned_results, poison, read_results};
-use super::kernels::{QueryMemory, num_candidates};
+use super::executor::GpuExecutor;
+use super::kernels::QueryMemory;
 use super::plan::{ItemSizes, Plan, num_items_of};
+use super::results::{pinned_results, poison, read_results};
+use super::slot::{BatchSlot, CHUNK_QUERIES, INPUT_WORDS};
 use crate::exec::{ExecError, Execution, Executor, Hit};
 use crate::query::{Mode, Query};
 
-/// Queries of a chunk at most.
-const CHUNK_QUERIES: usize = 1024;
 /// Chunks that queries are cut into at least, so that the next is prepared while one runs, ...
 const CHUNKS: usize = 4;
 /// ... unless they would be smaller than this.
 const SMALL_CHUNK: usize = 128;
-/// Candidates of all queries of a chunk: 64 MiB.
-const CHUNK_CANDIDATES: usize = 8 << 20;
 /// Candidates that a query of a batch must have room for: with seeds there are seldom more; those with more run alone.
 const CANDIDATES: usize = 4096;
 const CANDIDATES_A_RESULT: usize = 16;
-/// Words that the queries of a chunk take on their way to the device. A chunk ends where the next query may not fit.
-const INPUT_WORDS: usize = 1 << 20;
-
-/// What one chunk needs while it is under way.
-#[derive(Debug)]
-pub(super) struct BatchSlot {
-    stream: Arc<CudaStream>,
-    input: PinnedHostSlice<u32>,
-    d_input: CudaSlice<u32>,
-    d_states: CudaSlice<StateArgument>,
-    d_candidates: CudaSlice<u64>,
-    results: PinnedHostSlice<u64>,
-    started: CudaEvent,
-    scored: CudaEvent,
-    finished: CudaEvent,
-    /// Which queries of the batch it holds, and those that are better run alone.
-    queries: Vec<usize>,
-    alone: Vec<usize>,
-}
-
-impl BatchSlot {
-    fn new(executor: &GpuExecutor) -> Result<Self, DriverError> {
-        let context = &executor.device.context;
-        let stream = context.new_stream()?;
-        let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-        let keys = num_candidates(executor.lists.host.num_docs()).max(CHUNK_CANDIDATES);
-        // SAFETY: the input is written before it is copied, states are cleared, and of candidates only those are read that
-        // have been written.
-        unsafe {
-            Ok(Self {
-                input: context.alloc_pinned(INPUT_WORDS)?,
-                d_input: stream.alloc(INPUT_WORDS)?,
-                d_states: stream.alloc(2 * CHUNK_QUERIES)?,
-                d_candidates: stream.alloc(keys)?,
-                results: pinned_results(&executor.device, CHUNK_QUERIES * (1 + 16))?,
-                started: event()?,
-                scored: event()?,
-                finished: event()?,
-                queries: Vec::new(),
-                alone: Vec::new(),
-                stream,
-            })
-        }
-    }
-}
 
 /// The queries of a chunk, as the device will read them.
 #[derive(Debug, Default)]
@@ -83,8 +33,8 @@ struct Chunk {
     plans: Vec<Plan>,
 }
 
-/// Drivers of some queries, all first terms before all second ones, and the items of all of them, for a machine that holds
-/// `warps` at once.
+/// Drivers of some queries, all first terms before all second ones, and the items of all of them, for a machine that
+/// holds `warps` at once.
 fn share_out(plans: &[Plan], needs_all: bool, warps: u32) -> (Vec<DriverEntry>, u32) {
     let sizes = ItemSizes::new(plans, needs_all, warps);
     let mut drivers = Vec::new();
@@ -129,7 +79,8 @@ impl GpuExecutor {
         }
         self.check(|| doing(queries.len(), 0))?;
         if self.slots.is_empty() {
-            let slots = BatchSlot::new(self).and_then(|first| Ok(vec![first, BatchSlot::new(self)?]));
+            let new_slot = || BatchSlot::new(&self.device, self.lists.host.num_docs());
+            let slots = new_slot().and_then(|first| Ok(vec![first, new_slot()?]));
             self.slots = slots.map_err(|error| self.failed("allocating buffers for batches".to_owned(), &error))?;
         }
         let mut slots = std::mem::take(&mut self.slots);
@@ -260,8 +211,8 @@ impl GpuExecutor {
             batch.num_drivers = num_drivers;
             batch.num_items = num_items;
             batch.needs_all = u32::from(needs_all);
-            // SAFETY: the input stays as it is until the stream has been synchronised; there is a state for each query and
-            // stage, and room for `capacity` keys of each; drivers and items were counted together.
+            // SAFETY: the input stays as it is until the stream has been synchronised; there is a state for each
+            // query and stage, and room for `capacity` keys of each; drivers and items were counted together.
             unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
         }
         let results_at = slot.results.as_mut_ptr()? as u64;

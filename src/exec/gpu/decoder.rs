@@ -146,8 +146,8 @@ pub(crate) struct ListDecoder {
 }
 
 impl ListDecoder {
-    /// Packs lists of ascending documents and copies them to the machine's first GPU, `copies` times one behind the other: so
-    /// few lists fill a GPU, and no cache holds them.
+    /// Packs lists of ascending documents and copies them to the machine's first GPU, `copies` times one behind the
+    /// other: so few lists fill a GPU, and no cache holds them.
     ///
     /// # Errors
     /// [`ExecError::NoGpu`] if there is none to use, [`ExecError::DoesNotFit`] if its memory is too small.

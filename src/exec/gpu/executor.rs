@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUevent_flags};
+use cudarc::driver::sys::{self, CUevent_flags};
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
 
-use super::arguments::{BatchArgument, LoneArgument, StateArgument, TOO_MANY, UNWRITTEN};
-use super::batch::BatchSlot;
+use super::arguments::{BatchArgument, LoneArgument, StateArgument, UNWRITTEN};
 use super::device::{Device, cuda};
 use super::kernels::{Kernels, LONE_K, LONE_RESULTS, QueryMemory, num_candidates};
 use super::lists::DeviceLists;
 use super::plan::Plan;
-use crate::exec::{ExecError, Execution, Executor, Hit, TopK};
+use super::results::{pinned_results, poison, read_results};
+use super::slot::BatchSlot;
+use super::upload::UploadReport;
+use crate::exec::{ExecError, Execution, Executor, Hit};
 use crate::ids::ProcessorKind;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
@@ -66,24 +68,6 @@ impl Buffers {
     }
 }
 
-/// Page-locked memory that the GPU writes keys to.
-pub(super) fn pinned_results(device: &Device, words: usize) -> Result<PinnedHostSlice<u64>, DriverError> {
-    // Not write-combined: the CPU reads it.
-    let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    // SAFETY: every word is written below before it is read.
-    let mut results = unsafe { device.context.alloc_pinned_with_flags::<u64>(words, flags) }?;
-    results.as_mut_slice()?.fill(UNWRITTEN);
-    Ok(results)
-}
-
-/// Fills a buffer with keys better than any real one.
-pub(super) fn poison(stream: &CudaStream, d_keys: &mut CudaSlice<u64>) -> Result<(), DriverError> {
-    let bytes = d_keys.num_bytes();
-    let (pointer, _guard) = d_keys.device_ptr_mut(stream);
-    // SAFETY: the buffer has that many bytes and is used on this stream alone.
-    unsafe { cudarc::driver::result::memset_d8_async(pointer, 0xff, bytes, stream.cu_stream()) }
-}
-
 impl GpuExecutor {
     /// Copies `index` to the machine's first GPU and makes ready to search it with `bm25`.
     ///
@@ -93,7 +77,8 @@ impl GpuExecutor {
         Self::with_progress(index, bm25, &|_, _| ())
     }
 
-    /// As [`GpuExecutor::new`]; `progress` is called with the bytes that have been copied so far, and with all there are.
+    /// As [`GpuExecutor::new`]; `progress` is called with the bytes that have been copied so far, and with all there
+    /// are.
     ///
     /// # Errors
     /// As [`GpuExecutor::new`].
@@ -136,6 +121,12 @@ impl GpuExecutor {
         Ok(Self { device, kernels, lists, stream, buffers, started, scored, topk_us, finished, slots, broken })
     }
 
+    /// What the upload of the index took.
+    #[must_use]
+    pub fn upload_report(&self) -> UploadReport {
+        self.lists.report
+    }
+
     /// Microseconds of the device from scores to sorted results: of the last query, or of the last chunk of a batch.
     pub(crate) fn topk_us(&self) -> f64 {
         self.topk_us
@@ -153,8 +144,8 @@ impl GpuExecutor {
         if plan.by_tiles || plan.query.k > LONE_K { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
     }
 
-    /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory. Nothing
-    /// else is asked of the driver.
+    /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory.
+    /// Nothing else is asked of the driver.
     fn execute_at_once(&mut self, plan: &Plan) -> Result<f64, DriverError> {
         let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
         let lists = self.lists.argument(stream);
@@ -187,14 +178,15 @@ impl GpuExecutor {
         Ok(self.await_result(LONE_RESULTS - 2)? as f64 * 1e-3)
     }
 
-    /// Looks at a word of the results until a kernel has written it: sooner than the kernel's end is known, and without the
-    /// kernel having to wait until the other words have arrived.
+    /// Looks at a word of the results until a kernel has written it: sooner than the kernel's end is known, and
+    /// without the kernel having to wait until the other words have arrived.
     fn await_result(&self, word: usize) -> Result<u64, DriverError> {
         debug_assert!(word < LONE_RESULTS);
         let result = (self.buffers.results_at as *const u64).wrapping_add(word);
         loop {
             for _ in 0..SPINS {
-                // SAFETY: the results have that many words and live as long as the executor; the GPU writes a word at once.
+                // SAFETY: the results have that many words and live as long as the executor; the GPU writes a word at
+                // once.
                 let value = unsafe { result.read_volatile() };
                 if value != UNWRITTEN {
                     return Ok(value);
@@ -275,19 +267,6 @@ impl GpuExecutor {
             Some(message) => Err(ExecError::Cuda { doing: doing(), message: message.clone() }),
             None => Ok(()),
         }
-    }
-}
-
-/// Replaces `hits` by what a kernel has written: how many results, then their keys, best first.
-pub(super) fn read_results(results: &[u64], k: usize, hits: &mut Vec<Hit>) -> Result<(), String> {
-    hits.clear();
-    match results[0] {
-        count if count <= k as u64 => {
-            hits.extend(results[1..=count as usize].iter().map(|&key| TopK::hit(key)));
-            Ok(())
-        }
-        TOO_MANY => Err("more candidates than there is room for".to_owned()),
-        count => Err(format!("{count} results where at most {k} are expected")),
     }
 }
 

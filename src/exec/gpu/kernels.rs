@@ -123,8 +123,8 @@ impl Kernels {
     /// Starts `score_drivers`, a warp an item.
     ///
     /// # Safety
-    /// What `batch` points to must be there until the kernel has ended, `batch.num_items` be the items of all drivers, the
-    /// states and candidates have room for every query of the batch, and terms be of this index.
+    /// What `batch` points to must be there until the kernel has ended, `batch.num_items` be the items of all
+    /// drivers, the states and candidates have room for every query of the batch, and terms be of this index.
     pub(super) unsafe fn score_drivers(
         &self,
         stream: &CudaStream,
@@ -139,16 +139,16 @@ impl Kernels {
         let mut launch = stream.launch_builder(&self.score_drivers);
         launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
         let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP);
-        // SAFETY: the arguments are those of `score_drivers` in kernels/drivers.cu, in order and type; the caller vouches
-        // for what they point to.
+        // SAFETY: the arguments are those of `score_drivers` in kernels/drivers.cu, in order and type; the caller
+        // vouches for what they point to.
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
 
     /// Starts `score_lone`: a lone query, or the first stage of one, with its results.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; the states must be clear before the first stage. At `results` there must be room for
-    /// [`LONE_RESULTS`] words until the kernel has ended.
+    /// As [`Kernels::score_drivers`]; the states must be clear before the first stage. At `results` there must be
+    /// room for [`LONE_RESULTS`] words until the kernel has ended.
     #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
     pub(super) unsafe fn score_lone(
         &self,
@@ -201,11 +201,12 @@ impl Kernels {
         start(tiles, 0)
     }
 
-    /// Starts `merge_topk`, which writes for each of `num_queries` the number of results and their keys to `results`, the
-    /// address of pinned memory, `stride` words a query.
+    /// Starts `merge_topk`, which writes for each of `num_queries` the number of results and their keys to `results`,
+    /// the address of pinned memory, `stride` words a query.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; at `results` there must be room until the kernel has ended, 1 + k words a query.
+    /// As [`Kernels::score_drivers`]; at `results` there must be room until the kernel has ended, 1 + k words a
+    /// query.
     #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
     pub(super) unsafe fn merge_topk(
         &self,
@@ -322,13 +323,14 @@ fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
     (num_units > 0).then(|| shape(num_units.div_ceil(TRANSCODE_THREADS / WARP), TRANSCODE_THREADS))
 }
 
-/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after scoring.
+/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after
+/// scoring.
 pub(super) const LONE_RESULTS: usize = 3 + MAX_K;
 /// The most results that `score_lone` sorts: more are better sorted by larger thread blocks.
 pub(super) const LONE_K: u32 = DRIVE_THREADS;
 
-/// Addresses of what the kernels of some queries write. `gates` is 0, or that of the states whose counts tell that enough
-/// documents have all terms.
+/// Addresses of what the kernels of some queries write. `gates` is 0, or that of the states whose counts tell that
+/// enough documents have all terms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueryMemory {
     pub(super) states: u64,

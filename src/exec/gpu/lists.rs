@@ -12,7 +12,6 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use super::arguments::{BlockArgument, ListsArgument, NO_DIRECTORY, TermEntry};
 use super::device::Device;
-use super::executor::GpuExecutor;
 use super::kernels::Kernels;
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
 use crate::exec::ExecError;
@@ -29,15 +28,7 @@ pub(super) struct DeviceLists {
     d_rows: CudaSlice<u32>,
     d_directory: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
-    report: UploadReport,
-}
-
-impl GpuExecutor {
-    /// What the upload of the index took.
-    #[must_use]
-    pub fn upload_report(&self) -> UploadReport {
-        self.lists.report
-    }
+    pub(super) report: UploadReport,
 }
 
 impl DeviceLists {

@@ -28,6 +28,8 @@ mod lists;
 mod octets;
 mod plan;
 pub(crate) mod published;
+mod results;
+mod slot;
 mod staging;
 mod upload;
 

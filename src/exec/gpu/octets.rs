@@ -1,8 +1,9 @@
 //! Lists in the form that GPU decodes fastest: what `kernels/octet.cuh` reads, packed here, and unpacked for tests.
 //!
-//! The file's blocks are made for the CPU and for little space: exceptions, bitsets, any width. A GPU's warp decodes four
-//! blocks of this form at once, eight lanes each, with hardly more than an instruction a posting, and pays with somewhat wider
-//! gaps: widths are even, there are no exceptions, and four blocks that follow each other share one width.
+//! The file's blocks are made for the CPU and for little space: exceptions, bitsets, any width. A GPU's warp decodes
+//! four blocks of this form at once, eight lanes each, with hardly more than an instruction a posting, and pays with
+//! somewhat wider gaps: widths are even, there are no exceptions, and four blocks that follow each other share one
+//! width.
 //!
 //! ```text
 //! lane t of a block's eight    postings 16t .. 16t+15, in `lane_words` words: width / 2
@@ -40,8 +41,8 @@ pub(super) struct OctetLists {
 }
 
 impl OctetLists {
-    /// Adds a list of ascending documents, of which the first counts from `base`; numbers wrap, so that the document before the
-    /// first of all is `u32::MAX`.
+    /// Adds a list of ascending documents, of which the first counts from `base`; numbers wrap, so that the document
+    /// before the first of all is `u32::MAX`.
     ///
     /// # Panics
     /// If the payload exceeds 2^32 units of 8 words: 128 GiB.

@@ -1,4 +1,5 @@
-//! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists drive.
+//! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists
+//! drive.
 
 use super::arguments::{DriverEntry, LoneArgument, QueryEntry, SCORE_BINS, TermEntry};
 use super::lists::DeviceLists;
@@ -81,7 +82,8 @@ impl Plan {
         (0..self.num_drivers).map(lookups).sum()
     }
 
-    /// About which share of a driver's postings is looked up: all, if what comes after it alone can reach the threshold.
+    /// About which share of a driver's postings is looked up: all, if what comes after it alone can reach the
+    /// threshold.
     fn share(&self, t: usize, bound: f32) -> f32 {
         ((self.terms[t].rest - self.query.seed) / bound.max(f32::MIN_POSITIVE)).clamp(0.0, 1.0)
     }
@@ -123,11 +125,13 @@ impl Plan {
     }
 }
 
-/// How many blocks a warp goes through, in the lists of a launch: as few as keep all warps of the machine busy. A warp scores
-/// 32 postings at a time, so that most of the time of a launch of few blocks would be that of the warp with most postings.
+/// How many blocks a warp goes through, in the lists of a launch: as few as keep all warps of the machine busy. A
+/// warp scores 32 postings at a time, so that most of the time of a launch of few blocks would be that of the warp
+/// with most postings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ItemSizes {
-    /// So many first terms of each query have blocks that four warps share: those whose postings are likely to be scored.
+    /// So many first terms of each query have blocks that four warps share: those whose postings are likely to be
+    /// scored.
     shared_terms: usize,
     /// For other terms: where every posting may be looked up, ...
     dense: u32,

@@ -4,7 +4,8 @@ use super::kernels::PFOR_BLOCK_LEN;
 use super::twin::read_slot;
 use crate::index::codec::Column;
 
-/// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take there.
+/// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take
+/// there.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     pub(super) words: Vec<u32>,

@@ -71,17 +71,19 @@ impl Compaction {
         let num_tiles = num_flags.at_most().div_ceil(TILE_LEN).max(1);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.count_flags);
         launch.arg(&flags).arg(&num_flags).arg(&mut self.d_tile_counts);
-        // SAFETY: the arguments are those of `count_flags` in kernels/published/intersect.cu; there are as many flags as
-        // `num_flags` says, and one count a tile.
+        // SAFETY: the arguments are those of `count_flags` in kernels/published/intersect.cu; there are as many flags
+        // as `num_flags` says, and one count a tile.
         unsafe { launch.launch(shape(num_tiles, THREADS)) }.map_err(launching("count_flags"))?;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.scan_counts);
         launch.arg(&mut self.d_tile_counts).arg(&num_tiles).arg(&total);
-        // SAFETY: the arguments are those of `scan_counts`; `total` is one word of a buffer that outlives the stream's work.
+        // SAFETY: the arguments are those of `scan_counts`; `total` is one word of a buffer that outlives the
+        // stream's work.
         unsafe { launch.launch(shape(1, SCAN_THREADS)) }.map_err(launching("scan_counts"))?;
         Ok(num_tiles)
     }
 
-    /// Enqueues the gathering of flagged blocks: their numbers to `blocks`, each one's rank to `slot_of`, how many to `total`.
+    /// Enqueues the gathering of flagged blocks: their numbers to `blocks`, each one's rank to `slot_of`, how many to
+    /// `total`.
     pub(super) fn gather_blocks(
         &mut self,
         gpu: &PublishedGpu,
@@ -114,8 +116,8 @@ impl Compaction {
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.gather_matches);
         launch.arg(&found).arg(&num_docs).arg(&self.d_tile_counts).arg(&docs).arg(&scores);
         launch.arg(&mut target.d_docs).arg(&mut target.d_places).arg(&mut target.d_scores);
-        // SAFETY: the arguments are those of `gather_matches`; there are as many documents and scores as `num_docs` says,
-        // and `target` has room for all of them.
+        // SAFETY: the arguments are those of `gather_matches`; there are as many documents and scores as `num_docs`
+        // says, and `target` has room for all of them.
         unsafe { launch.launch(shape(num_tiles, THREADS)) }.map(drop).map_err(launching("gather_matches"))
     }
 }

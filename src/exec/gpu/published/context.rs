@@ -34,8 +34,8 @@ impl PublishedGpu {
         &self.device.info.name
     }
 
-    /// The device's time in microseconds for each of `repeats` runs of `work`, which enqueues on the stream. One more run
-    /// goes first, unmeasured.
+    /// The device's time in microseconds for each of `repeats` runs of `work`, which enqueues on the stream. One more
+    /// run goes first, unmeasured.
     ///
     /// # Errors
     /// What `work` or a CUDA call says.

@@ -1,7 +1,8 @@
 //! The published kernels: their arguments, and where they are loaded.
 //!
-//! The structures repeat those of `kernels/published/published.cuh`; [`Kernels::load`] compares their sizes. Addresses are
-//! device addresses of buffers whose owner launches the kernel and keeps them until its stream has been synchronised.
+//! The structures repeat those of `kernels/published/published.cuh`; [`Kernels::load`] compares their sizes.
+//! Addresses are device addresses of buffers whose owner launches the kernel and keeps them until its stream has been
+//! synchronised.
 
 use std::sync::Arc;
 
@@ -111,8 +112,8 @@ pub(super) struct HeapArgument {
     pub(super) num_scores: Count,
 }
 
-// SAFETY: all five are plain words in C layout, of the size that the kernels have (checked when they are loaded); zero is a
-// value of each of the two that lie in device memory.
+// SAFETY: all five are plain words in C layout, of the size that the kernels have (checked when they are loaded);
+// zero is a value of each of the two that lie in device memory.
 unsafe impl DeviceRepr for Count {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for PforArgument {}

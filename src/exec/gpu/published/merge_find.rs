@@ -12,8 +12,8 @@ use crate::exec::ExecError;
 /// The most levels of recursion: those of the paper's figure 6.
 pub(super) const MAX_LEVELS: u32 = 4;
 
-/// The strides of the searches, coarsest first, for a list of `len` with `levels` of recursion: powers of one ratio down to 1, so that every
-/// segment is cut into as many. Levels that would have no splitter are left out.
+/// The strides of the searches, coarsest first, for a list of `len` with `levels` of recursion: powers of one ratio
+/// down to 1, so that every segment is cut into as many. Levels that would have no splitter are left out.
 pub(super) fn strides(len: u32, levels: u32) -> Vec<u32> {
     let bits = len.checked_ilog2().unwrap_or(0).div_ceil(levels + 1).max(1);
     (0..=levels).rev().map(|level| (level * bits).min(31)).filter(|&b| b == 0 || len >> b > 0).map(|b| 1 << b).collect()
@@ -33,7 +33,8 @@ pub(super) struct MergeFinder {
 }
 
 impl MergeFinder {
-    /// For lists of at most `len`. Strides at least double from level to level: together they find fewer places than that.
+    /// For lists of at most `len`. Strides at least double from level to level: together they find fewer places than
+    /// that.
     pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, ExecError> {
         Ok(Self { d_coarse: gpu.zeros(len as usize)? })
     }
@@ -44,8 +45,8 @@ impl MergeFinder {
         super::tests::poison(gpu, &mut self.d_coarse)
     }
 
-    /// Enqueues the search for the elements of `a` in `b`: to `found` goes how many elements of `b` are below each of them.
-    /// With `matching` it is instead the place in `b` plus one, or 0 where `b` has no such element.
+    /// Enqueues the search for the elements of `a` in `b`: to `found` goes how many elements of `b` are below each of
+    /// them. With `matching` it is instead the place in `b` plus one, or 0 where `b` has no such element.
     ///
     /// `found` has room for `a.count.at_most()` words.
     pub(super) fn find(

@@ -1,7 +1,8 @@
 //! The GPU methods of Ding, He, Yan and Suel (WWW 2009), as published: what `tandem reproduce ding-*` runs.
 //!
-//! Tandem's own path ([`GpuExecutor`](super::GpuExecutor)) decodes, intersects, scores and selects in one pass. In 2009 each of these was a
-//! step of its own that left its result in device memory for the next one. The same steps, one kernel each:
+//! Tandem's own path ([`GpuExecutor`](super::GpuExecutor)) decodes, intersects, scores and selects in one pass. In
+//! 2009 each of these was a step of its own that left its result in device memory for the next one. The same steps,
+//! one kernel each:
 //!
 //! ```text
 //! rice.rs         unary part: prefix sum, compaction ─▶ binary part: prefix sum ─▶ documents
@@ -12,9 +13,10 @@
 //! heap.rs         maxima of 512, of 512 of those ─▶ the best k
 //! ```
 //!
-//! What is stored, and what each step reads and writes, is theirs; how a step uses a warp is today's. The encoders are
-//! [`index::codec`](crate::index)'s; a device list adds to each nested array of exceptions the base of every block of 512,
-//! which the paper's localised prefix sum needs there too. Each kernel has a twin on the host, in `twin.rs` or in the codecs.
+//! What is stored, and what each step reads and writes, is theirs; how a step uses a warp is today's. The encoders
+//! are [`index::codec`](crate::index)'s; a device list adds to each nested array of exceptions the base of every
+//! block of 512, which the paper's localised prefix sum needs there too. Each kernel has a twin on the host, in
+//! `twin.rs` or in the codecs.
 //!
 //! Source: Ding, He, Yan, Suel, "Using Graphics Processors for High Performance IR Query Processing", WWW 2009.
 

@@ -103,8 +103,8 @@ impl Plan {
             let arrays = gpu.address(d_arguments) + (first * size_of::<PforArgument>()) as u64;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.pfor_decode);
             launch.arg(&arrays).arg(&num_arrays).arg(&num_blocks).arg(&with_sums);
-            // SAFETY: the arguments are those of `pfor_decode` in kernels/published/pfor.cu; the descriptions are uploaded,
-            // and made by `Places::argument` from a tree whose arena, scratch and output are on the device.
+            // SAFETY: the arguments are those of `pfor_decode` in kernels/published/pfor.cu; the descriptions are
+            // uploaded, and made by `Places::argument` from a tree whose arena, scratch and output are on the device.
             unsafe { launch.launch(warps_for(num_blocks)) }.map_err(launching("pfor_decode"))?;
         }
         Ok(())

@@ -314,8 +314,8 @@ impl PublishedSearch {
         let num_docs = self.num_docs;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.clear_accumulators);
         launch.arg(&mut self.buffers.d_accumulators).arg(&num_docs);
-        // SAFETY: the arguments are those of `clear_accumulators` in kernels/published/score.cu; there is one accumulator
-        // a document.
+        // SAFETY: the arguments are those of `clear_accumulators` in kernels/published/score.cu; there is one
+        // accumulator a document.
         unsafe { launch.launch(threads_for(num_docs.div_ceil(4))) }.map_err(launching("clear_accumulators"))?;
         self.clock.end(&gpu, Stage::Initialization)?;
         let (docs, freqs) = (gpu.address(&self.buffers.d_docs), gpu.address(&self.buffers.d_freqs));
@@ -363,8 +363,9 @@ impl Scoring {
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.score_candidates);
         launch.arg(&self.freqs).arg(&docs).arg(&places).arg(&count).arg(&norms);
         launch.arg(&self.weight).arg(&is_first).arg(&scores);
-        // SAFETY: the arguments are those of `score_candidates` in kernels/published/score.cu; the frequencies' exceptions
-        // are decoded, places are inside the list, and there are norms for all documents and scores for all candidates.
+        // SAFETY: the arguments are those of `score_candidates` in kernels/published/score.cu; the frequencies'
+        // exceptions are decoded, places are inside the list, and there are norms for all documents and scores for
+        // all candidates.
         unsafe { launch.launch(threads_for(count.at_most())) }.map(drop).map_err(launching("score_candidates"))
     }
 }

@@ -1,7 +1,8 @@
 //! Twins against the obvious, and kernels against twins.
 //!
-//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With `TANDEM_SANITIZER`
-//! set (kernels/sanitize.py does so) they try less of the same: kernels then run a hundred times slower.
+//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With
+//! `TANDEM_SANITIZER` set (kernels/sanitize.py does so) they try less of the same: kernels then run a hundred times
+//! slower.
 
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ fn open() -> Option<Arc<PublishedGpu>> {
 /// Lengths around the borders of warps, groups, blocks and tiles.
 const LENGTHS: [usize; 17] = [1, 2, 31, 32, 127, 128, 129, 511, 512, 513, 640, 1023, 1024, 1025, 4096, 10_000, 70_001];
 
-/// `len` ascending documents, fewer where they would exceed 2^31: gaps of `mean_gap` on average, a share of them far larger.
+/// `len` ascending documents, fewer where they would exceed 2^31: gaps of `mean_gap` on average, a share of them far
+/// larger.
 fn docs(seed: u64, len: usize, mean_gap: u32) -> Vec<u32> {
     let mut random = Random::new(seed, 0);
     let mut next = 0_u64;
@@ -71,7 +73,8 @@ fn docs(seed: u64, len: usize, mean_gap: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Lists that are hard on decoders: gaps of 1 alone, documents up to 2^31, one huge gap, and random ones of all lengths.
+/// Lists that are hard on decoders: gaps of 1 alone, documents up to 2^31, one huge gap, and random ones of all
+/// lengths.
 fn hard_lists() -> Vec<Vec<u32>> {
     let mut lists = vec![
         vec![],

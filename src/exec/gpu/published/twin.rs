@@ -1,13 +1,13 @@
 //! Host twins: the steps of the published methods in plain Rust, one function a kernel family.
 //!
-//! The decoders' twins are the codecs themselves, except for what only the device form has: a slot read alone, and Rice's
-//! two prefix sums. Tests check the twins against the obvious, and the kernels against the twins.
+//! The decoders' twins are the codecs themselves, except for what only the device form has: a slot read alone, and
+//! Rice's two prefix sums. Tests check the twins against the obvious, and the kernels against the twins.
 
 #[cfg(test)]
 use super::kernels::HEAP_DEGREE;
 
-/// Value `place` of a section of `len` slots of `width` bits, packed as `index/codec/packed.rs` says: groups of 128 in four lanes, the
-/// rest in a row.
+/// Value `place` of a section of `len` slots of `width` bits, packed as `index/codec/packed.rs` says: groups of 128
+/// in four lanes, the rest in a row.
 ///
 /// # Panics
 /// If the section is short.
@@ -48,8 +48,8 @@ pub(super) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
     coarse.map_or_else(Vec::new, |(_, found)| found)
 }
 
-/// The best `k` keys above 0, best first, by a heap of degree 512: maxima of groups, of groups of groups, and the branch of
-/// each extracted key mended.
+/// The best `k` keys above 0, best first, by a heap of degree 512: maxima of groups, of groups of groups, and the
+/// branch of each extracted key mended.
 #[cfg(test)]
 pub(super) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
     let degree = HEAP_DEGREE as usize;
