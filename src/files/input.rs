@@ -62,30 +62,38 @@ impl std::error::Error for InputError {}
 /// What some editors and spreadsheets put before the first line of a text file in UTF-8.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Opens a text file for streaming; names that end in `.gz` or `.zst` are decompressed on the way. A byte order mark is
-/// passed over.
+/// Opens a text file for streaming, as people and their tools write it: as [`open_bytes`], but a byte order mark is passed
+/// over.
 ///
 /// # Errors
-/// If the file can't be opened, is a folder, or its first bytes can't be read.
+/// As [`open_bytes`], or if its first bytes can't be read.
 pub fn open_text(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
+    let mut reader = open_bytes(path)?;
+    let start = reader.fill_buf().map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
+    if start.starts_with(&BYTE_ORDER_MARK) {
+        reader.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(reader)
+}
+
+/// Opens a file for streaming, in which every byte counts; names that end in `.gz` or `.zst` are decompressed on the way.
+///
+/// # Errors
+/// If the file can't be opened, or is a folder.
+pub fn open_bytes(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     let cannot = |e: std::io::Error| InputError::file(path, format!("cannot open: {e}"));
     let file = File::open(path).map_err(cannot)?;
     if file.metadata().map_err(cannot)?.is_dir() {
         return Err(InputError::file(path, "is a folder, expected a file"));
     }
-    let mut reader: Box<dyn BufRead + Send> = match path.extension().and_then(|e| e.to_str()) {
+    Ok(match path.extension().and_then(|e| e.to_str()) {
         Some("gz") => Box::new(BufReader::with_capacity(1 << 16, flate2::read::MultiGzDecoder::new(file))),
         Some("zst") => {
             let decoder = zstd::stream::read::Decoder::new(file).map_err(cannot)?;
             Box::new(BufReader::with_capacity(1 << 16, decoder))
         }
         _ => Box::new(BufReader::with_capacity(1 << 16, file)),
-    };
-    let start = reader.fill_buf().map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
-    if start.starts_with(&BYTE_ORDER_MARK) {
-        reader.consume(BYTE_ORDER_MARK.len());
-    }
-    Ok(reader)
+    })
 }
 
 /// Reads line `line` of `path` into `text`, which is emptied before, with its line end; false after the last.

@@ -3,7 +3,7 @@
 //! - [`InputError`]: what is wrong with a text file, and where: `path:line:column: message`.
 //! - [`write_atomically`], [`PendingFile`]: beside, sync, rename. A reader sees the old file or the new one.
 //! - [`check_writable`]: whether a file could be written, asked before the work whose result it will hold.
-//! - [`open_text`], [`read_line`], [`read_lines`]: plain, `.gz` and `.zst` alike, streamed.
+//! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, `.gz` and `.zst` alike, streamed.
 //! - [`CsvLines`]: the lines of a CSV file as [`Cells`], cut at their commas, each value with its place.
 //! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on.
 
@@ -14,5 +14,5 @@ mod provenance;
 
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{Cells, CsvLines};
-pub use input::{InputError, open_text, read_line, read_lines};
+pub use input::{InputError, open_bytes, open_text, read_line, read_lines};
 pub use provenance::{Provenance, this_machine};

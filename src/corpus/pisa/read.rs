@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::sequence::{NUMBER_BYTES, SequenceFile};
 use super::sibling;
 use crate::corpus::{DocumentTable, ListSource, TermList};
-use crate::files::{InputError, open_text};
+use crate::files::{InputError, open_bytes};
 
 /// Bytes of the sequence `1, N` that only `.docs` begins with: lists stand so much later in it than in `.freqs`.
 const DOCS_HEAD_BYTES: u64 = 2 * NUMBER_BYTES;
@@ -240,7 +240,7 @@ impl Lines {
     fn open(path: &Path) -> Result<Option<Self>, InputError> {
         match path.symlink_metadata() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => Ok(Some(Self { reader: open_text(path)?, path: path.to_owned(), number: 0 })),
+            _ => Ok(Some(Self { reader: open_bytes(path)?, path: path.to_owned(), number: 0 })),
         }
     }
 

@@ -52,12 +52,22 @@ fn round_trip(index: &Index) {
 #[test]
 fn documents_without_tokens_and_terms_of_any_text_come_back() {
     let dir = tempfile::tempdir().unwrap();
-    let ids = ["", "a\tb", "ü\u{0}", "d"].map(String::from).to_vec();
+    // A byte order mark in a name is part of it.
+    let ids = ["\u{feff}", "a\tb", "ü\u{0}", "d"].map(String::from).to_vec();
     let bm25 = Bm25 { k1: 0.9, b: 0.4, idf: Idf::Papers };
     let mut builder = IndexBuilder::new(vec![0, 7, 2, 0], ids, bm25).tokenizer("unicode+stem=english");
     builder.add("\u{1}\r\t;", &[(1, 6)]).unwrap();
     builder.add("z", &[(1, 1), (2, 1)]).unwrap();
     builder.add("𝕏 \u{10ffff}", &[(2, 1)]).unwrap();
+    builder.write(dir.path()).unwrap();
+    round_trip(&Index::open(dir.path()).unwrap());
+}
+
+#[test]
+fn a_first_term_with_a_byte_order_mark_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut builder = IndexBuilder::new(vec![1], vec!["d".to_owned()], Bm25::default());
+    builder.add("\u{feff}a", &[(0, 1)]).unwrap();
     builder.write(dir.path()).unwrap();
     round_trip(&Index::open(dir.path()).unwrap());
 }
