@@ -30,6 +30,8 @@ CLEAN = re.compile(r"SUMMARY: 0 (errors|hazards)")
 
 # Tests that take nearly all of the device's memory: no other runs beside them.
 ALONE = re.compile(r"does_not_fit")
+# Tests that make a kernel fail on purpose: a tool would report just that.
+FAULTS = re.compile(r"gpu_fault")
 
 Test = collections.namedtuple("Test", "binary name")
 # Initcheck leaves the tests' own copies alone: they read whole buffers, and look only at what was written.
@@ -48,7 +50,7 @@ def kernels_of_sources():
 
 
 def tests_of(binaries):
-    """All tests that the filters let through, but for ignored ones."""
+    """All tests that the filters let through, but for ignored ones and those of faults."""
     tests = []
     for binary in binaries:
         path, *test_filter = binary.split(":")
@@ -59,7 +61,7 @@ def tests_of(binaries):
             return re.findall(r"^(\S+): test$", done.stdout, re.M)
 
         ignored = set(listed("--ignored"))
-        tests += [Test(path, name) for name in listed() if name not in ignored]
+        tests += [Test(path, name) for name in listed() if name not in ignored and not FAULTS.search(name)]
     return tests
 
 

@@ -275,11 +275,12 @@ fn equals_the_cpu_on_real_collections() {
         let Some(mut world) = world else { return };
         let log = data.join(format!("queries/{name}.tsv"));
         let log = prepare_queries(&log, &world.index, |text| tokenizer().terms(text)).unwrap();
-        for query in &log.queries {
+        let queries: Vec<&Query> = log.queries.iter().step_by(sized(1, 50)).collect();
+        for query in &queries {
             world.check_query(query, &[10, MAX_K], &format!("{name}, query {}", query.label));
         }
-        let longest = log.queries.iter().map(|query| query.terms.len()).max();
-        println!("{name}: {} queries of up to {longest:?} terms agree", log.queries.len());
+        let longest = queries.iter().map(|query| query.terms.len()).max();
+        println!("{name}: {} queries of up to {longest:?} terms agree", queries.len());
     }
 }
 

@@ -1,7 +1,8 @@
-//! Predicted beside measured: `validation.csv`, `validation_capacity.csv`, and their picture.
+//! Predicted beside measured: `validation.csv`, `validation_capacity.csv`, `validation_service.csv`, and their picture.
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use super::number::text;
 use super::plot::{LineChart, Point, Series, Stroke};
@@ -61,6 +62,48 @@ pub struct ValidationCapacityRow {
     pub handoff: PerKind<Nanos>,
     /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
     pub profiled_qps: f64,
+    /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
+    /// error then is the simulator's, the rest that of costs found beforehand. `None` if no live run met all deadlines.
+    pub hindsight_qps: Option<f64>,
+}
+
+/// A run as [`ServiceRow`] names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceRun {
+    /// A backlog, served before a live run to know what queries cost now.
+    Backlog,
+    /// A live run at a rate.
+    Live,
+}
+
+impl ServiceRun {
+    /// `backlog` or `live`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backlog => "backlog",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// What queries cost in one run, beside what they took when they were profiled alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceRow {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// When the run ended, from the start of the first policy's.
+    pub at: Duration,
+    /// What kind of run.
+    pub run: ServiceRun,
+    /// The rate at which queries came.
+    pub rate_qps: f64,
+    /// Queries that were answered.
+    pub queries: usize,
+    /// Time at work over the time that the same queries took alone.
+    pub slowdown: PerKind<f64>,
+    /// What handing a query over and its results back took beyond.
+    pub handoff: PerKind<Nanos>,
 }
 
 impl ValidationCapacityRow {
@@ -123,12 +166,12 @@ pub fn write_validation_capacity(
         writeln!(
             out,
             "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu,\
-             cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us,profiled_qps"
+             cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us,profiled_qps,hindsight_qps"
         )?;
         for row in rows {
             writeln!(
                 out,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 row.policy,
                 text(row.deadline.as_ms(), 6),
                 text(row.predicted_qps, 6),
@@ -142,6 +185,34 @@ pub fn write_validation_capacity(
                 text(row.handoff.cpu.as_us(), 4),
                 text(row.handoff.gpu.as_us(), 4),
                 text(row.profiled_qps, 6),
+                row.hindsight_qps.map_or_else(String::new, |rate| text(rate, 6)),
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// Writes `validation_service.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
+    write_atomically(path, |out| {
+        provenance.write_to(out)?;
+        writeln!(out, "policy,at_s,run,rate_qps,queries,cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us")?;
+        for row in rows {
+            writeln!(
+                out,
+                "{},{},{},{},{},{},{},{},{}",
+                row.policy,
+                text(row.at.as_secs_f64(), 6),
+                row.run.name(),
+                text(row.rate_qps, 6),
+                row.queries,
+                text(row.slowdown.cpu, 4),
+                text(row.slowdown.gpu, 4),
+                text(row.handoff.cpu.as_us(), 4),
+                text(row.handoff.gpu.as_us(), 4),
             )?;
         }
         Ok(())

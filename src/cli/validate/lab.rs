@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Arguments;
 use super::calibration::Calibration;
@@ -22,6 +22,7 @@ use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, 
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
 use crate::report::number::counted;
 use crate::report::table::Table;
+use crate::report::validation::{ServiceRow, ServiceRun};
 use crate::sched::{Job, Policy, PolicyKind, PolicyOptions};
 use crate::sim::{SimQuery, bounds};
 use crate::time::Nanos;
@@ -58,6 +59,9 @@ pub(super) struct Lab {
     estimates: Vec<(QueryId, PerKind<Nanos>)>,
     /// Backlogs served so far: each has draws of its own.
     backlogs: u64,
+    /// When the workers were ready.
+    ready: Instant,
+    service: Vec<ServiceRow>,
 }
 
 impl Lab {
@@ -97,6 +101,8 @@ impl Lab {
             estimates: Vec::new(),
             workload,
             backlogs: 0,
+            ready: Instant::now(),
+            service: Vec::new(),
         })
     }
 
@@ -145,15 +151,41 @@ impl Lab {
 
     /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
     pub(super) fn calibrate(&mut self, kind: PolicyKind, options: &PolicyOptions) -> Result<Calibration, Failure> {
-        let queries = self.sim_queries(None);
-        let region_qps = self.region_qps(&queries)?;
+        let region_qps = self.region_qps(&self.sim_queries(None))?;
         let count = ((region_qps * CALIBRATION_SECONDS) as usize).max(CALIBRATION_QUERIES);
         let rate_qps = region_qps * CALIBRATION_OVERLOAD;
-        let service: HashMap<QueryId, PerKind<Nanos>> = queries.iter().map(|query| (query.id, query.service)).collect();
         self.backlogs += 1;
         let draw = self.draw_with(self.seed.wrapping_add(self.backlogs), count);
         let outcome = self.drive_drawn(self.policy(kind, options)?, rate_qps, draw, Nanos::MAX, None)?;
-        Ok(Calibration::of(&outcome, |query, kind| service[&query][kind]))
+        Ok(self.note_service(kind, ServiceRun::Backlog, rate_qps, &outcome))
+    }
+
+    /// What queries cost in a run. Keeps it for [`Lab::service`].
+    pub(super) fn note_service(
+        &mut self,
+        policy: PolicyKind,
+        run: ServiceRun,
+        rate_qps: f64,
+        outcome: &LiveOutcome,
+    ) -> Calibration {
+        let queries = self.sim_queries(None);
+        let service: HashMap<QueryId, PerKind<Nanos>> = queries.iter().map(|query| (query.id, query.service)).collect();
+        let found = Calibration::of(outcome, |query, kind| service[&query][kind]);
+        self.service.push(ServiceRow {
+            policy: policy.name(),
+            at: self.ready.elapsed(),
+            run,
+            rate_qps,
+            queries: outcome.log.rows.len(),
+            slowdown: found.slowdown,
+            handoff: found.handoff,
+        });
+        found
+    }
+
+    /// What queries cost in each run so far.
+    pub(super) fn service(&self) -> &[ServiceRow] {
+        &self.service
     }
 
     /// The rate above which no scheduler is stable.

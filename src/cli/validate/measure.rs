@@ -11,7 +11,7 @@ use super::{Arguments, SHARES};
 use crate::live;
 use crate::query::at_rate;
 use crate::report::summary::Summary;
-use crate::report::validation::{ValidationCapacityRow, ValidationRow};
+use crate::report::validation::{ServiceRun, ValidationCapacityRow, ValidationRow};
 use crate::sched::{PolicyKind, RunLog};
 use crate::sim::{Capacity, Grid, NoMiss, SimQuery, SimRun, find_capacity, simulate, simulate_into};
 use crate::time::Nanos;
@@ -54,6 +54,7 @@ pub(super) fn validate_policy(
         calibrations,
         count,
         rows: Vec::new(),
+        served: Vec::new(),
         progress,
         runs: 0,
         late_runs: 0,
@@ -89,21 +90,26 @@ pub(super) fn validate_policy(
         );
     }
     let calibration = Calibration::median(&trial.calibrations);
+    // Of two runs at a rate the later: it was made because the first missed.
+    let at_capacity =
+        trial.served.iter().rev().find(|(rate_qps, _)| *rate_qps == measured_qps).map(|(_, served)| *served);
     let mut rows = trial.rows;
     rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
-    let predicted = capacity(lab, policy, arguments, deadline, &lab.sim_queries(Some(&calibration)), count)?;
-    let profiled = capacity(lab, policy, arguments, deadline, &lab.sim_queries(None), count)?;
+    let simulated_qps = |costs: Option<&Calibration>| {
+        Ok::<_, Failure>(capacity(lab, policy, arguments, deadline, &lab.sim_queries(costs), count)?.low_qps)
+    };
     let capacity = ValidationCapacityRow {
         policy: policy.name(),
         deadline,
-        predicted_qps: predicted.low_qps,
+        predicted_qps: simulated_qps(Some(&calibration))?,
         measured_qps,
         measured_high_qps: high,
         queries: count,
         gpu: lab.gpu_name(),
         slowdown: calibration.slowdown,
         handoff: calibration.handoff,
-        profiled_qps: profiled.low_qps,
+        profiled_qps: simulated_qps(None)?,
+        hindsight_qps: at_capacity.map(|costs| simulated_qps(Some(&costs))).transpose()?,
     };
     Ok(Found { rows, capacity: Some(capacity) })
 }
@@ -166,6 +172,8 @@ struct Trial<'a> {
     calibrations: Vec<Calibration>,
     count: usize,
     rows: Vec<ValidationRow>,
+    /// For each live run its rate and what queries cost in it.
+    served: Vec<(f64, Calibration)>,
     progress: ProgressBar,
     /// Live runs, and those in which the driver itself was late.
     runs: usize,
@@ -225,6 +233,8 @@ impl Trial<'_> {
         }
         self.runs += 1;
         self.late_runs += usize::from(outcome.lag_warning(self.deadline).is_some());
+        let served = self.lab.note_service(self.policy, ServiceRun::Live, rate_qps, &outcome);
+        self.served.push((rate_qps, served));
         self.write_log("live", rate_qps, &outcome.log)?;
         let measured = Summary::of_log(&outcome.log, self.lab.machine())
             .ok_or_else(|| Failure::failed(format!("{} at {rate_qps:.0} q/s: no query finished", self.policy)))?;

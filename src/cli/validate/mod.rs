@@ -27,6 +27,7 @@ use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::table::Table;
 use crate::report::validation::{
     ValidationCapacityRow, ValidationRow, delay_chart, write_validation, write_validation_capacity,
+    write_validation_service,
 };
 use crate::sched::{PolicyKind, PolicyOptions};
 use crate::time::Nanos;
@@ -182,6 +183,7 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
         "live cost: cpu",
         "live cost: gpu",
         "by the profile alone",
+        "by the live run's costs",
     ]);
     for row in rows {
         table.row([
@@ -195,13 +197,15 @@ fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
             live_cost(row, ProcessorKind::Cpu),
             live_cost(row, ProcessorKind::Gpu),
             format!("{:.0}", row.profiled_qps),
+            row.hindsight_qps.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
         ]);
     }
     outln!(
         "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions \
          reckon\nwith them, were found between the runs, by serving backlogs of other draws: so many times the time \
-         that the same\nqueries took alone, and so much for the way to the worker and back. The last column reckons \
-         without them.\n{table}"
+         that the same\nqueries took alone, and so much for the way to the worker and back. The last columns reckon \
+         without them, and with\nwhat queries cost in the live run at the measured capacity: the error that this \
+         leaves is the simulator's own.\n{table}"
     );
 }
 
@@ -224,6 +228,7 @@ fn write_results(
     let provenance = lab.provenance();
     write_validation(&out.join("validation.csv"), &provenance, rows)?;
     write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, capacities)?;
+    write_validation_service(&out.join("validation_service.csv"), &provenance, lab.service())?;
     let summaries: Vec<SummaryRow> = rows
         .iter()
         .flat_map(|row| {
@@ -240,7 +245,8 @@ fn write_results(
     delay_chart(rows, deadline, &lab.title()).write(&out.join("validation"))?;
     outln!(
         "Written to {}: validation.csv, validation_capacity.csv, summary.csv, validation.svg, validation.png,\n  \
-         here.workload.csv (what queries cost on this machine), model.json (what was learnt from it).",
+         validation_service.csv (what queries cost in each run), here.workload.csv (what they cost alone),\n  \
+         model.json (what was learnt from it).",
         out.display()
     );
     Ok(())
