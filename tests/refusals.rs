@@ -150,12 +150,24 @@ fn bytes_that_are_no_text_are_named_by_line_and_column() {
         ("search i --queries i/queries.tsv --qrels bad.qrels", "bad.qrels:1:5"),
         ("train bad.csv -o m.json", "bad.csv:2:6"),
         ("simulate --workload bad.csv --out o", "bad.csv:2:6"),
-        ("simulate --trace bad.trace.csv --out o", "bad.trace.csv:3:1"),
+        ("simulate --workload w.csv --gpus 0 --mode and --trace bad.trace.csv --out o", "bad.trace.csv:3:1"),
         ("trace --arrivals bad.trace.csv -o o", "bad.trace.csv:3:1"),
     ] {
         let expected = if place.contains("expected") { place.to_owned() } else { not_utf8(place) };
         refuses(dir.path(), arguments, &expected);
     }
+}
+
+#[test]
+fn a_trace_of_queries_that_are_not_there_is_refused_by_line_and_column() {
+    let dir = world();
+    let trace = "arrival_us,query_id\n0,59\n5, 60\n";
+    fs::write(dir.path().join("unknown.trace.csv"), trace).unwrap();
+    let live = "live i --queries i/queries.tsv --gpu none --mode and --trace unknown.trace.csv --out o";
+    let measured = "unknown.trace.csv:3:4: `query_id` is 60, and without --workload there are 0 to 59 only";
+    refuses(dir.path(), live, measured);
+    let profiled = "unknown.trace.csv:3:4: `query_id` is 60, and the workload has no such query in mode and";
+    refuses(dir.path(), "simulate --workload w.csv --gpus 0 --mode and --trace unknown.trace.csv --out o", profiled);
 }
 
 #[test]
