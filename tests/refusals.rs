@@ -125,6 +125,16 @@ fn what_is_missing_is_said_before_the_work() {
         (String::from("simulate --estimates file"), "file:1:1: EOF while parsing a value"),
         (String::from("trace --rate 1e300"), "--rate: rate 1e300 is out of range"),
         (String::from("trace --queries 4000000000"), "4000000000 is not in 1..=100000000"),
+        (String::from("index synth --docs 2147483648 -o s"), "2147483648 documents, expected 1000 to 2147483647"),
+        (
+            String::from("index synth --docs 2147483647 -o s"),
+            "2147483647 documents of 240 tokens hold 2.4e11 postings, and an index has at most",
+        ),
+        (
+            String::from("index synth --docs 1000 --queries 18446744073709551615 -o s"),
+            "18446744073709551615 queries, expected at most 100000000",
+        ),
+        (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
         (String::from("index quantise i -o i"), "--out is i, the index itself"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
