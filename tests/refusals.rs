@@ -125,6 +125,16 @@ fn what_is_missing_is_said_before_the_work() {
         (String::from("simulate --estimates file"), "file:1:1: EOF while parsing a value"),
         (String::from("trace --rate 1e300"), "--rate: rate 1e300 is out of range"),
         (String::from("trace --queries 4000000000"), "4000000000 is not in 1..=100000000"),
+        (String::from("index synth --docs 2147483648 -o s"), "2147483648 documents, expected 1000 to 2147483647"),
+        (
+            String::from("index synth --docs 2147483647 -o s"),
+            "2147483647 documents of 240 tokens hold 2.4e11 postings, and an index has at most",
+        ),
+        (
+            String::from("index synth --docs 1000 --queries 18446744073709551615 -o s"),
+            "18446744073709551615 queries, expected at most 100000000",
+        ),
+        (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
         (String::from("index quantise i -o i"), "--out is i, the index itself"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
@@ -150,12 +160,24 @@ fn bytes_that_are_no_text_are_named_by_line_and_column() {
         ("search i --queries i/queries.tsv --qrels bad.qrels", "bad.qrels:1:5"),
         ("train bad.csv -o m.json", "bad.csv:2:6"),
         ("simulate --workload bad.csv --out o", "bad.csv:2:6"),
-        ("simulate --trace bad.trace.csv --out o", "bad.trace.csv:3:1"),
+        ("simulate --workload w.csv --gpus 0 --mode and --trace bad.trace.csv --out o", "bad.trace.csv:3:1"),
         ("trace --arrivals bad.trace.csv -o o", "bad.trace.csv:3:1"),
     ] {
         let expected = if place.contains("expected") { place.to_owned() } else { not_utf8(place) };
         refuses(dir.path(), arguments, &expected);
     }
+}
+
+#[test]
+fn a_trace_of_queries_that_are_not_there_is_refused_by_line_and_column() {
+    let dir = world();
+    let trace = "arrival_us,query_id\n0,59\n5, 60\n";
+    fs::write(dir.path().join("unknown.trace.csv"), trace).unwrap();
+    let live = "live i --queries i/queries.tsv --gpu none --mode and --trace unknown.trace.csv --out o";
+    let measured = "unknown.trace.csv:3:4: `query_id` is 60, and without --workload there are 0 to 59 only";
+    refuses(dir.path(), live, measured);
+    let profiled = "unknown.trace.csv:3:4: `query_id` is 60, and the workload has no such query in mode and";
+    refuses(dir.path(), "simulate --workload w.csv --gpus 0 --mode and --trace unknown.trace.csv --out o", profiled);
 }
 
 #[test]

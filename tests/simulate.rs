@@ -179,7 +179,7 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
         ("--arrivals nowhere.csv", "nowhere.csv: no such file"),
         ("--trace nowhere.csv", "nowhere.csv"),
         ("--trace empty.csv", "empty.csv"),
-        ("--trace unknown.csv", "query 77 is not in the workload"),
+        ("--trace unknown.csv", "unknown.csv:3:1: `query_id` is 77, and the workload has no such query in mode or"),
         ("--trace backwards.csv", "backwards.csv:3"),
         ("--trace zero.csv", "all arrivals are at time 0"),
         ("--estimates nowhere.json", "nowhere"),
@@ -189,7 +189,7 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     write("empty.csv", "");
-    write("unknown.csv", "arrival_us,query_id\n5,77\n");
+    write("unknown.csv", "query_id,arrival_us\n1,5\n77,6\n");
     write("backwards.csv", "arrival_us,query_id\n5,1\n4,1\n");
     write("zero.csv", "arrival_us,query_id\n0,1\n");
     for (arguments, expected) in cases {

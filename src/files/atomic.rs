@@ -47,7 +47,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         while fs::metadata(folder).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) && folder != folder_of(folder) {
             folder = folder_of(folder);
         }
-        tempfile::Builder::new().prefix(".tandem-").suffix(".part").tempfile_in(folder).map(|_| ())
+        file_beside(folder).map(|_| ())
     };
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
@@ -71,15 +71,7 @@ impl PendingFile {
         let path = behind_links(path);
         let folder = folder_of(&path);
         fs::create_dir_all(folder)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".tandem-").suffix(".part");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Temporary files are private by default; a result is for whoever the user's umask lets read it.
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let beside = builder.tempfile_in(folder)?;
+        let beside = file_beside(folder)?;
         Ok(Self { beside, path })
     }
 
@@ -101,6 +93,15 @@ impl PendingFile {
         }
         Ok(())
     }
+}
+
+/// An empty file with a name of its own in `folder`, removed when dropped.
+///
+/// It is opened here: temporary files as the crate opens them are private, while a result is for whoever the user's
+/// umask lets read it; and its errors name them, which the user never asked for.
+fn file_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let open = |path: &Path| File::options().write(true).create_new(true).open(path);
+    tempfile::Builder::new().prefix(".tandem-").suffix(".part").make_in(folder, open)
 }
 
 /// Whether what is at `path` takes bytes but is no file: to put a file in its place would take it from everybody.
@@ -158,6 +159,19 @@ mod tests {
         assert!(message.contains("b.csv") && message.contains("disk full"), "{message}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn errors_name_the_file_that_was_asked_for_and_no_other() {
+        // A folder that takes no file, not even from root.
+        let path = Path::new("/proc/result.csv");
+        let written = write_atomically(path, |out| out.write_all(b"x"));
+        for message in [written.unwrap_err(), check_writable(path).unwrap_err()].map(|e| e.to_string()) {
+            let expected = message.starts_with("cannot write /proc/result.csv: ") && message.ends_with(')');
+            assert!(expected && !message.contains(".part"), "{message}");
+        }
+        assert!(!PendingFile::create(path).unwrap_err().to_string().contains(".part"));
     }
 
     #[cfg(unix)]

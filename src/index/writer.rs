@@ -50,6 +50,9 @@ impl fmt::Debug for IndexWriter {
 }
 
 impl IndexWriter {
+    /// Blocks of all long lists together: no index has more.
+    pub const MAX_BLOCKS: usize = TermSlot::LIMIT;
+
     /// Starts an index in folder `dir`, of documents with these lengths (tokens).
     ///
     /// `external_ids` is empty when documents have no ids of their own: their numbers are shown then. `tokenizer` says

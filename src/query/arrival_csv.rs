@@ -7,6 +7,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use crate::files::{Cells, CsvLines, InputError, Provenance};
+use crate::ids::QueryId;
 use crate::time::Nanos;
 
 /// What a file is read for.
@@ -22,7 +23,7 @@ pub(super) enum Purpose {
 pub(super) struct Row {
     pub(super) line: u64,
     pub(super) arrival: Nanos,
-    pub(super) query_id: Option<u32>,
+    pub(super) query_id: Option<QueryId>,
 }
 
 /// Which field holds what.
@@ -34,10 +35,13 @@ struct Header {
 }
 
 /// Reads the comment lines and all rows; at least one, and none earlier than the one before.
+///
+/// `refuse` says of a query what is wrong with it, if anything is.
 pub(super) fn read_rows(
     path: &Path,
     reader: impl BufRead,
     purpose: Purpose,
+    refuse: impl Fn(QueryId) -> Option<String>,
 ) -> Result<(Provenance, Vec<Row>), InputError> {
     let mut provenance = Provenance::default();
     let mut lines = CsvLines::new(path, reader);
@@ -46,7 +50,7 @@ pub(super) fn read_rows(
         let header = Header::parse(&cells, purpose)?;
         let mut previous = String::new();
         while let Some(cells) = lines.next(&mut provenance)? {
-            let row = header.row(&cells)?;
+            let row = header.row(&cells, &refuse)?;
             let time = cells.value(header.arrival);
             if rows.last().is_some_and(|last| row.arrival < last.arrival) {
                 let (name, unit) = header.time_column();
@@ -90,7 +94,7 @@ impl Header {
         if self.in_seconds { ("arrival_s", "s") } else { ("arrival_us", "us") }
     }
 
-    fn row(&self, cells: &Cells<'_>) -> Result<Row, InputError> {
+    fn row(&self, cells: &Cells<'_>, refuse: impl Fn(QueryId) -> Option<String>) -> Result<Row, InputError> {
         cells.expect_values(self.fields)?;
         let text = cells.value(self.arrival);
         let (name, unit) = self.time_column();
@@ -107,7 +111,11 @@ impl Header {
             Some(field) => {
                 let text = cells.value(field);
                 let message = || format!("`query_id` is \"{text}\", expected a whole number from 0");
-                Some(text.parse().map_err(|_| cells.error_at(field, message()))?)
+                let query_id = QueryId(text.parse().map_err(|_| cells.error_at(field, message()))?);
+                if let Some(message) = refuse(query_id) {
+                    return Err(cells.error_at(field, message));
+                }
+                Some(query_id)
             }
         };
         Ok(Row { line: cells.line(), arrival, query_id })

@@ -158,7 +158,7 @@ impl Recording {
     /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
     /// arrivals, or all at the same time.
     pub fn read(path: &Path) -> Result<Self, InputError> {
-        let (_, rows) = read_rows(path, open_text(path)?, Purpose::Arrivals)?;
+        let (_, rows) = read_rows(path, open_text(path)?, Purpose::Arrivals, |_| None)?;
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
             return Err(InputError::file(path, "holds no arrivals"));
         };

@@ -52,13 +52,30 @@ impl Trace {
         Self::parse(path, open_text(path)?)
     }
 
+    /// Reads a trace file whose queries must be ones that its reader knows: `refuse` says of a query what is wrong with
+    /// it, if anything is.
+    ///
+    /// # Errors
+    /// As [`Trace::read`]; and for the first arrival of a query that is refused, with line and column.
+    pub fn read_checked(path: &Path, refuse: impl Fn(QueryId) -> Option<String>) -> Result<Self, InputError> {
+        Self::parse_checked(path, open_text(path)?, refuse)
+    }
+
     /// Reads a trace from any source; `name` stands for it in errors.
     ///
     /// # Errors
     /// As [`Trace::read`].
     pub fn parse(name: impl AsRef<Path>, reader: impl BufRead) -> Result<Self, InputError> {
-        let (provenance, rows) = read_rows(name.as_ref(), reader, Purpose::Trace)?;
-        let rows = rows.into_iter().filter_map(|row| Some((row.arrival, QueryId(row.query_id?)))).collect();
+        Self::parse_checked(name.as_ref(), reader, |_| None)
+    }
+
+    fn parse_checked(
+        path: &Path,
+        reader: impl BufRead,
+        refuse: impl Fn(QueryId) -> Option<String>,
+    ) -> Result<Self, InputError> {
+        let (provenance, rows) = read_rows(path, reader, Purpose::Trace, refuse)?;
+        let rows = rows.into_iter().filter_map(|row| Some((row.arrival, row.query_id?))).collect();
         Ok(Self { provenance, rows })
     }
 

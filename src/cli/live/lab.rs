@@ -11,10 +11,10 @@ use crate::cli::{Failure, defaults};
 use crate::cost::{ProfileOptions, Workload, profile, replay_gpu_times};
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
-use crate::ids::ProcessorKind;
+use crate::ids::{ProcessorKind, QueryId};
 use crate::index::Index;
 use crate::live::{Fleet, GpuLane, Gpus, LiveQuery, QuerySet, RecordedTimes};
-use crate::query::{Features, Query};
+use crate::query::{Features, Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.
 const QUICK_QUERIES: usize = 200;
@@ -127,6 +127,15 @@ fn quick_profile(
     index: &Index,
 ) -> Result<Workload, Failure> {
     let queries = &queries[..queries.len().min(QUICK_QUERIES)];
+    if let Some(path) = &arguments.trace {
+        // The workload's queries will be numbered so: what it won't have is known before they are measured.
+        let count = queries.len();
+        let unknown = |query: QueryId| {
+            let message = || format!("`query_id` is {query}, and without --workload there are 0 to {} only", count - 1);
+            (query.index() >= count).then(message)
+        };
+        Trace::read_checked(path, unknown)?;
+    }
     let options = ProfileOptions { modes: vec![arguments.mode], repeats: QUICK_REPEATS, ..ProfileOptions::default() };
     errln!("no --workload: measuring {} queries {QUICK_REPEATS} times", queries.len());
     let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));

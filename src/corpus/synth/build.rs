@@ -14,6 +14,7 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::cascade::ListSampler;
 use super::{Documents, TERM_STREAMS, Vocabulary, synthetic_queries, write_queries};
+use crate::files::{free_disk_bytes, free_memory_bytes};
 use crate::index::{Bm25, EncodedLists, FILE_NAME, IndexError, IndexWriter, ListEncoder};
 use crate::random::Random;
 
@@ -27,15 +28,15 @@ const QUEUE_BATCHES: usize = 4;
 /// What to make.
 #[derive(Clone, Debug)]
 pub struct SynthOptions {
-    /// Documents, at least 1000.
+    /// Documents, from 1000 to 2^31 - 1.
     pub num_docs: u32,
     /// Chooses everything that is random.
     pub seed: u64,
     /// Mean tokens a document, from 20 to 5000.
     pub mean_length: f64,
-    /// Terms; by Heaps' law if `None`.
+    /// Terms, from 100 to 2^30; by Heaps' law if `None`.
     pub num_terms: Option<u32>,
-    /// Queries to draw.
+    /// Queries to draw, at most 100 million.
     pub num_queries: usize,
     /// Where to write the queries; into the index's folder, as `queries.tsv`, if `None`.
     pub queries_path: Option<PathBuf>,
@@ -59,20 +60,6 @@ impl SynthOptions {
             queries_path: None,
             threads: None,
         }
-    }
-
-    fn check(&self) -> Result<(), IndexError> {
-        let refuse = |message: String| Err(IndexError::Collection(message));
-        if !(1000..1 << 31).contains(&self.num_docs) {
-            return refuse(format!("{} documents, expected 1000 to 2147483647", self.num_docs));
-        }
-        if !(20.0..=5000.0).contains(&self.mean_length) {
-            return refuse(format!("mean length {}, expected 20 to 5000 tokens", self.mean_length));
-        }
-        if self.num_terms.is_some_and(|terms| !(100..=1 << 30).contains(&terms)) {
-            return refuse("a vocabulary has 100 to 1073741824 terms".into());
-        }
-        Ok(())
     }
 }
 
@@ -101,16 +88,17 @@ pub struct SynthReport {
 /// expected, now and then.
 ///
 /// # Errors
-/// If an option is out of its range, or the file system refuses.
+/// If an option is out of its range, the index would be larger than the format, the disk or the memory holds, or the
+/// file system refuses.
 pub fn build_synthetic(
     options: &SynthOptions,
     dir: &Path,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<SynthReport, IndexError> {
     options.check()?;
+    options.check_room(dir, free_disk_bytes(dir), free_memory_bytes())?;
     let begun = Instant::now();
-    let num_terms = options.num_terms.unwrap_or_else(|| Vocabulary::heaps_size(options.num_docs));
-    let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, num_terms)?;
+    let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;
     // Before the index, which takes long: what can't be drawn is refused at once.
     let queries = synthetic_queries_of(options, &vocabulary)?;
     let documents = Documents::draw(options.num_docs as usize, options.mean_length, options.seed);

@@ -20,6 +20,7 @@ mod build;
 mod cascade;
 mod documents;
 mod queries;
+mod size;
 mod vocabulary;
 
 pub use build::{SynthOptions, SynthReport, build_synthetic};

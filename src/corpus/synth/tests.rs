@@ -95,6 +95,9 @@ fn options_out_of_range_are_refused() {
     assert!(refuse(SynthOptions::new(10, 0)).contains("10 documents, expected"));
     let base = SynthOptions::new(2000, 0);
     assert!(refuse(SynthOptions { mean_length: f64::NAN, ..base.clone() }).contains("mean length NaN"));
+    let queries = SynthOptions { num_queries: usize::MAX, ..base.clone() };
+    assert!(refuse(queries).contains("18446744073709551615 queries, expected at most 100000000"));
+    assert!(refuse(SynthOptions { num_terms: Some(99), ..base.clone() }).contains("99 terms, expected 100"));
     assert!(refuse(SynthOptions { num_terms: Some(100), ..base.clone() }).contains("too few"));
     assert!(refuse(SynthOptions { num_terms: Some(1 << 20), ..base }).contains("too many"));
 }

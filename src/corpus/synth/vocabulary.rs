@@ -31,12 +31,17 @@ impl Vocabulary {
         (VOCABULARY_FACTOR * pow(f64::from(num_docs.max(1)), VOCABULARY_EXPONENT)).round() as u32
     }
 
+    /// Postings in all lists, whatever the vocabulary.
+    pub(super) fn expected_postings(num_docs: u32, mean_length: f64) -> f64 {
+        f64::from(num_docs) * mean_length * DISTINCT_PER_TOKEN
+    }
+
     /// Fits the law to a collection.
     ///
     /// # Errors
     /// If no offset gives that many postings: documents too long, or too short, for the vocabulary.
     pub fn fit(num_docs: u32, mean_length: f64, num_terms: u32) -> Result<Self, IndexError> {
-        let wanted = f64::from(num_docs) * mean_length * DISTINCT_PER_TOKEN;
+        let wanted = Self::expected_postings(num_docs, mean_length);
         let law = |rank: f64, offset: f64| {
             let top = TOP_SHARE * f64::from(num_docs);
             (top * pow((1.0 + offset) / (rank + offset), ZIPF_EXPONENT)).max(1.0)

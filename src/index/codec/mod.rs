@@ -55,6 +55,7 @@ mod words;
 
 pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
+pub(crate) use packed::packed_words;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};

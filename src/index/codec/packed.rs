@@ -19,9 +19,9 @@ use super::{CodecError, simd};
 use crate::index::BLOCK_LEN;
 
 /// 32-bit words that `len` numbers of `width` bits take.
-pub(in crate::index) fn packed_words(len: usize, width: u8) -> usize {
+pub(crate) fn packed_words(len: usize, width: impl Into<u32>) -> usize {
     // 128 numbers fill whole words, so only the last group is rounded.
-    (len * usize::from(width)).div_ceil(32)
+    (len * width.into() as usize).div_ceil(32)
 }
 
 /// Checks a width that was read.

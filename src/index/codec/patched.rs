@@ -59,7 +59,7 @@ impl BlockCodec for OptPfd {
         for width in widths(numbers).rev() {
             // Exceptions take a bit for their place and one for the overflow at least.
             let slots = packed_words(numbers.len(), width);
-            if slots + packed_words(2 * counts[usize::from(width)], 1) < shortest {
+            if slots + packed_words(2 * counts[usize::from(width)], 1_u8) < shortest {
                 let length = slots + simple16::encoded_words(&exceptions(numbers, width));
                 if length < shortest {
                     (best, shortest) = (width, length);

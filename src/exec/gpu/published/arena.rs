@@ -2,7 +2,7 @@
 
 use super::kernels::PFOR_BLOCK_LEN;
 use super::twin::read_slot;
-use crate::index::codec::Column;
+use crate::index::codec::{Column, packed_words};
 
 /// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take
 /// there.
@@ -154,11 +154,6 @@ fn restore(mut numbers: Vec<u32>, ascends: bool) -> Vec<u32> {
         }
     }
     numbers
-}
-
-/// Words that `len` numbers of `width` bits take.
-pub(super) fn packed_words(len: usize, width: u32) -> usize {
-    (len * width as usize).div_ceil(32)
 }
 
 /// The next `len` words.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
 
-use super::arena::{Arena, packed_words, take};
+use super::arena::{Arena, take};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{RICE_BLOCK_LEN, RiceArgument, warps_for};
 use crate::exec::ExecError;
 use crate::exec::gpu::device::cuda;
+use crate::index::codec::packed_words;
 
 /// Unary bits that a warp takes, in blocks of 128.
 const UNARY_BLOCKS_A_WARP: u32 = 8;
