@@ -12,8 +12,8 @@ use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
-use crate::ids::ProcessorKind;
 use crate::index::Index;
+use crate::machine::ProcessorKind;
 use crate::quantile::{median, nearest_rank};
 use crate::query::Mode;
 

@@ -22,8 +22,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::{Measured, Workload, WorkloadRow};
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::Provenance;
-use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::index::Index;
+use crate::machine::{PerKind, ProcessorKind};
 use crate::quantile::interpolated;
 use crate::query::{Features, Mode, Query};
 

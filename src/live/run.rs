@@ -7,7 +7,7 @@ use super::driver::{Driven, Limits, drive};
 use super::ending::{Ending, LiveError};
 use super::interrupt;
 use super::worker::{Fleet, Lane};
-use crate::ids::PerKind;
+use crate::machine::PerKind;
 use crate::quantile::select_nearest_rank;
 use crate::sched::{Dispatcher, Job, Policy, RunLog};
 use crate::time::Nanos;

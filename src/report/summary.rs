@@ -9,7 +9,7 @@ use std::path::Path;
 use super::number;
 use super::source::Source;
 use crate::files::{Provenance, write_atomically};
-use crate::ids::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::quantile::select_nearest_rank;
 use crate::sched::{LogRow, RunLog, Sink};
 use crate::time::Nanos;

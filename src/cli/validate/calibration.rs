@@ -12,8 +12,9 @@
 //! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes
 //! them and what rate that sustains is left to the simulator to tell.
 
-use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::live::LiveOutcome;
+use crate::machine::{PerKind, ProcessorKind};
 use crate::quantile::nearest_rank;
 use crate::time::Nanos;
 

@@ -16,9 +16,10 @@ use crate::cost::{
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
 use crate::files::Provenance;
-use crate::ids::{Machine, PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, RecordedTimes};
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
 use crate::report::number::counted;
 use crate::report::table::Table;
