@@ -5,7 +5,8 @@ use std::fmt;
 /// Spaces between columns.
 const GAP: usize = 2;
 
-/// Rows of text under headings; columns are as wide as their widest cell, numbers flush right.
+/// Rows of text under headings; columns are as wide as their widest cell, numbers flush right. What begins with a number
+/// and goes on with a space, `%` or `*` is one.
 ///
 /// Neighbouring columns may share a heading of their own, above theirs:
 ///
@@ -56,8 +57,9 @@ impl Table {
 
     /// Whether a column holds numbers (or nothing, or a dash) in every row.
     fn is_numeric(&self, column: usize) -> bool {
-        let is_number =
-            |cell: &str| cell.is_empty() || cell == "-" || cell.trim_end_matches(" %").parse::<f64>().is_ok();
+        let is_number = |cell: &str| {
+            cell.is_empty() || cell == "-" || cell.trim_end_matches([' ', '%', '*']).parse::<f64>().is_ok()
+        };
         self.rows.iter().all(|row| is_number(&row[column]))
     }
 }

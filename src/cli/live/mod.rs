@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     catch_interrupts();
     lab.fleet.warm_up(WARM_UP)?;
     let mut session = Session::new(arguments, lab, runs);
-    say(&format!("driving {runs} runs; Ctrl-C ends them and keeps what was measured\n"))?;
+    say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
     let driven = session.drive_all(&policies, &plans, &estimates);
     // Whatever has happened, what was measured is kept.
     let summary_path = arguments.out.join("summary.csv");
