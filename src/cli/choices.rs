@@ -12,8 +12,8 @@ use crate::exec::cpu::multicore::{
 use crate::exec::gpu::{GpuExecutor, list_gpus};
 use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::InputError;
-use crate::ids::Machine;
 use crate::index::Index;
+use crate::machine::Machine;
 use crate::report::number;
 use crate::sched::{PolicyKind, PolicyOptions};
 use crate::time::Nanos;

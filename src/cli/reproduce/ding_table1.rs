@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use super::ding_lists::{GOV2_DOCS, decode_on_cpu, open_gpu, terms};
 use super::findings::Findings;
 use super::input::Context;
-use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::ExecError;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
@@ -20,6 +19,7 @@ use crate::exec::gpu::{Consumer, ListDecoder};
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta, Rice};
 use crate::index::{BLOCK_LEN, Index};
+use crate::quantile::median;
 
 /// Queries whose lists are decoded.
 const QUERIES: usize = 50;

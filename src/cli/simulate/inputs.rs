@@ -6,7 +6,7 @@ use super::Arguments;
 use crate::cli::traced::traced;
 use crate::cli::{Failure, choices};
 use crate::cost::{RecordedGpu, Workload, replay_gpu_times};
-use crate::ids::Machine;
+use crate::machine::Machine;
 use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::report::rates::parse_rates;

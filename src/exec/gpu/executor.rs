@@ -15,8 +15,8 @@ use super::results::{poison, read_results};
 use super::slot::BatchSlot;
 use super::upload::UploadReport;
 use crate::exec::{ExecError, Execution, Executor, Hit};
-use crate::ids::ProcessorKind;
 use crate::index::{Bm25, Index};
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 
 /// How often the results are looked at before the driver is asked for errors.
