@@ -227,8 +227,9 @@ struct Drive {
 };
 
 // What the warp has to do: an item of the batch.
+template <u32 TERMS>
 __device__ __forceinline__ void drive_item(
-    const Lists& lists, const Batch& batch, const LoneQuery& lone, State* states, const State* gates, u64* candidates,
+    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* states, const State* gates, u64* candidates,
     Queue& queue
 ) {
     const u32 lane = threadIdx.x % WARP;
@@ -270,8 +271,8 @@ __device__ __forceinline__ void drive_item(
 }
 
 extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
-    State* states, const State* gates, u64* candidates
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
+    const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* states, const State* gates, u64* candidates
 ) {
     __shared__ Queue queues[DRIVE_WARPS];
     drive_item(lists, batch, lone, states, gates, candidates, queues[threadIdx.x / WARP]);
@@ -279,9 +280,10 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
 
 // The whole of a lone query, or a stage of one, in one launch: the thread block that is done last sorts the results, writes
 // them to the host's memory, and clears what the next query will find.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
-    State* state, State* gate, u64* candidates, u64* results, u32 is_last_stage
+template <u32 TERMS>
+__device__ __forceinline__ void score_alone(
+    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* state, State* gate, u64* candidates,
+    u64* results, u32 is_last_stage
 ) {
     __shared__ union Shared {
         Queue queues[DRIVE_WARPS];
@@ -313,4 +315,21 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
         reinterpret_cast<u32*>(state)[i] = 0;
         if (gate != nullptr) reinterpret_cast<u32*>(gate)[i] = 0;
     }
+}
+
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
+    const __grid_constant__ LoneQuery<FEW_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
+    u32 is_last_stage
+) {
+    score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
+}
+
+// The same for queries of more terms.
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone_long(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
+    const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
+    u32 is_last_stage
+) {
+    score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
 }

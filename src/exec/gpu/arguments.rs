@@ -8,6 +8,8 @@ use cudarc::driver::DeviceRepr;
 
 use crate::query::Query;
 
+/// Terms of nearly every query: parameters of a kernel for no more than these arrive sooner.
+pub(super) const FEW_TERMS: usize = 8;
 /// Bins of the histogram of candidates' scores.
 pub(super) const SCORE_BINS: usize = 512;
 /// Words of the directory for each block of a long list.
@@ -93,21 +95,21 @@ pub(super) struct DriverEntry {
     pub(super) blocks_an_item: u32,
 }
 
-/// A query that is passed by value: `LoneQuery`.
+/// A query of up to `TERMS` terms that is passed by value: `LoneQuery`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct LoneArgument {
+pub(super) struct LoneArgument<const TERMS: usize = { Query::MAX_TERMS }> {
     pub(super) query: QueryEntry,
-    pub(super) terms: [TermEntry; Query::MAX_TERMS],
-    pub(super) drivers: [DriverEntry; Query::MAX_TERMS],
+    pub(super) terms: [TermEntry; TERMS],
+    pub(super) drivers: [DriverEntry; TERMS],
 }
 
-impl Default for LoneArgument {
+impl<const TERMS: usize> Default for LoneArgument<TERMS> {
     fn default() -> Self {
         Self {
             query: QueryEntry::default(),
-            terms: [TermEntry::default(); Query::MAX_TERMS],
-            drivers: [DriverEntry::default(); Query::MAX_TERMS],
+            terms: [TermEntry::default(); TERMS],
+            drivers: [DriverEntry::default(); TERMS],
         }
     }
 }
@@ -143,7 +145,7 @@ unsafe impl DeviceRepr for ListsArgument {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for BlockArgument {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for LoneArgument {}
+unsafe impl<const TERMS: usize> DeviceRepr for LoneArgument<TERMS> {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for BatchArgument {}
 // SAFETY: as above.
