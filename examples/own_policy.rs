@@ -8,7 +8,7 @@
 use std::error::Error;
 
 use tandem::cost::shipped::default_workload;
-use tandem::ids::{Machine, PerKind};
+use tandem::machine::{Machine, PerKind};
 use tandem::query::{ArrivalProcess, Mode, at_rate, draw_queries, unit_arrivals};
 use tandem::report::summary::Summary;
 use tandem::sched::{Batch, Job, Next, Policy, PolicyKind, PolicyOptions};

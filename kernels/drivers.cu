@@ -17,7 +17,7 @@
 // up in. So few blocks are shared out by quarters, 32 postings a warp, that no warp goes this way twice.
 //
 // score_drivers scores the queries of a batch, for topk.cu to sort. score_lone is the whole of a single query: its last thread
-// block sorts what all have found.
+// block sorts what all have found. score_lone_long is the same for queries of more than FEW_TERMS terms.
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
 // a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
@@ -228,9 +228,10 @@ struct Drive {
 };
 
 // What the warp has to do: its item of the batch, if it has one.
+template <u32 TERMS>
 __device__ __forceinline__ void drive_item(
-    const Lists& lists, const Batch& batch, const LoneQuery& lone, State* states, const State* gates, u64* candidates,
-    Queue& queue
+    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* states, const State* gates,
+    u64* candidates, Queue& queue
 ) {
     const u32 lane = threadIdx.x % WARP;
     const u32 item = (blockIdx.x * DRIVE_THREADS + threadIdx.x) / WARP;
@@ -274,8 +275,8 @@ __device__ __forceinline__ void drive_item(
 // A batch's queries, or a lone one's. `gates` are null, or the states of the stage before: where that has found k documents,
 // this one has nothing to do.
 extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
-    State* states, const State* gates, u64* candidates
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
+    const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* states, const State* gates, u64* candidates
 ) {
     __shared__ Queue queues[DRIVE_WARPS];
     drive_item(lists, batch, lone, states, gates, candidates, queues[threadIdx.x / WARP]);
@@ -283,9 +284,10 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
 
 // The whole of a lone query, or a stage of one, in one launch: the thread block that is done last sorts the results, writes
 // them to the host's memory, and clears what the next query will find.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone,
-    State* state, State* gate, u64* candidates, u64* results, u32 is_last_stage
+template <u32 TERMS>
+__device__ __forceinline__ void score_alone(
+    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* state, State* gate, u64* candidates,
+    u64* results, u32 is_last_stage
 ) {
     __shared__ union Shared {
         Queue queues[DRIVE_WARPS];
@@ -319,4 +321,22 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
         reinterpret_cast<u32*>(state)[i] = 0;
         if (gate != nullptr) reinterpret_cast<u32*>(gate)[i] = 0;
     }
+}
+
+// For queries of up to FEW_TERMS terms.
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
+    const __grid_constant__ LoneQuery<FEW_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
+    u32 is_last_stage
+) {
+    score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
+}
+
+// The same for queries of more than FEW_TERMS terms.
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone_long(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
+    const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
+    u32 is_last_stage
+) {
+    score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
 }

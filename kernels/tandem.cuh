@@ -9,6 +9,7 @@
 
 constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 a lane
 constexpr u32 MAX_TERMS = 64;         // terms of a query: two a lane where a warp looks at all of them
+constexpr u32 FEW_TERMS = 8;          // nearly every query's: parameters that are no larger arrive sooner
 constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 TILE_DOCS = 8192;       // documents that a thread block of score_union accumulates: 32 KiB of shared memory
 constexpr u32 UNION_THREADS = 256;    // threads a block: of union.cu, ...
@@ -74,11 +75,12 @@ struct Driver {
     u32 blocks_an_item;    // if 0, four items share a block
 };
 
-// A query that is passed by value, as a kernel parameter: it needs no copy of its own.
+// A query of up to TERMS terms that is passed by value, as a kernel parameter: it needs no copy of its own.
+template <u32 TERMS>
 struct LoneQuery {
     Query query;
-    QueryTerm terms[MAX_TERMS];
-    Driver drivers[MAX_TERMS];
+    QueryTerm terms[TERMS];
+    Driver drivers[TERMS];
 };
 
 // Queries of one launch; null pointers for a lone one.
@@ -104,9 +106,10 @@ static_assert(
     (sizeof(State) - sizeof(State::bins)) % 16 == 0 && sizeof(State) % 16 == 0, "bins are read sixteen bytes at a time"
 );
 
-extern "C" __constant__ const u32 tandem_layout[16] = {
-    BLOCK_LEN, MAX_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS, DIRECTORY_STRIDE,
-    sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery), sizeof(Batch), sizeof(State), sizeof(Driver),
+extern "C" __constant__ const u32 tandem_layout[18] = {
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
+    DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
+    sizeof(LoneQuery<FEW_TERMS>), sizeof(Batch), sizeof(State), sizeof(Driver),
 };
 
 // What a bound is multiplied by before it is compared. Bounds are rounded sums and products of upper bounds, and scores are

@@ -7,7 +7,7 @@
 #include "merge.cuh"
 
 extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
-    const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery lone, State* states, State* gates,
+    const __grid_constant__ Batch batch, const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* states, State* gates,
     const u64* candidates, u64* results, u32 result_stride
 ) {
     __shared__ Merge shared;

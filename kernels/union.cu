@@ -92,7 +92,7 @@ __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
 
 // One tile a thread block; with `is_sample`, every sample_stride-th tile, of which a second launch leaves out those.
 extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_union(
-    const __grid_constant__ Lists lists, const __grid_constant__ LoneQuery lone, State* state, const State* gate,
+    const __grid_constant__ Lists lists, const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, const State* gate,
     u64* candidates, u32 sample_stride, u32 is_sample
 ) {
     __shared__ __align__(16) float scores[TILE_DOCS];

@@ -5,7 +5,7 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`time`], [`ids`], [`files`], [`random`] | nanoseconds, identifiers, reading and writing files safely, seeded randomness |
+//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles |
 //! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
 //! | [`query`] | queries, logs, features, arrivals |
@@ -29,6 +29,8 @@ pub mod files;
 pub mod ids;
 pub mod index;
 pub mod live;
+pub mod machine;
+pub mod quantile;
 pub mod query;
 pub mod random;
 pub mod report;

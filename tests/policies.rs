@@ -1,7 +1,8 @@
 //! Laws that every policy keeps, whatever arrives.
 
 use proptest::prelude::*;
-use tandem::ids::{Machine, PerKind, QueryId};
+use tandem::ids::QueryId;
+use tandem::machine::{Machine, PerKind};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog, StealGuard};
 use tandem::sim::{Arrivals, Experiment, SimQuery, bounds, simulate};
 use tandem::time::Nanos;

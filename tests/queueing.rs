@@ -4,7 +4,8 @@
 //! that mean as the replications themselves show it: a false alarm once in sixteen thousand. Runs start empty; at these
 //! lengths that lowers the mean by far less than a standard error.
 
-use tandem::ids::{Machine, PerKind, QueryId};
+use tandem::ids::QueryId;
+use tandem::machine::{Machine, PerKind};
 use tandem::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};

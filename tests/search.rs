@@ -114,7 +114,7 @@ fn senseless_options_are_refused() {
     refuses(dir.path(), "index apple --on gpu --threads 2", "--threads is for --on cpu");
     refuses(dir.path(), "index apple --batch 16", "--batch is for --on gpu");
     refuses(dir.path(), "index apple --on gpu --batch 0", "--batch is 0, expected 1 to 1048576");
-    refuses(dir.path(), "index", "nothing to search for: give \"words\" or --queries FILE");
+    refuses(dir.path(), "index", "nothing to search for: give words or --queries FILE");
     refuses(dir.path(), "index ...", "the query is empty");
     refuses(dir.path(), "index kiwi", "no document holds any of these words: kiwi");
 }
@@ -193,4 +193,19 @@ fn an_output_that_takes_nothing_is_named() {
     let (code, errors) = search_into(dir.path(), full);
     assert_eq!(code, Some(2), "{errors}");
     assert!(errors.contains("error: standard output: "), "{errors}");
+}
+
+#[test]
+fn words_need_no_quotes() {
+    let dir = world();
+    let (apart, _) = answers(dir.path(), "index apple pear --mode and --format csv");
+    let quoted = Command::new(env!("CARGO_BIN_EXE_tandem"))
+        .current_dir(dir.path())
+        .args(["search", "index", "apple pear", "--mode", "and", "--format", "csv"])
+        .output()
+        .unwrap();
+    let rows = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rows(&apart), rows(&String::from_utf8(quoted.stdout).unwrap()));
+    assert_eq!(rows(&apart).len(), 2, "{apart}");
+    refuses(dir.path(), "index apple --queries log.tsv", "cannot be used with");
 }

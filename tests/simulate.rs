@@ -119,6 +119,23 @@ fn a_trace_is_played_as_it_is_and_its_log_written() {
 }
 
 #[test]
+fn a_drawn_trace_plays_in_the_mode_that_it_was_drawn_for() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w.csv"), workload()).unwrap();
+    for (mode, other) in [("or", "and"), ("and", "or")] {
+        let trace = ["trace", "--workload", "w.csv", "--mode", mode, "--queries", "100", "-o", "t.csv"];
+        let drawn = Command::new(env!("CARGO_BIN_EXE_tandem")).args(trace).current_dir(dir.path()).output().unwrap();
+        assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+        let play =
+            |mode| simulate(dir.path(), &format!("--workload w.csv --estimates oracle --trace t.csv --mode {mode}"));
+        assert_eq!(play(mode).status.code(), Some(0));
+        let refused = play(other);
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(message.contains(&format!("(`tandem trace --mode {other}` draws from")), "{message}");
+    }
+}
+
+#[test]
 fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let text: String = workload()

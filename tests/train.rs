@@ -8,7 +8,8 @@ use tandem::cost::{
     CostModel, Measured, ModelFile, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, train,
 };
 use tandem::files::Provenance;
-use tandem::ids::{PerKind, ProcessorKind, QueryId};
+use tandem::ids::QueryId;
+use tandem::machine::{PerKind, ProcessorKind};
 use tandem::query::{Features, Mode};
 
 /// Costs by a formula: CPUs pay for postings, GPUs for a launch and a little for blocks; ±5 % that no feature explains.

@@ -6,7 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use tandem::cost::{Measured, Workload, WorkloadRow};
 use tandem::files::Provenance;
-use tandem::ids::{PerKind, QueryId};
+use tandem::ids::QueryId;
+use tandem::machine::PerKind;
 use tandem::query::{Features, Mode};
 
 const HEADER: &str = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results";

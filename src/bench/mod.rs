@@ -27,6 +27,8 @@ pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use simulator::{SimulatorTime, time_simulator};
 pub use sizes::{PartSize, index_sizes};
 
+use crate::quantile::nearest_rank;
+
 /// Times of many pieces of work, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
@@ -57,16 +59,8 @@ impl Times {
     /// The least time that a share `q` of the pieces does not exceed; 0 if there are none.
     #[must_use]
     pub fn quantile_us(&self, q: f64) -> f64 {
-        let rank = (q * self.us.len() as f64).ceil() as usize;
-        self.us.get(rank.clamp(1, self.us.len().max(1)) - 1).copied().unwrap_or(0.0)
+        nearest_rank(&self.us, q).unwrap_or(0.0)
     }
-}
-
-/// The middle one of several values, the greater of two; NaN if there is none.
-#[must_use]
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

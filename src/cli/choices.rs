@@ -12,8 +12,9 @@ use crate::exec::cpu::multicore::{
 use crate::exec::gpu::{GpuExecutor, list_gpus};
 use crate::exec::{ExecError, Executor, MAX_K};
 use crate::files::InputError;
-use crate::ids::Machine;
 use crate::index::Index;
+use crate::machine::Machine;
+use crate::query::Mode;
 use crate::report::number;
 use crate::sched::{PolicyKind, PolicyOptions};
 use crate::time::Nanos;
@@ -162,6 +163,18 @@ pub(super) fn workload(name: Option<&str>) -> Result<(String, Workload), Failure
         None => shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload)).map_err(Failure::from),
         Some(name) => Ok((name.to_owned(), workload_named(name)?)),
     }
+}
+
+/// As [`workload`], its rows of `mode` only: at least one.
+pub(super) fn workload_in(name: Option<&str>, mode: Mode) -> Result<(String, Workload), Failure> {
+    let (name, workload) = workload(name)?;
+    let rows = workload.only(mode);
+    if rows.rows.is_empty() {
+        let has = |mode: &Mode| workload.rows.iter().any(|row| row.mode == *mode);
+        let modes: Vec<&str> = Mode::ALL.into_iter().filter(has).map(Mode::name).collect();
+        return Err(Failure::input(format!("{name}: no queries in mode {mode} (it has {})", modes.join(", "))));
+    }
+    Ok((name, rows))
 }
 
 fn workload_named(name: &str) -> Result<Workload, InputError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Failure;
 use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, cross_validated_estimates, shipped};
 use crate::files::InputError;
-use crate::ids::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::sim::SimQuery;
 use crate::time::Nanos;
 

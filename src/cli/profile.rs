@@ -12,8 +12,9 @@ use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
-use crate::ids::ProcessorKind;
 use crate::index::Index;
+use crate::machine::ProcessorKind;
+use crate::quantile::{median, nearest_rank};
 use crate::query::Mode;
 
 /// Options of `profile`.
@@ -149,9 +150,8 @@ fn print_table(workload: &Workload, compared: bool) {
             }
             let mut us: Vec<f64> = measured.iter().map(|m| m.median_us).collect();
             us.sort_by(f64::total_cmp);
-            let at = |share: f64| us[((us.len() - 1) as f64 * share).round() as usize];
-            let mut spreads: Vec<f64> = measured.iter().map(|m| m.spread_us / m.median_us).collect();
-            spreads.sort_by(f64::total_cmp);
+            let at = |share| nearest_rank(&us, share).unwrap_or(f64::NAN);
+            let spread = median(measured.iter().map(|m| m.spread_us / m.median_us).collect());
             outln!(
                 "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
                 mode.name(),
@@ -162,7 +162,7 @@ fn print_table(workload: &Workload, compared: bool) {
                 at(0.95),
                 at(0.99),
                 at(1.0),
-                spreads[spreads.len() / 2] * 100.0,
+                spread * 100.0,
             );
         }
     }

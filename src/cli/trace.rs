@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Failure, choices};
 use crate::files::Provenance;
 use crate::ids::QueryId;
-use crate::query::{ArrivalProcess, Trace, TraceSummary};
+use crate::query::{ArrivalProcess, Mode, Trace, TraceSummary};
 use crate::report::rates::parse_rate;
 
 #[derive(Debug, clap::Args)]
@@ -13,6 +13,9 @@ pub(super) struct Arguments {
     /// Workload whose queries arrive: a file, or the name of one that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE", conflicts_with = "queries_count")]
     workload: Option<String>,
+    /// Which of the workload's queries arrive: those that were measured in this mode, as `simulate` and `live` take them
+    #[arg(long, value_enum, default_value_t = Mode::Or, conflicts_with = "queries_count")]
+    mode: Mode,
     /// Draw from query ids 0 to M - 1 instead of a workload's
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     queries_count: Option<u32>,
@@ -71,8 +74,8 @@ fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
     if let Some(count) = arguments.queries_count {
         return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
     }
-    let (name, workload) = choices::workload(arguments.workload.as_deref())?;
-    Ok((name, workload.rows.iter().map(|row| row.query_id).collect()))
+    let (name, workload) = choices::workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    Ok((format!("{name}, mode {}", arguments.mode), workload.rows.iter().map(|row| row.query_id).collect()))
 }
 
 /// Three decimals, or a dash for what too few arrivals don't tell.

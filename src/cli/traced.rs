@@ -14,7 +14,10 @@ pub(super) fn traced(path: &Path, workload: &Workload, mode: Mode) -> Result<(Ar
     let positions: HashMap<QueryId, u32> =
         (0..).zip(&workload.rows).map(|(position, row)| (row.query_id, position)).collect();
     let unknown = |query| {
-        let message = || format!("`query_id` is {query}, and the workload has no such query in mode {mode}");
+        let message = || {
+            let what = format!("`query_id` is {query}, and the workload has no such query in mode {mode}");
+            format!("{what} (`tandem trace --mode {mode}` draws from those that it has)")
+        };
         (!positions.contains_key(&query)).then(message)
     };
     let trace = Trace::read_checked(path, unknown)?;

@@ -11,6 +11,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use crate::quantile::interpolated;
 use crate::query::Features;
 
 /// What cross-validation found. Errors are relative: 0.1 is 10 %.
@@ -68,8 +69,8 @@ pub(super) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], fold
         samples: truth.len(),
         folds,
         mean_relative_error: rounded(mean(&errors)),
-        median: rounded(quantile(&errors, 0.5)),
-        p95: rounded(quantile(&errors, 0.95)),
+        median: rounded(interpolated(&errors, 0.5)),
+        p95: rounded(interpolated(&errors, 0.95)),
         baseline_mean_relative_error: rounded(mean(&relative_errors(truth, &mean_estimates))),
         baseline_geometric_relative_error: rounded(mean(&relative_errors(truth, &geometric_estimates))),
         rank_correlation: rounded(rank_correlation(truth, estimates)),
@@ -92,15 +93,6 @@ fn means_without(truth: &[f64], fold_of: &[usize], fold: usize) -> (f64, f64) {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// The value at `share` of the ascending `sorted`, interpolated between its neighbours; NaN if there is none.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let position = share * last as f64;
-    let below = position.floor() as usize;
-    let above = (below + 1).min(last);
-    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
 /// Spearman's: Pearson's correlation of ranks, equal values sharing their mean rank; 0 where either side is constant.
@@ -160,13 +152,5 @@ mod tests {
         assert!((evaluation.baseline_mean_relative_error - baseline).abs() < 1e-6);
         // Estimates 110, 180, 400, 400 have ranks 0, 1, 2.5, 2.5.
         assert!((evaluation.rank_correlation - 4.5 / (5.0_f64 * 4.5).sqrt()).abs() < 1e-6);
-    }
-
-    #[test]
-    fn quantiles_interpolate() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), 2.5);
-        assert_eq!(quantile(&[1.0, 2.0, 3.0], 1.0), 3.0);
-        assert_eq!(quantile(&[7.0], 0.95), 7.0);
-        assert!(quantile(&[], 0.5).is_nan());
     }
 }

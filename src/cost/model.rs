@@ -1,6 +1,6 @@
 //! The contract of a cost model.
 
-use crate::ids::ProcessorKind;
+use crate::machine::ProcessorKind;
 use crate::query::{Features, Mode};
 
 /// Predicts service times from what is known before a query runs.

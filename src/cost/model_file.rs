@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::tree::{StoredTree, Tree};
 use super::{CostModel, Evaluation};
 use crate::files::{InputError, open_text, write_atomically};
-use crate::ids::ProcessorKind;
+use crate::machine::ProcessorKind;
 use crate::query::{Features, Mode};
 use crate::random::exp;
 

@@ -19,12 +19,13 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::evaluate::quantile;
 use super::{Measured, Workload, WorkloadRow};
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::Provenance;
-use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::index::Index;
+use crate::machine::{PerKind, ProcessorKind};
+use crate::quantile::interpolated;
 use crate::query::{Features, Mode, Query};
 
 /// How long a processor is kept busy, unmeasured, before its repetitions begin: clocks rise from idle within it.
@@ -261,9 +262,9 @@ impl Session<'_> {
             host.sort_by(f64::total_cmp);
             device.sort_by(f64::total_cmp);
             measurement.measured[executor.kind()] = Some(Measured {
-                median_us: quantile(&host, 0.5),
-                spread_us: quantile(&host, 0.75) - quantile(&host, 0.25),
-                device_us: (!device.is_empty()).then(|| quantile(&device, 0.5)),
+                median_us: interpolated(&host, 0.5),
+                spread_us: interpolated(&host, 0.75) - interpolated(&host, 0.25),
+                device_us: (!device.is_empty()).then(|| interpolated(&device, 0.5)),
             });
         }
         Ok(())

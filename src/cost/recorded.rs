@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{CostModel, Measured, Workload, shipped};
 use crate::files::InputError;
-use crate::ids::ProcessorKind;
+use crate::machine::ProcessorKind;
 
 /// Where the GPU times of a replayed lane come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,8 @@ mod tests {
     use super::*;
     use crate::cost::WorkloadRow;
     use crate::files::Provenance;
-    use crate::ids::{PerKind, QueryId};
+    use crate::ids::QueryId;
+    use crate::machine::PerKind;
     use crate::query::{Features, Mode};
 
     fn workload(index: &str, log_ids: &[u32], gpu_us: Option<f64>) -> Workload {

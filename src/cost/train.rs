@@ -4,7 +4,7 @@ use crate::cost::evaluate::{assign_folds, evaluate};
 use crate::cost::model_file::{Model, ModelFile};
 use crate::cost::tree::{MAX_DEPTH, Tree};
 use crate::cost::{Evaluation, Workload};
-use crate::ids::{PerKind, ProcessorKind};
+use crate::machine::{PerKind, ProcessorKind};
 use crate::query::{Features, Mode};
 use crate::random::{exp, ln};
 

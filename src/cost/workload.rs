@@ -5,7 +5,8 @@
 //! and, for people, in `traces/README.md`.
 
 use crate::files::Provenance;
-use crate::ids::{PerKind, QueryId};
+use crate::ids::QueryId;
+use crate::machine::PerKind;
 use crate::query::{Features, Mode};
 
 /// A service time measured on one kind of processor, alone and warm: the median of several runs.

@@ -16,7 +16,8 @@ use std::str::FromStr;
 
 use super::{Measured, Workload, WorkloadRow};
 use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
-use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
+use crate::machine::{PerKind, ProcessorKind};
 use crate::query::{Features, Mode};
 
 /// A column of the file; its number is its place in files that we write.

@@ -8,7 +8,8 @@ pub mod cpu;
 pub mod gpu;
 mod topk;
 
-use crate::ids::{DocId, ProcessorKind};
+use crate::ids::DocId;
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 
 pub use topk::TopK;

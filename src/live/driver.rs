@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::clock::Clock;
 use super::ending::{Ending, LiveError};
 use super::worker::{Completion, Fleet, Lane};
-use crate::ids::{PerKind, ProcessorId};
+use crate::ids::ProcessorId;
+use crate::machine::PerKind;
 use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, RunLog};
 use crate::time::Nanos;
 

@@ -1,7 +1,8 @@
 //! How a live run ends, and why before its time.
 
 use crate::exec::ExecError;
-use crate::ids::{ProcessorId, ProcessorKind, QueryId};
+use crate::ids::{ProcessorId, QueryId};
+use crate::machine::ProcessorKind;
 use crate::sched::LawBroken;
 
 /// How a run ended.

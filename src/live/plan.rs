@@ -1,6 +1,7 @@
 //! From arrivals to jobs, before the run: the driver's loop makes nothing.
 
-use crate::ids::{JobId, PerKind, QueryId};
+use crate::ids::{JobId, QueryId};
+use crate::machine::PerKind;
 use crate::sched::Job;
 use crate::time::Nanos;
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::cost::Workload;
-use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
+use crate::machine::{PerKind, ProcessorKind};
 use crate::sched::Batch;
 use crate::time::Nanos;
 

@@ -7,7 +7,8 @@ use super::driver::{Driven, Limits, drive};
 use super::ending::{Ending, LiveError};
 use super::interrupt;
 use super::worker::{Fleet, Lane};
-use crate::ids::PerKind;
+use crate::machine::PerKind;
+use crate::quantile::select_nearest_rank;
 use crate::sched::{Dispatcher, Job, Policy, RunLog};
 use crate::time::Nanos;
 
@@ -44,15 +45,11 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these times, each rank rounded up; all zero if there are none.
+    /// Of these times; all zero if there are none.
     #[must_use]
     pub fn of(mut times: Vec<Nanos>) -> Self {
-        times.sort_unstable();
-        let rank = |share: f64| {
-            let position = (share * times.len() as f64).ceil() as usize;
-            times.get(position.saturating_sub(1)).copied().unwrap_or_default()
-        };
-        Self { p50: rank(0.5), p99: rank(0.99), max: rank(1.0) }
+        let mut at = |share| select_nearest_rank(&mut times, share).unwrap_or_default();
+        Self { p50: at(0.5), p99: at(0.99), max: at(1.0) }
     }
 }
 

@@ -11,7 +11,8 @@ use super::ending::LiveError;
 use super::pinning::Cores;
 use super::{QuerySet, RecordedTimes};
 use crate::exec::{Executor, Help, Hit, MAX_K};
-use crate::ids::{JobId, Machine, PerKind, ProcessorId, ProcessorKind};
+use crate::ids::{JobId, ProcessorId};
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::sched::{Batch, Job};
 use crate::time::Nanos;
 

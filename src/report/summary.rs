@@ -1,7 +1,7 @@
 //! What a run comes to: delays, misses, utilisation; `summary.csv`.
 //!
-//! Percentiles are order statistics, not estimates: the p-th is the smallest delay that at least p % of the delays
-//! don't exceed. Delay counts from the intended arrival.
+//! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
+//! exceed ([`quantile`](crate::quantile)). Delay counts from the intended arrival.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,7 +9,8 @@ use std::path::Path;
 use super::number;
 use super::source::Source;
 use crate::files::{Provenance, write_atomically};
-use crate::ids::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::quantile::select_nearest_rank;
 use crate::sched::{LogRow, RunLog, Sink};
 use crate::time::Nanos;
 
@@ -80,9 +81,10 @@ impl Tally {
     #[must_use]
     pub fn summary(mut self) -> Option<Summary> {
         let queries = self.delays.len();
-        let max = *self.delays.iter().max()?;
-        let delays = &mut self.delays;
-        let mut percentile_ms = |share: f64| Nanos(order_statistic(delays, share)).as_ms();
+        let mut percentile_ms = |share| select_nearest_rank(&mut self.delays, share).map(|delay| Nanos(delay).as_ms());
+        let (p50_ms, p95_ms) = (percentile_ms(0.5)?, percentile_ms(0.95)?);
+        let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
+        let max_ms = percentile_ms(1.0)?;
         let span_s = self.last_finish.since(self.first_arrival).as_secs();
         let utilisation = |kind: ProcessorKind| {
             let count = self.machine.count(kind) as f64;
@@ -91,11 +93,11 @@ impl Tally {
         Some(Summary {
             queries,
             mean_ms: self.delay_sum as f64 / queries as f64 / 1e6,
-            p50_ms: percentile_ms(0.5),
-            p95_ms: percentile_ms(0.95),
-            p99_ms: percentile_ms(0.99),
-            p999_ms: percentile_ms(0.999),
-            max_ms: Nanos(max).as_ms(),
+            p50_ms,
+            p95_ms,
+            p99_ms,
+            p999_ms,
+            max_ms,
             missed: self.missed,
             utilisation: PerKind::from_fn(utilisation),
             stolen: self.stolen,
@@ -133,16 +135,6 @@ impl Summary {
         rows.into_iter().for_each(|row| tally.record(row));
         tally.summary()
     }
-}
-
-/// The smallest value that at least `share` of the values don't exceed. Reorders them.
-///
-/// # Panics
-/// If there are no values.
-pub fn order_statistic(values: &mut [u64], share: f64) -> u64 {
-    let rank = (share * values.len() as f64).ceil() as usize;
-    let index = rank.clamp(1, values.len()) - 1;
-    *values.select_nth_unstable(index).1
 }
 
 /// A line of `summary.csv`.
@@ -206,14 +198,6 @@ pub(super) fn line(row: &SummaryRow) -> String {
 mod tests {
     use super::*;
     use crate::ids::{JobId, ProcessorId, QueryId};
-
-    #[test]
-    fn percentiles_are_order_statistics() {
-        let mut values: Vec<u64> = (1..=100).rev().collect();
-        let found = [0.0, 0.5, 0.501, 0.95, 0.99, 0.999, 1.0].map(|share| order_statistic(&mut values, share));
-        assert_eq!(found, [1, 50, 51, 95, 99, 100, 100]);
-        assert_eq!(order_statistic(&mut [7], 0.5), 7);
-    }
 
     #[test]
     fn a_batch_is_busy_once_and_misses_are_strictly_late() {

@@ -8,7 +8,7 @@ use super::number::text;
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
 use crate::files::{Provenance, write_atomically};
-use crate::ids::PerKind;
+use crate::machine::PerKind;
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
 

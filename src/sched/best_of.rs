@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 
 use super::{Batch, Job, Next, Policy, PolicyError};
-use crate::ids::{Machine, ProcessorId, ProcessorKind};
+use crate::ids::ProcessorId;
+use crate::machine::{Machine, ProcessorKind};
 use crate::time::Nanos;
 
 /// Runs one job at a time, on its better kind of processor.

@@ -18,7 +18,8 @@
 use std::collections::VecDeque;
 
 use super::{Batch, Job, LogRow, Next, Policy, RunLog};
-use crate::ids::{Machine, ProcessorId};
+use crate::ids::ProcessorId;
+use crate::machine::Machine;
 use crate::time::Nanos;
 
 /// What happened.
@@ -313,7 +314,8 @@ impl<S: Sink> Dispatcher<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{JobId, PerKind, QueryId};
+    use crate::ids::{JobId, QueryId};
+    use crate::machine::PerKind;
 
     /// A policy that gives what it is told to, right or wrong.
     struct Scripted(Vec<Next>);

@@ -1,6 +1,6 @@
 //! Why a policy can't be made.
 
-use crate::ids::{Machine, ProcessorKind};
+use crate::machine::{Machine, ProcessorKind};
 
 /// Why a policy can't be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! Jobs: queries that have arrived.
 
-use crate::ids::{JobId, PerKind, ProcessorKind, QueryId};
+use crate::ids::{JobId, QueryId};
+use crate::machine::{PerKind, ProcessorKind};
 use crate::time::Nanos;
 
 /// One arrival of a query, with what a policy may know of it.

@@ -1,7 +1,8 @@
 //! The run log: one row a query, the same whether simulated or live.
 
 use super::Sink;
-use crate::ids::{JobId, PerKind, ProcessorId, ProcessorKind, QueryId};
+use crate::ids::{JobId, ProcessorId, QueryId};
+use crate::machine::{PerKind, ProcessorKind};
 use crate::time::Nanos;
 
 /// What happened to one job.

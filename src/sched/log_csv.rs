@@ -8,7 +8,8 @@ use std::path::Path;
 
 use super::{LogRow, RunLog};
 use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
-use crate::ids::{JobId, PerKind, ProcessorId, ProcessorKind, QueryId};
+use crate::ids::{JobId, ProcessorId, QueryId};
+use crate::machine::{PerKind, ProcessorKind};
 use crate::time::Nanos;
 
 /// The columns, in the order in which they are written; readers accept any order.

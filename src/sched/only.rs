@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use super::{Batch, Job, Next, Policy, PolicyError};
-use crate::ids::{Machine, ProcessorId, ProcessorKind};
+use crate::ids::ProcessorId;
+use crate::machine::{Machine, ProcessorKind};
 use crate::time::Nanos;
 
 /// Runs every job on processors of one kind, first come, first served.

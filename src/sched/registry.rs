@@ -5,7 +5,7 @@ use super::mct::EarliestCompletion;
 use super::only::OnlyOn;
 use super::stealing::Stealing;
 use super::{Policy, PolicyError, PolicyOptions};
-use crate::ids::{Machine, ProcessorKind};
+use crate::machine::{Machine, ProcessorKind};
 
 /// Which policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]

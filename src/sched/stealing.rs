@@ -31,7 +31,8 @@
 
 use super::waiting::{Order, WaitingJobs};
 use super::{Batch, Job, Next, Policy, PolicyError, PolicyOptions, StealGuard};
-use crate::ids::{Machine, PerKind, ProcessorId, ProcessorKind};
+use crate::ids::ProcessorId;
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::time::Nanos;
 
 /// The queues that lead to processors of one kind.

@@ -93,7 +93,8 @@ impl<K: Ord + Copy> Order<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{PerKind, QueryId};
+    use crate::ids::QueryId;
+    use crate::machine::PerKind;
     use crate::time::Nanos;
 
     #[test]

@@ -25,7 +25,7 @@
 //! query). The highest rate at which it does, the least over some prices, bounds this very trace; it is a
 //! certificate, not an estimate.
 
-use crate::ids::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::time::Nanos;
 
 /// Prices tried, besides the one at which the capacity region is tight.

@@ -16,7 +16,7 @@
 //! a hundredth of the run that it spares. The other way around it tells nothing: then the run is played.
 
 use super::{Arrivals, SimQuery};
-use crate::ids::{Machine, ProcessorKind};
+use crate::machine::{Machine, ProcessorKind};
 use crate::query::at_rate;
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
@@ -50,7 +50,8 @@ pub(super) fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{PerKind, QueryId};
+    use crate::ids::QueryId;
+    use crate::machine::PerKind;
     use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
     use crate::random::Random;
     use crate::sched::PolicyOptions;

@@ -3,7 +3,8 @@
 //! Arrivals are streamed from an iterator; completions and the wake-up wait in an [`EventQueue`], which also holds the
 //! rule for events at one and the same nanosecond. A batch takes the sum of its jobs' service times.
 
-use crate::ids::{JobId, Machine, PerKind, QueryId};
+use crate::ids::{JobId, QueryId};
+use crate::machine::{Machine, PerKind};
 use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, certificate, find_capacity, simulate_into};
-use crate::ids::{Machine, PerKind};
+use crate::machine::{Machine, PerKind};
 use crate::query::at_rate;
 use crate::sched::{LawBroken, Policy, PolicyError, PolicyKind, PolicyOptions, Sink};
 use crate::time::Nanos;

@@ -3,7 +3,7 @@
 use super::Measurement;
 use crate::bench::{SimulatorTime, time_simulator};
 use crate::cli::{Failure, choices, estimates};
-use crate::ids::Machine;
+use crate::machine::Machine;
 use crate::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
 use crate::sched::PolicyOptions;
 use crate::sim::{Arrivals, Experiment};

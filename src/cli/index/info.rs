@@ -8,6 +8,7 @@ use crate::bench::{PartSize, index_sizes};
 use crate::cli::Failure;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
+use crate::quantile::nearest_rank;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -52,7 +53,7 @@ fn print_lengths(index: &Index) {
     let mut lengths: Vec<u32> =
         (0..index.num_terms()).into_par_iter().map(|term| index.list(TermId(term)).doc_freq()).collect();
     lengths.sort_unstable();
-    let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share) as usize];
+    let at = |share| nearest_rank(&lengths, share).unwrap_or(0);
     outln!(
         "\nlist lengths: median {}, p90 {}, p99 {}, p99.9 {}, longest {}",
         at(0.5),

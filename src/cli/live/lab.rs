@@ -11,9 +11,10 @@ use crate::cli::{Failure, defaults};
 use crate::cost::{ProfileOptions, Workload, profile, replay_gpu_times};
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
-use crate::ids::{ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{Fleet, GpuLane, Gpus, LiveQuery, QuerySet, RecordedTimes};
+use crate::machine::ProcessorKind;
 use crate::query::{Features, Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.

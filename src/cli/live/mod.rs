@@ -14,8 +14,9 @@ use super::traced::traced;
 use super::{Failure, estimates};
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
-use crate::ids::{PerKind, QueryId};
+use crate::ids::QueryId;
 use crate::live::catch_interrupts;
+use crate::machine::PerKind;
 use crate::query::{ArrivalProcess, Mode, Trace, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::report::rates::parse_rates;
@@ -121,7 +122,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     catch_interrupts();
     lab.fleet.warm_up(WARM_UP)?;
     let mut session = Session::new(arguments, lab, runs);
-    say(&format!("driving {runs} runs; Ctrl-C ends them and keeps what was measured\n"))?;
+    say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
     let driven = session.drive_all(&policies, &plans, &estimates);
     // Whatever has happened, what was measured is kept.
     let summary_path = arguments.out.join("summary.csv");

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use super::ding_lists::{GOV2_DOCS, decode_on_cpu, fastest_us, open_gpu, terms};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
-use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::published::PforBatch;
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta};
+use crate::quantile::median;
 
 /// Queries whose lists are decoded.
 const QUERIES: usize = 1000;

@@ -7,9 +7,9 @@
 use super::ding_lists::{GOV2_DOCS, fastest_us, open_gpu};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
-use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::published::ListIntersection;
+use crate::quantile::median;
 use crate::random::Random;
 
 /// Thousands of elements of a list: the paper's 5 K to 16 million.

@@ -27,10 +27,10 @@ pub(super) struct Input {
 pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
     let Some(index_dir) = arguments.index.clone() else { return default_input(arguments) };
     let index = Arc::new(Index::open(&index_dir)?);
-    let queries = match (&arguments.words, &arguments.queries) {
-        (Some(words), _) => vec![prepare_words(words, &index)?],
-        (None, Some(path)) => prepare_log(path, &index)?,
-        (None, None) => return Err(Failure::input("nothing to search for: give \"words\" or --queries FILE")),
+    let queries = match (&arguments.words[..], &arguments.queries) {
+        ([], Some(path)) => prepare_log(path, &index)?,
+        (words @ [_, ..], _) => vec![prepare_words(&words.join(" "), &index)?],
+        ([], None) => return Err(Failure::input("nothing to search for: give words or --queries FILE")),
     };
     Ok(Input { index, index_dir, queries })
 }

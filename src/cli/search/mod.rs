@@ -15,8 +15,8 @@ use super::defaults::gpu_executor;
 use super::{Failure, choices};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::files::{InputError, check_writable};
-use crate::ids::ProcessorKind;
 use crate::index::{Bm25, Idf};
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 use crate::report::effectiveness::Qrels;
 use crate::report::number::counted;
@@ -25,8 +25,8 @@ use crate::report::number::counted;
 pub(super) struct Arguments {
     /// Folder of the index; without one, the index of the last `validate`, or a small synthetic one made in `out/`
     index: Option<PathBuf>,
-    /// Words to look for, in quotes
-    words: Option<String>,
+    /// Words to look for
+    words: Vec<String>,
     /// Query log: one query a line, `id<TAB>query`, PISA's `id:query`, JSON lines with a `query`, or TREC
     /// topics; plain, .gz or .zst
     #[arg(long, value_name = "FILE", conflicts_with = "words")]

@@ -6,7 +6,7 @@ use super::Arguments;
 use crate::cli::traced::traced;
 use crate::cli::{Failure, choices};
 use crate::cost::{RecordedGpu, Workload, replay_gpu_times};
-use crate::ids::Machine;
+use crate::machine::Machine;
 use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::report::rates::parse_rates;
@@ -54,16 +54,7 @@ pub(super) struct Asked {
 
 /// The rows asked, with `--replay-gpu` and times that it brings.
 pub(super) fn workload(arguments: &Arguments) -> Result<Asked, Failure> {
-    let (name, workload) = choices::workload(arguments.workload.as_deref())?;
-    let mut rows = workload.only(arguments.mode);
-    if rows.rows.is_empty() {
-        let mut modes: Vec<&str> = workload.rows.iter().map(|row| row.mode.name()).collect();
-        modes.dedup();
-        modes.sort_unstable();
-        modes.dedup();
-        let message = format!("{name}: no queries in mode {} (it has {})", arguments.mode, modes.join(", "));
-        return Err(Failure::input(message));
-    }
+    let (name, mut rows) = choices::workload_in(arguments.workload.as_deref(), arguments.mode)?;
     let is_measured = rows.rows.iter().any(|row| row.measured.gpu.is_some());
     if arguments.replay_gpu && is_measured {
         let message = format!("{name}: holds GPU times of its own; --replay-gpu is for workloads without");

@@ -64,6 +64,12 @@ pub(super) fn report(
         table.row([row.policy.to_owned(), number::text(row.low_qps, 5), high, share, row.flips.to_string()]);
     }
     let _ = write!(text, "{table}");
+    if capacities.iter().any(|row| row.high_qps.is_none()) {
+        text.push_str("first miss at -: at none of the rates tried; a run of more --queries would tell more\n");
+    }
+    if capacities.iter().any(|row| row.flips > 1) {
+        text.push_str("flips above 1: as rates rise misses come, go and come again, so the limit isn't sharp\n");
+    }
     if let Some(row) = capacities.first() {
         let bound = row.bound_qps.map_or_else(
             || String::from("a run as short as this excludes no rate"),
@@ -77,7 +83,7 @@ pub(super) fn report(
     for &rate_qps in rates {
         let delays = policies.iter().map(|&policy| {
             let (delay_ms, is_missed) = delay_at(summaries, policy, rate_qps);
-            format!("{}{}", number::text(delay_ms, 4), if is_missed { "*" } else { "" })
+            format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
         });
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
     }

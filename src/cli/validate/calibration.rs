@@ -12,8 +12,10 @@
 //! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes
 //! them and what rate that sustains is left to the simulator to tell.
 
-use crate::ids::{PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::live::LiveOutcome;
+use crate::machine::{PerKind, ProcessorKind};
+use crate::quantile::nearest_rank;
 use crate::time::Nanos;
 
 /// How long a live batch takes, from what its query took alone.
@@ -46,14 +48,14 @@ impl Calibration {
         Self { slowdown: PerKind::from_fn(slowdown), handoff: PerKind::from_fn(handoff) }
     }
 
-    /// Number by number the median of several, of which there is at least one.
+    /// Number by number the median of several; of none, costs as profiled.
     pub(super) fn median(several: &[Self]) -> Self {
         let middle = |kind: ProcessorKind| {
             let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[kind]).collect();
             let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[kind]).collect();
             slowdowns.sort_by(f64::total_cmp);
             handoffs.sort_unstable();
-            (slowdowns[several.len() / 2], handoffs[several.len() / 2])
+            (nearest_rank(&slowdowns, 0.5).unwrap_or(1.0), nearest_rank(&handoffs, 0.5).unwrap_or_default())
         };
         Self { slowdown: PerKind::from_fn(|kind| middle(kind).0), handoff: PerKind::from_fn(|kind| middle(kind).1) }
     }

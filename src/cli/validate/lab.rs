@@ -16,9 +16,10 @@ use crate::cost::{
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
 use crate::files::Provenance;
-use crate::ids::{Machine, PerKind, ProcessorKind, QueryId};
+use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, RecordedTimes};
+use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
 use crate::report::number::counted;
 use crate::report::table::Table;
@@ -82,7 +83,7 @@ impl Lab {
             (None, _) => Gpu::Replay(replay_gpu_times(&mut workload)?),
         };
         if let Gpu::Replay(source) = &gpu {
-            outln!("No GPU here: the GPU's lane REPLAYS {source}. Its rows say `replay`.");
+            outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
         }
         let gpus = match &gpu {
             Gpu::None => Gpus::None,
@@ -110,8 +111,11 @@ impl Lab {
     pub(super) fn print_models(&mut self, options: &TrainOptions) -> Result<(), Failure> {
         let file = train(&self.workload, options)?;
         file.write(&self.out.join("model.json"))?;
-        let mut table =
-            Table::new(["kind", "mode", "queries", "mean us", "mean error", "median", "p95", "mean as model"]);
+        let mut table = Table::grouped([
+            ("", &["kind", "mode", "queries", "mean us"][..]),
+            ("error", &["mean", "median", "p95"]),
+            ("mean error of", &["always the mean cost"]),
+        ]);
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         for model in file.models() {
             let Some(e) = &model.evaluation else { continue };
@@ -128,7 +132,11 @@ impl Lab {
                 percent(e.baseline_mean_relative_error),
             ]);
         }
-        outln!("\nCost models (regression trees on list lengths), {}-fold cross-validation:\n{table}", options.folds);
+        outln!(
+            "\nCost models: regression trees on list lengths; {}-fold cross-validation, so each query is estimated by a \
+             tree\nthat has not seen it:\n{table}",
+            options.folds
+        );
 
         let crossed = cross_validated_estimates(&self.workload, options)?;
         let estimates = self.workload.rows.iter().zip(crossed).map(|(row, estimate_us)| {
@@ -288,7 +296,7 @@ impl Lab {
     pub(super) fn print_gpu_note(&self) {
         if let Gpu::Replay(source) = &self.gpu {
             outln!(
-                "The GPU was not here. Rows that say `replay` put in its place a lane that takes {source};\n\
+                "The GPU was not here. Rows that say `replay` put in its place a lane that takes\n  {source};\n\
                  what ran on the CPU was executed and measured on this machine.\n"
             );
         }

@@ -83,8 +83,8 @@ pub(super) fn validate_policy(
     trial.progress.finish_and_clear();
     if trial.late_runs > 0 {
         errln!(
-            "warning: {policy}: in {} of {} live runs the driver released 1 % of the queries late by more than 1 % of \
-             the deadline: something else keeps this machine busy, and measured delays include it",
+            "warning: {policy}: something else kept this machine busy in {} of {} live runs, and measured delays include \
+             it\n  (1 % of the queries came later than they should have by more than 1 % of the deadline)",
             trial.late_runs,
             trial.runs
         );

@@ -9,6 +9,7 @@
 mod calibration;
 mod lab;
 mod measure;
+mod tables;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,13 +19,11 @@ use super::choices::{self, GpuChoice};
 use crate::cost::TrainOptions;
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable};
-use crate::ids::ProcessorKind;
 use crate::live;
+use crate::machine::ProcessorKind;
 use crate::query::Mode;
-use crate::report::number::text;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
-use crate::report::table::Table;
 use crate::report::validation::{
     ValidationCapacityRow, ValidationRow, delay_chart, write_validation, write_validation_capacity,
     write_validation_service,
@@ -118,8 +117,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if rows.is_empty() {
         return Err(Failure::failed("no live run finished: nothing to compare"));
     }
-    print_rows(&rows);
-    print_capacities(&capacities, arguments.deadline_ms);
+    outln!("\n{}", tables::delays(&rows));
+    outln!("{}", tables::capacities(&capacities, arguments.deadline_ms));
     lab.print_gpu_note();
     write_results(arguments, &lab, &rows, &capacities, deadline)?;
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
@@ -141,80 +140,6 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     }
     check_writable(&arguments.out.join("validation.csv"))?;
     choices::deadline(arguments.deadline_ms)
-}
-
-fn print_rows(rows: &[ValidationRow]) {
-    let mut table = Table::new([
-        "policy",
-        "rate q/s",
-        "mean ms: predicted",
-        "measured",
-        "p99 ms: predicted",
-        "measured",
-        "missed: predicted",
-        "measured",
-        "gpu",
-    ]);
-    for row in rows {
-        table.row([
-            row.policy.to_owned(),
-            format!("{:.0}", row.rate_qps),
-            text(row.predicted.mean_ms, 3),
-            text(row.measured.mean_ms, 3),
-            text(row.predicted.p99_ms, 3),
-            text(row.measured.p99_ms, 3),
-            row.predicted.missed.to_string(),
-            (row.measured.missed + row.unanswered).to_string(),
-            row.gpu.to_owned(),
-        ]);
-    }
-    outln!("\nDelay, simulated and live, with the same arrivals and queries:\n{table}");
-}
-
-fn print_capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) {
-    let mut table = Table::new([
-        "policy",
-        "predicted q/s",
-        "measured q/s",
-        "first miss at",
-        "error",
-        "queries",
-        "gpu",
-        "live cost: cpu",
-        "live cost: gpu",
-        "by the profile alone",
-        "by the live run's costs",
-    ]);
-    for row in rows {
-        table.row([
-            row.policy.to_owned(),
-            format!("{:.0}", row.predicted_qps),
-            format!("{:.0}", row.measured_qps),
-            row.measured_high_qps.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
-            if row.measured_qps > 0.0 { format!("{:+.1} %", 100.0 * row.error()) } else { "-".to_owned() },
-            row.queries.to_string(),
-            row.gpu.to_owned(),
-            live_cost(row, ProcessorKind::Cpu),
-            live_cost(row, ProcessorKind::Gpu),
-            format!("{:.0}", row.profiled_qps),
-            row.hindsight_qps.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
-        ]);
-    }
-    outln!(
-        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms. Live costs, as predictions \
-         reckon\nwith them, were found between the runs, by serving backlogs of other draws: so many times the time \
-         that the same\nqueries took alone, and so much for the way to the worker and back. The last columns reckon \
-         without them, and with\nwhat queries cost in the live run at the measured capacity: the error that this \
-         leaves is the simulator's own.\n{table}"
-    );
-}
-
-/// What a policy's queries take live, from what they take alone; `-` where it uses no such processor.
-fn live_cost(row: &ValidationCapacityRow, kind: ProcessorKind) -> String {
-    if row.handoff[kind] == Nanos::ZERO {
-        return "-".to_owned();
-    }
-    format!("{:.2} x + {:.1} us", row.slowdown[kind], row.handoff[kind].as_us())
 }
 
 fn write_results(
@@ -244,9 +169,13 @@ fn write_results(
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
     delay_chart(rows, deadline, &lab.title()).write(&out.join("validation"))?;
     outln!(
-        "Written to {}: validation.csv, validation_capacity.csv, summary.csv, validation.svg, validation.png,\n  \
-         validation_service.csv (what queries cost in each run), here.workload.csv (what they cost alone),\n  \
-         model.json (what was learnt from it).",
+        "Written to {}:\n  \
+         validation.csv, .svg, .png  the delays above, and their picture\n  \
+         validation_capacity.csv     the capacities above, and how many queries a run had\n  \
+         validation_service.csv      what queries cost in each run and in each backlog between\n  \
+         summary.csv                 the runs in all numbers that `simulate` and `live` give\n  \
+         here.workload.csv           what each query cost alone\n  \
+         model.json                  what was learnt from that",
         out.display()
     );
     Ok(())

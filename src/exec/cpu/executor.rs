@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
 use crate::files::this_machine;
-use crate::ids::{DocId, ProcessorKind};
+use crate::ids::DocId;
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query, QueryTerm};
 
 use super::algorithm::Algorithm;

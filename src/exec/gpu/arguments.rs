@@ -1,18 +1,20 @@
 //! What kernels are passed: the structures of `kernels/tandem.cuh` and `kernels/transcode.cu`, field by field.
 //!
 //! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled
-//! with.
+//! with. It can't see the order of fields, nor [`NO_DIRECTORY`], [`TOO_MANY`] and [`UNWRITTEN`].
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
 
 use crate::query::Query;
 
+/// Terms of nearly every query: parameters of a kernel for no more than these arrive sooner.
+pub(super) const FEW_TERMS: usize = 8;
 /// Bins of the histogram of candidates' scores.
 pub(super) const SCORE_BINS: usize = 512;
 /// Words of the directory for each block of a long list.
 pub(super) const DIRECTORY_STRIDE: u64 = 18;
-/// The shift of a list of one block, which has no directory.
+/// The shift of a short list, of fewer postings than a block has: it has no directory.
 pub(super) const NO_DIRECTORY: u32 = 32;
 /// In place of a number of results: there were more candidates than there was room for.
 pub(super) const TOO_MANY: u64 = u64::MAX - 1;
@@ -93,21 +95,21 @@ pub(super) struct DriverEntry {
     pub(super) blocks_an_item: u32,
 }
 
-/// A query that is passed by value: `LoneQuery`.
+/// A query of up to `TERMS` terms that is passed by value: `LoneQuery`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct LoneArgument {
+pub(super) struct LoneArgument<const TERMS: usize = { Query::MAX_TERMS }> {
     pub(super) query: QueryEntry,
-    pub(super) terms: [TermEntry; Query::MAX_TERMS],
-    pub(super) drivers: [DriverEntry; Query::MAX_TERMS],
+    pub(super) terms: [TermEntry; TERMS],
+    pub(super) drivers: [DriverEntry; TERMS],
 }
 
-impl Default for LoneArgument {
+impl<const TERMS: usize> Default for LoneArgument<TERMS> {
     fn default() -> Self {
         Self {
             query: QueryEntry::default(),
-            terms: [TermEntry::default(); Query::MAX_TERMS],
-            drivers: [DriverEntry::default(); Query::MAX_TERMS],
+            terms: [TermEntry::default(); TERMS],
+            drivers: [DriverEntry::default(); TERMS],
         }
     }
 }
@@ -143,7 +145,7 @@ unsafe impl DeviceRepr for ListsArgument {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for BlockArgument {}
 // SAFETY: as above.
-unsafe impl DeviceRepr for LoneArgument {}
+unsafe impl<const TERMS: usize> DeviceRepr for LoneArgument<TERMS> {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for BatchArgument {}
 // SAFETY: as above.

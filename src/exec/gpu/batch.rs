@@ -8,11 +8,14 @@
 use bytemuck::{Pod, cast_slice};
 use cudarc::driver::{CudaEvent, DevicePtr, DevicePtrMut, DriverError};
 
-use super::arguments::{BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry};
+use super::arguments::{
+    BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry, UNWRITTEN,
+};
 use super::executor::GpuExecutor;
 use super::kernels::QueryMemory;
+use super::pinned::Pinned;
 use super::plan::{ItemSizes, Plan, num_items_of};
-use super::results::{pinned_results, poison, read_results};
+use super::results::{poison, read_results};
 use super::slot::{BatchSlot, CHUNK_QUERIES, INPUT_WORDS};
 use crate::exec::{ExecError, Execution, Executor, Hit};
 use crate::query::{Mode, Query};
@@ -162,13 +165,14 @@ impl GpuExecutor {
         let num_queries = chunk.plans.len();
         let stride = 1 + k;
         if slot.results.len() < num_queries * stride {
-            slot.results = pinned_results(&self.device, CHUNK_QUERIES.min(num_queries.next_power_of_two()) * stride)?;
+            let len = CHUNK_QUERIES.min(num_queries.next_power_of_two()) * stride;
+            slot.results = Pinned::for_results(&self.device, len, UNWRITTEN)?;
         }
         if cfg!(debug_assertions) {
             poison(stream, &mut slot.d_candidates)?;
-            slot.results.as_mut_slice()?.fill(super::arguments::UNWRITTEN);
+            slot.results.as_mut_slice().fill(UNWRITTEN);
         }
-        let input = slot.input.as_mut_slice()?;
+        let input = slot.input.as_mut_slice();
         let mut len = 0;
         let queries_at = append(input, &mut len, &chunk.queries);
         let terms_at = append(input, &mut len, &chunk.terms);
@@ -215,7 +219,7 @@ impl GpuExecutor {
             // query and stage, and room for `capacity` keys of each; drivers and items were counted together.
             unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
         }
-        let results_at = slot.results.as_mut_ptr()? as u64;
+        let results_at = slot.results.address();
         slot.scored.record(stream)?;
         // SAFETY: as above; the results have room for `stride` words of each query.
         unsafe {
@@ -242,8 +246,7 @@ impl GpuExecutor {
             };
             let doing = || doing(slot.queries.len(), first);
             (device_us, self.topk_us) = wait().map_err(|error: DriverError| self.failed(doing(), &error))?;
-            let results = slot.results.as_slice().map_err(|error| self.failed(doing(), &error))?;
-            for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
+            for (result, &query) in slot.results.as_slice().chunks(1 + k).zip(&slot.queries) {
                 if result[0] == TOO_MANY {
                     slot.alone.push(query);
                     continue;

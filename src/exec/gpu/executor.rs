@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUevent_flags};
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError};
 
-use super::arguments::{BatchArgument, LoneArgument, StateArgument, UNWRITTEN};
+use super::arguments::{BatchArgument, FEW_TERMS, LoneArgument, StateArgument, UNWRITTEN};
 use super::device::{Device, cuda};
 use super::kernels::{Kernels, LONE_K, LONE_RESULTS, QueryMemory, num_candidates};
 use super::lists::DeviceLists;
+use super::pinned::Pinned;
 use super::plan::Plan;
-use super::results::{pinned_results, poison, read_results};
+use super::results::{poison, read_results};
 use super::slot::BatchSlot;
 use super::upload::UploadReport;
 use crate::exec::{ExecError, Execution, Executor, Hit};
-use crate::ids::ProcessorKind;
 use crate::index::{Bm25, Index};
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 
 /// How often the results are looked at before the driver is asked for errors.
@@ -48,9 +49,7 @@ struct Buffers {
     d_states: CudaSlice<StateArgument>,
     d_candidates: CudaSlice<u64>,
     /// How many results, then their keys: page-locked, written by the GPU itself.
-    results: PinnedHostSlice<u64>,
-    /// Where they are: asking for it would wait for the driver.
-    results_at: u64,
+    results: Pinned<u64>,
 }
 
 impl Buffers {
@@ -62,9 +61,8 @@ impl Buffers {
     fn new(device: &Device, stream: &Arc<CudaStream>, num_docs: u32) -> Result<Self, DriverError> {
         // SAFETY: kernels read as many keys as they have written.
         let d_candidates = unsafe { stream.alloc(num_candidates(num_docs)) }?;
-        let mut results = pinned_results(device, LONE_RESULTS)?;
-        let results_at = results.as_mut_ptr()? as u64;
-        Ok(Self { d_states: stream.alloc_zeros(2)?, d_candidates, results, results_at })
+        let results = Pinned::for_results(device, LONE_RESULTS, UNWRITTEN)?;
+        Ok(Self { d_states: stream.alloc_zeros(2)?, d_candidates, results })
     }
 }
 
@@ -134,22 +132,27 @@ impl GpuExecutor {
 
     /// Runs the kernels of a query and waits for its results. Returns the device's time in microseconds.
     fn execute(&mut self, plan: &Plan) -> Result<f64, DriverError> {
-        // SAFETY: there are as many words, and no kernel uses them now.
-        let results = unsafe { std::slice::from_raw_parts_mut(self.buffers.results_at as *mut u64, LONE_RESULTS) };
+        let results = self.buffers.results.as_mut_slice();
         results[..=plan.query.k as usize].fill(UNWRITTEN);
         results[LONE_RESULTS - 2..].fill(UNWRITTEN);
         if cfg!(debug_assertions) {
             poison(&self.stream, &mut self.buffers.d_candidates)?;
         }
-        if plan.by_tiles || plan.query.k > LONE_K { self.execute_in_steps(plan) } else { self.execute_at_once(plan) }
+        if plan.by_tiles || plan.query.k > LONE_K {
+            self.execute_in_steps(plan)
+        } else if plan.terms.len() <= FEW_TERMS {
+            self.execute_at_once::<FEW_TERMS>(plan)
+        } else {
+            self.execute_at_once::<{ Query::MAX_TERMS }>(plan)
+        }
     }
 
     /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory.
     /// Nothing else is asked of the driver.
-    fn execute_at_once(&mut self, plan: &Plan) -> Result<f64, DriverError> {
+    fn execute_at_once<const TERMS: usize>(&mut self, plan: &Plan) -> Result<f64, DriverError> {
         let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
         let lists = self.lists.argument(stream);
-        let results_at = buffers.results_at;
+        let results_at = buffers.results.address();
         let states = buffers.d_states.device_ptr_mut(stream).0;
         let candidates = buffers.d_candidates.device_ptr_mut(stream).0;
         let capacity = buffers.d_candidates.len() as u32;
@@ -158,7 +161,7 @@ impl GpuExecutor {
             if plan.mode == (if needs_all { Mode::Or } else { Mode::And }) {
                 continue;
             }
-            let (lone, num_items) = plan.alone(needs_all, kernels.resident_warps());
+            let (lone, num_items) = plan.alone::<TERMS>(needs_all, kernels.resident_warps());
             let num_drivers = plan.num_drivers(needs_all) as u32;
             let needs = u32::from(needs_all);
             let batch =
@@ -181,13 +184,9 @@ impl GpuExecutor {
     /// Looks at a word of the results until a kernel has written it: sooner than the kernel's end is known, and
     /// without the kernel having to wait until the other words have arrived.
     fn await_result(&self, word: usize) -> Result<u64, DriverError> {
-        debug_assert!(word < LONE_RESULTS);
-        let result = (self.buffers.results_at as *const u64).wrapping_add(word);
         loop {
             for _ in 0..SPINS {
-                // SAFETY: the results have that many words and live as long as the executor; the GPU writes a word at
-                // once.
-                let value = unsafe { result.read_volatile() };
+                let value = self.buffers.results.read_now(word);
                 if value != UNWRITTEN {
                     return Ok(value);
                 }
@@ -199,8 +198,7 @@ impl GpuExecutor {
             match status {
                 sys::CUresult::CUDA_ERROR_NOT_READY => {}
                 // It may have been written after the last look.
-                // SAFETY: as above.
-                sys::CUresult::CUDA_SUCCESS => return Ok(unsafe { result.read_volatile() }),
+                sys::CUresult::CUDA_SUCCESS => return Ok(self.buffers.results.read_now(word)),
                 error => return Err(DriverError(error)),
             }
         }
@@ -210,7 +208,7 @@ impl GpuExecutor {
     fn execute_in_steps(&mut self, plan: &Plan) -> Result<f64, DriverError> {
         let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
         let lists = self.lists.argument(stream);
-        let results_at = buffers.results_at;
+        let results_at = buffers.results.address();
         let warps = kernels.resident_warps();
         self.started.record(stream)?;
         let states = buffers.d_states.device_ptr_mut(stream).0;
@@ -299,8 +297,7 @@ impl Executor for GpuExecutor {
         self.check(|| doing(query, &plan))?;
         let device_us = self.execute(&plan).map_err(|error| self.failed(doing(query, &plan), &error))?;
         let failed = |message| ExecError::Cuda { doing: doing(query, &plan), message };
-        let results = self.buffers.results.as_slice().map_err(|e| cuda(doing(query, &plan), &e))?;
-        read_results(results, k, hits).map_err(failed)?;
+        read_results(self.buffers.results.as_slice(), k, hits).map_err(failed)?;
         Ok(Execution { device_us: Some(device_us) })
     }
 }

@@ -9,8 +9,8 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverErr
 use cudarc::nvrtc::Ptx;
 
 use super::arguments::{
-    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, ListsArgument, LoneArgument, PartArgument, SCORE_BINS,
-    StateArgument, TermEntry,
+    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, PartArgument,
+    SCORE_BINS, StateArgument, TermEntry,
 };
 use super::device::{Device, cuda};
 use crate::exec::{ExecError, MAX_K};
@@ -45,6 +45,7 @@ const SAMPLED_K: u32 = 64;
 pub(super) struct Kernels {
     score_drivers: CudaFunction,
     score_lone: CudaFunction,
+    score_lone_long: CudaFunction,
     score_union: CudaFunction,
     merge_topk: CudaFunction,
     measure_blocks: CudaFunction,
@@ -70,6 +71,7 @@ impl Kernels {
             let kernels = Self {
                 score_drivers: module.load_function("score_drivers")?,
                 score_lone: module.load_function("score_lone")?,
+                score_lone_long: module.load_function("score_lone_long")?,
                 score_union: module.load_function("score_union")?,
                 merge_topk: module.load_function("merge_topk")?,
                 measure_blocks: module.load_function("measure_blocks")?,
@@ -85,6 +87,7 @@ impl Kernels {
         let expected = [
             BLOCK_LEN,
             Query::MAX_TERMS,
+            FEW_TERMS,
             MAX_K,
             TILE_DOCS as usize,
             UNION_THREADS as usize,
@@ -96,6 +99,7 @@ impl Kernels {
             size_of::<BlockArgument>(),
             size_of::<TermEntry>(),
             size_of::<LoneArgument>(),
+            size_of::<LoneArgument<FEW_TERMS>>(),
             size_of::<BatchArgument>(),
             size_of::<StateArgument>(),
             size_of::<DriverEntry>(),
@@ -123,8 +127,9 @@ impl Kernels {
     /// Starts `score_drivers`, a warp an item.
     ///
     /// # Safety
-    /// What `batch` points to must be there until the kernel has ended, `batch.num_items` be the items of all
-    /// drivers, the states and candidates have room for every query of the batch, and terms be of this index.
+    /// What `lists`, `batch` and `memory` point to must be there until the kernel has ended. `batch.num_items` must be
+    /// the items of all drivers, and terms be of the index that `lists` are. There must be a state for each query,
+    /// clear before its first stage, room for `batch.capacity` candidates of each, and gates, if any, for each.
     pub(super) unsafe fn score_drivers(
         &self,
         stream: &CudaStream,
@@ -144,28 +149,31 @@ impl Kernels {
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
 
-    /// Starts `score_lone`: a lone query, or the first stage of one, with its results.
+    /// Starts `score_lone`: a lone query, or the first stage of one, with its results; for more than [`FEW_TERMS`]
+    /// terms `score_lone_long`, which does the same.
     ///
     /// # Safety
     /// As [`Kernels::score_drivers`]; the states must be clear before the first stage. At `results` there must be
     /// room for [`LONE_RESULTS`] words until the kernel has ended.
     #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
-    pub(super) unsafe fn score_lone(
+    pub(super) unsafe fn score_lone<const TERMS: usize>(
         &self,
         stream: &CudaStream,
         lists: &ListsArgument,
         batch: &BatchArgument,
-        lone: &LoneArgument,
+        lone: &LoneArgument<TERMS>,
         memory: &QueryMemory,
         results: u64,
         is_last_stage: bool,
     ) -> Result<(), DriverError> {
         let is_last_stage = u32::from(is_last_stage);
-        let mut launch = stream.launch_builder(&self.score_lone);
+        const { assert!(TERMS == FEW_TERMS || TERMS == Query::MAX_TERMS, "there is no such kernel") };
+        let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
+        let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
         launch.arg(&results).arg(&is_last_stage);
         let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
-        // SAFETY: the arguments are those of `score_lone` in kernels/drivers.cu, in order and type; the caller vouches
+        // SAFETY: the arguments are those of the kernel in kernels/drivers.cu, in order and type; the caller vouches
         // for what they point to.
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
@@ -173,7 +181,8 @@ impl Kernels {
     /// Starts `score_union`: one thread block a tile of documents, a sample of the tiles first where that pays.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; candidates must have room for k keys of every tile, or for all documents.
+    /// As [`Kernels::score_drivers`]; candidates must have room for k keys of every tile, or for all documents: the
+    /// kernel does not look whether there is any left.
     pub(super) unsafe fn score_union(
         &self,
         stream: &CudaStream,
@@ -206,7 +215,7 @@ impl Kernels {
     ///
     /// # Safety
     /// As [`Kernels::score_drivers`]; at `results` there must be room until the kernel has ended, 1 + k words a
-    /// query.
+    /// query, each query's `stride` words behind the one before.
     #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
     pub(super) unsafe fn merge_topk(
         &self,
@@ -356,6 +365,7 @@ mod tests {
         for kernel in [
             "score_drivers",
             "score_lone",
+            "score_lone_long",
             "score_union",
             "merge_topk",
             "measure_blocks",

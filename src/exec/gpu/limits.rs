@@ -9,6 +9,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DriverError};
 use super::decoder::EmptyLaunch;
 use super::device::{Device, cuda};
 use crate::exec::ExecError;
+use crate::quantile::median;
 
 /// Words of what is copied: 1 GiB, many times any cache.
 const COPY_WORDS: usize = 1 << 28;
@@ -66,11 +67,6 @@ impl DeviceLimits {
     pub(crate) fn host_copy_rate(&self) -> f64 {
         self.host_copies.last().map_or(f64::NAN, |&(bytes, us)| bytes as f64 / us * 1e6)
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn copy_us(device: &Device, stream: &Arc<CudaStream>, repeats: usize) -> Result<f64, DriverError> {

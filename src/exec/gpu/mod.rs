@@ -26,6 +26,7 @@ mod kernels;
 mod limits;
 mod lists;
 mod octets;
+mod pinned;
 mod plan;
 pub(crate) mod published;
 mod results;

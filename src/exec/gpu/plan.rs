@@ -33,7 +33,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Prepares a query with at least one term.
+    /// Prepares a query. What is planned for one without terms must not be run.
     pub(super) fn new(lists: &DeviceLists, query: &Query, mode: Mode, k: usize) -> Result<Self, ExecError> {
         if k == 0 || k > crate::exec::MAX_K {
             return Err(ExecError::BadK(k));
@@ -109,8 +109,9 @@ impl Plan {
         needs_all || self.terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
     }
 
-    /// The query as it is passed alone, for `warps` that the machine holds, and the items in it.
-    pub(super) fn alone(&self, needs_all: bool, warps: u32) -> (LoneArgument, u32) {
+    /// The query, of at most `TERMS` terms, as it is passed alone, for `warps` that the machine holds; and the items in
+    /// it.
+    pub(super) fn alone<const TERMS: usize>(&self, needs_all: bool, warps: u32) -> (LoneArgument<TERMS>, u32) {
         let mut lone = LoneArgument { query: self.query, ..LoneArgument::default() };
         lone.terms[..self.terms.len()].copy_from_slice(&self.terms);
         let drivers = 0..self.num_drivers(needs_all);
@@ -181,6 +182,7 @@ pub(super) fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::arguments::FEW_TERMS;
     use super::*;
 
     /// A plan for lists of these lengths and bounds.
@@ -223,7 +225,7 @@ pub(super) mod tests {
         for warps in [1, 10, 100, 10_000] {
             for (seed, needs_all) in [(0.0, false), (2.0, false), (7.0, false), (0.0, true)] {
                 let plan = plan(&lists, seed, Mode::AndOr);
-                let (lone, num_items) = plan.alone(needs_all, warps);
+                let (lone, num_items) = plan.alone::<FEW_TERMS>(needs_all, warps);
                 let drivers = &lone.drivers[..plan.num_drivers(needs_all)];
                 let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
                 for (t, (driver, end)) in drivers.iter().zip(ends).enumerate() {

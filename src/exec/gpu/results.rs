@@ -1,21 +1,9 @@
 //! Results as kernels write them: how many, then their keys, best first, in page-locked memory of the host.
 
-use cudarc::driver::sys::{CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE};
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, DriverError};
 
-use super::arguments::{TOO_MANY, UNWRITTEN};
-use super::device::Device;
+use super::arguments::TOO_MANY;
 use crate::exec::{Hit, TopK};
-
-/// Page-locked memory that the GPU writes keys to.
-pub(super) fn pinned_results(device: &Device, words: usize) -> Result<PinnedHostSlice<u64>, DriverError> {
-    // Not write-combined: the CPU reads it.
-    let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    // SAFETY: every word is written below before it is read.
-    let mut results = unsafe { device.context.alloc_pinned_with_flags::<u64>(words, flags) }?;
-    results.as_mut_slice()?.fill(UNWRITTEN);
-    Ok(results)
-}
 
 /// Fills a buffer with keys better than any real one.
 pub(super) fn poison(stream: &CudaStream, d_keys: &mut CudaSlice<u64>) -> Result<(), DriverError> {

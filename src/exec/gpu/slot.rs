@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUevent_flags;
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError, PinnedHostSlice};
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError};
 
-use super::arguments::StateArgument;
+use super::arguments::{StateArgument, UNWRITTEN};
 use super::device::Device;
 use super::kernels::num_candidates;
-use super::results::pinned_results;
+use super::pinned::Pinned;
 
 /// Queries of a chunk at most.
 pub(super) const CHUNK_QUERIES: usize = 1024;
@@ -21,11 +21,11 @@ pub(super) const INPUT_WORDS: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct BatchSlot {
     pub(super) stream: Arc<CudaStream>,
-    pub(super) input: PinnedHostSlice<u32>,
+    pub(super) input: Pinned<u32>,
     pub(super) d_input: CudaSlice<u32>,
     pub(super) d_states: CudaSlice<StateArgument>,
     pub(super) d_candidates: CudaSlice<u64>,
-    pub(super) results: PinnedHostSlice<u64>,
+    pub(super) results: Pinned<u64>,
     pub(super) started: CudaEvent,
     pub(super) scored: CudaEvent,
     pub(super) finished: CudaEvent,
@@ -41,15 +41,15 @@ impl BatchSlot {
         let stream = context.new_stream()?;
         let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
         let keys = num_candidates(num_docs).max(CHUNK_CANDIDATES);
-        // SAFETY: the input is written before it is copied, states are cleared, and of candidates only those are read
-        // that have been written.
+        // SAFETY: of the input that is read which has been copied, states are cleared, and of candidates those are
+        // read that have been written.
         unsafe {
             Ok(Self {
-                input: context.alloc_pinned(INPUT_WORDS)?,
+                input: Pinned::for_input(device, INPUT_WORDS)?,
                 d_input: stream.alloc(INPUT_WORDS)?,
                 d_states: stream.alloc(2 * CHUNK_QUERIES)?,
                 d_candidates: stream.alloc(keys)?,
-                results: pinned_results(device, CHUNK_QUERIES * (1 + 16))?,
+                results: Pinned::for_results(device, CHUNK_QUERIES * (1 + 16), UNWRITTEN)?,
                 started: event()?,
                 scored: event()?,
                 finished: event()?,

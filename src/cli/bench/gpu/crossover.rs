@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::queries::K;
-use crate::bench::median;
 use crate::cli::{Failure, defaults};
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
 use crate::files::{Provenance, write_atomically};
 use crate::ids::{QueryId, TermId};
 use crate::index::Index;
+use crate::quantile::median;
 use crate::query::{Mode, Query, QueryTerm};
 use crate::random::Random;
 use crate::report::number;

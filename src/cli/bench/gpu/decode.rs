@@ -1,9 +1,9 @@
 //! How fast lists are decoded, by the width of their gaps.
 
 use super::{REPEATS, Row, share_of_copy_rate};
-use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
+use crate::quantile::median;
 use crate::random::Random;
 use crate::report::table::Table;
 

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use super::{REPEATS, Row, share_of_copy_rate};
-use crate::bench::median;
 use crate::cli::Failure;
 use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
 use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
 use crate::ids::TermId;
 use crate::index::Index;
 use crate::index::codec::{Codec, Column, PForDelta, Rice};
+use crate::quantile::median;
 use crate::query::Query;
 
 /// Postings that are decoded in one launch; lists are taken until there are so many.

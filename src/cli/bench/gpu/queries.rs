@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{REPEATS, Row};
-use crate::bench::{Times, median};
+use crate::bench::Times;
 use crate::cli::{Failure, defaults};
 use crate::exec::gpu::{DeviceLimits, GpuExecutor, UploadReport};
 use crate::exec::{Executor, Hit};
 use crate::index::Index;
+use crate::quantile::median;
 use crate::query::{Mode, Query};
 
 /// Documents that a query asks for.

@@ -26,7 +26,7 @@ use super::partition::Partition;
 use super::team::first_pass;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Help, Hit, MAX_K};
-use crate::ids::ProcessorKind;
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 
 /// Queries of fewer tasks are not put up: about ten microseconds' work.

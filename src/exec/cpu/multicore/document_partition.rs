@@ -14,7 +14,7 @@ use super::partitioned_index::PartitionedIndex;
 use super::team::Team;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Hit};
-use crate::ids::ProcessorKind;
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 
 /// Searches with all cores of a team, each on its own documents.

@@ -28,7 +28,7 @@ use super::stream::{Served, Stream, digest};
 use super::team::Team;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K};
-use crate::ids::ProcessorKind;
+use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 use crate::time::Nanos;
 

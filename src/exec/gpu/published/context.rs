@@ -8,6 +8,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, 
 use super::kernels::Kernels;
 use crate::exec::ExecError;
 use crate::exec::gpu::device::{Device, cuda};
+use crate::quantile::median;
 
 /// The machine's first GPU with the published kernels loaded, and one stream that all work goes through.
 #[derive(Debug)]
@@ -67,11 +68,10 @@ impl PublishedGpu {
         const COPY_WORDS: usize = 1 << 28;
         let source = self.zeros::<u32>(COPY_WORDS)?;
         let mut target = self.zeros::<u32>(COPY_WORDS)?;
-        let mut times_us = self.time_us(repeats, || {
+        let times_us = self.time_us(repeats, || {
             self.stream.memcpy_dtod(&source, &mut target).map_err(|e| cuda("copying device memory", &e))
         })?;
-        times_us.sort_by(f64::total_cmp);
-        Ok(2.0 * 4.0 * COPY_WORDS as f64 / times_us[times_us.len() / 2] * 1e6)
+        Ok(2.0 * 4.0 * COPY_WORDS as f64 / median(times_us) * 1e6)
     }
 
     /// Zeroed device memory; at least one item, so that it has an address.

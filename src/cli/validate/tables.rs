@@ -1,0 +1,102 @@
+//! What a person reads of a validation: predicted beside measured.
+
+use crate::machine::ProcessorKind;
+use crate::report::number::text;
+use crate::report::table::Table;
+use crate::report::validation::{ValidationCapacityRow, ValidationRow};
+use crate::time::Nanos;
+
+/// Delays, one line a policy and rate.
+pub(super) fn delays(rows: &[ValidationRow]) -> String {
+    let both = &["predicted", "measured"][..];
+    let groups =
+        [("", &["policy", "rate q/s"][..]), ("mean ms", both), ("p99 ms", both), ("missed", both), ("", &["gpu"])];
+    let mut table = Table::grouped(groups);
+    for row in rows {
+        table.row([
+            row.policy.to_owned(),
+            format!("{:.0}", row.rate_qps),
+            text(row.predicted.mean_ms, 3),
+            text(row.measured.mean_ms, 3),
+            text(row.predicted.p99_ms, 3),
+            text(row.measured.p99_ms, 3),
+            row.predicted.missed.to_string(),
+            (row.measured.missed + row.unanswered).to_string(),
+            row.gpu.to_owned(),
+        ]);
+    }
+    format!(
+        "Delays, simulated and live, with the same arrivals and queries; and how many missed the deadline:\n{table}"
+    )
+}
+
+/// Capacities, one line a policy, and what the columns mean.
+pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> String {
+    let mut table = Table::grouped([
+        ("", &["policy"][..]),
+        ("capacity, q/s", &["predicted", "measured", "error", "first miss"]),
+        ("", &["gpu"]),
+        ("cost while serving", &["cpu", "gpu"]),
+        ("predicted from costs", &["alone", "in hindsight"]),
+    ]);
+    let rate = |rate_qps: f64| format!("{rate_qps:.0}");
+    let rate_if_any = |rate_qps: Option<f64>| rate_qps.map_or_else(|| "-".to_owned(), rate);
+    for row in rows {
+        table.row([
+            row.policy.to_owned(),
+            rate(row.predicted_qps),
+            rate(row.measured_qps),
+            if row.measured_qps > 0.0 { format!("{:+.1} %", 100.0 * row.error()) } else { "-".to_owned() },
+            rate_if_any(row.measured_high_qps),
+            row.gpu.to_owned(),
+            cost_while_serving(row, ProcessorKind::Cpu),
+            cost_while_serving(row, ProcessorKind::Gpu),
+            rate(row.profiled_qps),
+            rate_if_any(row.hindsight_qps),
+        ]);
+    }
+    format!(
+        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms.\n\
+         {table}  \
+         first miss          the lowest rate at which a query took longer when it was driven live\n  \
+         cost while serving  so many times what a query takes alone, and so much for its way to the worker and back: found\n                      \
+                             between the runs, by serving backlogs of other queries; predictions reckon with it\n  \
+         alone               the prediction if queries cost what they take alone\n  \
+         in hindsight        the prediction if they cost what they took in the live run at the measured capacity: an error\n                      \
+                             that is left then is the simulator's own\n"
+    )
+}
+
+/// What a policy's queries take while others are served, from what they take alone; `-` where it uses no such processor.
+fn cost_while_serving(row: &ValidationCapacityRow, kind: ProcessorKind) -> String {
+    if row.handoff[kind] == Nanos::ZERO {
+        return "-".to_owned();
+    }
+    format!("{:.2} x + {:.1} us", row.slowdown[kind], row.handoff[kind].as_us())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::PerKind;
+
+    #[test]
+    fn the_capacities_fit_a_terminal_of_120_columns() {
+        let row = ValidationCapacityRow {
+            policy: "stealing",
+            deadline: Nanos::from_ms(50.0),
+            predicted_qps: 1_123_456.0,
+            measured_qps: 1_123_456.0,
+            measured_high_qps: Some(1_123_456.0),
+            queries: 1_000_000,
+            gpu: "replay",
+            slowdown: PerKind { cpu: 12.345, gpu: 1.0 },
+            handoff: PerKind { cpu: Nanos(1_234_567), gpu: Nanos(12_345) },
+            profiled_qps: 1_123_456.0,
+            hindsight_qps: None,
+        };
+        let printed = capacities(&[row], 50.0);
+        let widest = printed.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(120), "{widest:?}:\n{printed}");
+    }
+}

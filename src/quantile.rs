@@ -1,0 +1,91 @@
+//! Quantiles: which value stands for a share of many.
+//!
+//! Everything that Tandem reports takes the **nearest rank**: of n values in ascending order, the one at rank
+//! ⌈share · n⌉, the smallest that at least this share of them does not exceed. It is one of the values: a 99th percentile
+//! of delays is the delay of a query that was served, and it is at most the deadline exactly if 99 % of the queries met
+//! it.
+//!
+//! ```text
+//! rank      1    2    3    4    5              nearest rank of 0.5: ⌈2.5⌉ = 3, the value 4
+//! value     1    2    4    8   16              of 0.9: ⌈4.5⌉ = 5, the value 16
+//! ```
+//!
+//! Of an even number of values, the [`median`] thus is the lesser of the two in the middle.
+//!
+//! Costs alone are [`interpolated`]: see there.
+//!
+//! Source: Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996; nearest rank
+//! is their definition 1, interpolation their definition 7.
+
+/// The smallest of the ascending values that at least `share` of them don't exceed; `None` if there are none.
+#[must_use]
+pub fn nearest_rank<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
+    ascending.get(rank(ascending.len(), share)).copied()
+}
+
+/// As [`nearest_rank`], of values in any order, which it reorders; in linear time.
+#[must_use]
+pub fn select_nearest_rank<T: Copy + Ord>(values: &mut [T], share: f64) -> Option<T> {
+    let rank = rank(values.len(), share);
+    (rank < values.len()).then(|| *values.select_nth_unstable(rank).1)
+}
+
+/// The position of the nearest rank, from 0.
+fn rank(count: usize, share: f64) -> usize {
+    let rank = (share * count as f64).ceil() as usize;
+    rank.clamp(1, count.max(1)) - 1
+}
+
+/// The value in the middle, the lesser of two; NaN if there is none.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    nearest_rank(&values, 0.5).unwrap_or(f64::NAN)
+}
+
+/// The value at `share` of the way through the ascending values, on a line between its neighbours; NaN if there is none.
+///
+/// For costs, not for what is reported of runs: a query is profiled a few times only, and of three times the nearest
+/// ranks of the quarters are the least and the greatest: their distance tells more of how often than of what was
+/// measured. The published workloads (`traces/`) and the errors in model
+/// files (`models/`) were computed so, and must come out the same when they are made again.
+#[must_use]
+pub fn interpolated(ascending: &[f64], share: f64) -> f64 {
+    let Some(last) = ascending.len().checked_sub(1) else { return f64::NAN };
+    let position = share * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    ascending[below] + (ascending[above] - ascending[below]) * (position - below as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_rank_is_a_value_that_a_share_does_not_exceed() {
+        let ascending: Vec<u64> = (1..=100).collect();
+        let shares = [0.0, 0.5, 0.501, 0.95, 0.99, 0.999, 1.0];
+        let expected = [1, 50, 51, 95, 99, 100, 100].map(Some);
+        assert_eq!(shares.map(|share| nearest_rank(&ascending, share)), expected);
+        let mut values: Vec<u64> = ascending.into_iter().rev().collect();
+        assert_eq!(shares.map(|share| select_nearest_rank(&mut values, share)), expected);
+        assert_eq!((nearest_rank(&[7], 0.5), select_nearest_rank(&mut [7], 0.5)), (Some(7), Some(7)));
+        assert_eq!((nearest_rank::<u64>(&[], 0.5), select_nearest_rank::<u64>(&mut [], 0.5)), (None, None));
+    }
+
+    #[test]
+    fn a_median_is_the_lesser_of_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 3.0, 1.0, 2.0]), 2.0);
+        assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn interpolation_lies_between_neighbours() {
+        assert_eq!(interpolated(&[1.0, 2.0, 3.0, 4.0], 0.5), 2.5);
+        assert_eq!(interpolated(&[1.0, 2.0, 3.0], 1.0), 3.0);
+        assert_eq!(interpolated(&[7.0], 0.95), 7.0);
+        assert!(interpolated(&[], 0.5).is_nan());
+    }
+}
