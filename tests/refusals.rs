@@ -90,6 +90,7 @@ fn results_that_could_not_be_written_are_refused_before_the_work() {
         (String::from("reproduce tatikonda-fig7 --out file"), "cannot write file/tatikonda-fig7.csv: Not a directory"),
         (format!("profile {log} -o folder"), "cannot write folder: is a directory"),
         (String::from("train w.csv -o folder"), "cannot write folder: is a directory"),
+        (String::from("trace -o folder"), "cannot write folder: is a directory"),
         (format!("search {log} -o folder"), "cannot write folder: is a directory"),
         (String::from("index synth --docs 1000 -o file"), "cannot write file/index.tandem: Not a directory"),
         (
@@ -108,12 +109,19 @@ fn results_that_could_not_be_written_are_refused_before_the_work() {
 #[test]
 fn what_is_missing_is_said_before_the_work() {
     let dir = world();
+    succeeds(dir.path(), "index quantise i -o q");
     let live = "live i --queries i/queries.tsv";
     let rest = "--out o";
     for (arguments, expected) in [
         (format!("{live} --estimates none.json {rest}"), "none.json: cannot open: "),
         (format!("{live} --estimates none {rest}"), "none: no shipped model of this name; shipped: "),
         (format!("{live} --arrivals none {rest}"), "none: no such file, and none of poisson"),
+        (
+            format!("{live} --rate 1e9 --seconds 100 {rest}"),
+            "100000000000 queries at 1000000000 per second are too many",
+        ),
+        (String::from("live file --queries i/queries.tsv --out o"), "file: is a file, expected the folder of an index"),
+        (String::from("index info i/index.tandem"), "i/index.tandem: is a file, expected the folder of an index"),
         (format!("{live} --trace none.csv {rest}"), "none.csv: cannot open: "),
         (format!("validate -k 0 {rest}"), "k is 0, expected 1 to 1000"),
         (format!("validate -k 1001 {rest}"), "k is 1001, expected 1 to 1000"),
@@ -137,6 +145,7 @@ fn what_is_missing_is_said_before_the_work() {
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
         (String::from("index quantise i -o i"), "--out is i, the index itself"),
+        (String::from("index quantise q -o r"), "q: holds impacts already, expected an index of frequencies"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
         (String::from("index build file -o s"), "file: the collection is empty"),
     ] {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Failure, choices};
-use crate::files::Provenance;
+use crate::files::{Provenance, check_writable};
 use crate::ids::QueryId;
 use crate::query::{ArrivalProcess, Mode, Trace, TraceSummary};
 use crate::report::rates::parse_rate;
@@ -45,6 +45,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let rate_qps = parse_rate(&arguments.rate).map_err(|what| Failure::input(format!("--rate: {what}")))?;
     let process = ArrivalProcess::named(&arguments.arrivals)?;
+    check_writable(&arguments.out)?;
     let (source, ids) = queries(arguments)?;
     let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.queries as usize);
     trace.provenance = Provenance::new()

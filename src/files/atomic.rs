@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// Whatever `write` or the file system reports; the message names `path`.
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
     let attempt = || -> io::Result<T> {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         if is_device(path) {
             let mut out = BufWriter::with_capacity(1 << 20, File::options().write(true).open(path)?);
             let value = write(&mut out)?;
@@ -144,6 +147,8 @@ mod tests {
             assert!(message.starts_with(&place) && message.contains(expected), "{message}");
         }
         check_writable(Path::new("not-there-and-not-made/x")).unwrap();
+        let folder = write_atomically(dir.path(), |out| out.write_all(b"x")).unwrap_err().to_string();
+        assert!(folder.ends_with(": is a directory"), "{folder}");
     }
 
     #[test]

@@ -354,6 +354,10 @@ fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
 fn map_file(path: &Path) -> Result<Mmap, IndexError> {
     let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
     let file = File::open(path).map_err(|e| {
+        if let (io::ErrorKind::NotADirectory, Some(dir)) = (e.kind(), path.parent()) {
+            let source = io::Error::new(e.kind(), "is a file, expected the folder of an index");
+            return IndexError::Io { path: dir.to_owned(), source };
+        }
         let hint = match e.kind() {
             io::ErrorKind::NotFound => {
                 "there is no index here (make one: `tandem index build` or `tandem index synth`)"

@@ -24,6 +24,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let dir = arguments.out.display();
         return Err(Failure::input(format!("--out is {dir}, the index itself: its frequencies would be lost")));
     }
+    if index.is_quantised() {
+        let dir = arguments.index.display();
+        return Err(Failure::input(format!("{dir}: holds impacts already, expected an index of frequencies")));
+    }
     quantise(&index, &arguments.out)?;
     // Reading it back is the proof that the index is whole.
     let quantised = Index::open(&arguments.out)?;

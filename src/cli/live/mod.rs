@@ -13,6 +13,7 @@ use super::output::say;
 use super::traced::traced;
 use super::{Failure, estimates};
 use crate::exec::cpu::Algorithm;
+use crate::exec::gpu::list_gpus;
 use crate::files::check_writable;
 use crate::ids::QueryId;
 use crate::live::catch_interrupts;
@@ -145,6 +146,9 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     choices::deadline(arguments.deadline_ms)?;
     arguments.gpu.check()?;
+    if cpus == 0 && list_gpus().is_err() {
+        return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
+    }
     if queries_count == Some(0) {
         return Err(Failure::input("--queries-count is 0, expected at least 1"));
     }
@@ -153,7 +157,19 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     ArrivalProcess::named(&arguments.arrivals)?;
     arguments.trace.as_deref().map(Trace::read).transpose()?;
     check_writable(&arguments.out.join("summary.csv"))?;
-    named_rates(arguments).map(|_| ())
+    let rates = named_rates(arguments)?.filter(|_| arguments.trace.is_none());
+    rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))
+}
+
+/// How many queries a run at this rate has.
+fn count(arguments: &Arguments, rate_qps: f64) -> Result<usize, Failure> {
+    // A float too large saturates, and is refused.
+    let count = arguments.queries_count.unwrap_or((rate_qps * arguments.seconds).ceil() as usize).max(1);
+    if count > MAX_ARRIVALS {
+        let fault = format!("{count} queries at {rate_qps} per second are too many, at most {MAX_ARRIVALS} a run");
+        return Err(Failure::input(fault));
+    }
+    Ok(count)
 }
 
 fn named_rates(arguments: &Arguments) -> Result<Option<Vec<f64>>, Failure> {
@@ -177,13 +193,7 @@ fn plans(arguments: &Arguments, lab: &Lab, rates: &[f64], traced: Option<Arrival
     }
     let process = ArrivalProcess::named(&arguments.arrivals)?;
     let plan = |&rate_qps: &f64| {
-        // A float too large saturates, and is refused below.
-        let count = arguments.queries_count.unwrap_or((rate_qps * arguments.seconds).ceil() as usize).max(1);
-        if count > MAX_ARRIVALS {
-            let fault = format!("{count} queries at {rate_qps} per second are too many, at most {MAX_ARRIVALS} a run");
-            return Err(Failure::input(fault));
-        }
-        let seed = arguments.seed;
+        let (count, seed) = (count(arguments, rate_qps)?, arguments.seed);
         let (unit, queries) =
             (unit_arrivals(&process, seed, count), draw_queries(seed, count, lab.workload.rows.len()));
         Ok(Plan { rate_qps, arrivals: Arrivals { seed, unit, queries } })
