@@ -178,7 +178,7 @@ struct Drive {
         emits = emits && key >= read_threshold(state, query.seed);
         u32 emitting = __ballot_sync(FULL_WARP, emits);
         if (emitting == 0) return;
-        const u32 found = num_found(state);
+        const u32 found = uniform(num_found(state));
         if (emits) atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
         // With many results, not every few more are worth a look at the histogram.
         const u32 step = max(query.k / 8, 1u);
@@ -234,7 +234,7 @@ __device__ __forceinline__ void drive_item(
     u64* candidates, Queue& queue
 ) {
     const u32 lane = threadIdx.x % WARP;
-    const u32 item = (blockIdx.x * DRIVE_THREADS + threadIdx.x) / WARP;
+    const u32 item = blockIdx.x * DRIVE_WARPS + threadIdx.x / WARP;
     if (item >= batch.num_items) return;
     const Driver* drivers = batch.drivers != nullptr ? batch.drivers : lone.drivers;
     const Driver driver = drivers[find_driver(drivers, batch.num_drivers, item, lane)];
@@ -249,7 +249,8 @@ __device__ __forceinline__ void drive_item(
     }
     __syncwarp();
     State* state = states + driver.query;
-    const float floor = key_score(read_threshold(state, query.seed));
+    // Others raise the threshold meanwhile: lane 0's look counts for the warp, which must stay together.
+    const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
     const QueryTerm& term = queue.terms[driver.term];
     const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
     Drive drive = {

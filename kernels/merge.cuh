@@ -11,7 +11,6 @@
 constexpr u32 SORT_LEN = 2048;           // keys that one thread block sorts
 static_assert(2 * MAX_K <= SORT_LEN, "what is sorted must fit the sort");
 constexpr u32 AT_ONCE = 8;               // keys that a thread awaits together
-constexpr u64 TOO_MANY = ~0ull - 1;      // in place of the number of results: there were more candidates than room
 
 // Shared memory of a merge.
 struct Merge {

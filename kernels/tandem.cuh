@@ -2,7 +2,7 @@
 //
 // The host's copies are in src/exec/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below carries what
 // must agree into the module, the sizes of structures among it, and the host compares it on loading: one that was changed on
-// one side only never reaches a query. Repeated on the host and not in there: NO_DIRECTORY, BOUND_SLACK, merge.cuh's TOO_MANY.
+// one side only never reaches a query.
 #pragma once
 
 #include "primitives.cuh"
@@ -17,6 +17,7 @@ constexpr u32 DRIVE_THREADS = 128;    // ... of drivers.cu, ...
 constexpr u32 MERGE_THREADS = 512;    // ... of topk.cu
 constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
+constexpr u64 TOO_MANY = ~0ull - 1;      // in place of the number of results: there were more candidates than room
 constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
 
 // A block of a list as searches read it. lists.cuh takes it apart.
@@ -106,16 +107,18 @@ static_assert(
     (sizeof(State) - sizeof(State::bins)) % 16 == 0 && sizeof(State) % 16 == 0, "bins are read sixteen bytes at a time"
 );
 
-extern "C" __constant__ const u32 tandem_layout[18] = {
-    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
-    DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
-    sizeof(LoneQuery<FEW_TERMS>), sizeof(Batch), sizeof(State), sizeof(Driver),
-};
-
 // What a bound is multiplied by before it is compared. Bounds are rounded sums and products of upper bounds, and scores are
 // rounded too: fewer than MAX_TERMS + 16 roundings in either, each of at most 2^-24 of its result.
-constexpr float BOUND_SLACK = 1.0f + 1.0f / 65536.0f;
-static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / 65536, "the slack must cover all roundings");
+constexpr u32 SLACK_PARTS = 65536;
+constexpr float BOUND_SLACK = 1.0f + 1.0f / SLACK_PARTS;
+static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / SLACK_PARTS, "the slack must cover all roundings");
+
+extern "C" __constant__ const u32 tandem_layout[21] = {
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
+    DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
+    sizeof(LoneQuery<FEW_TERMS>), sizeof(Batch), sizeof(State), sizeof(Driver), NO_DIRECTORY,
+    static_cast<u32>(TOO_MANY), SLACK_PARTS,
+};
 
 // BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {

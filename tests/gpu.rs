@@ -397,6 +397,11 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
     for k in [0, MAX_K + 1] {
         assert!(matches!(world.gpu.search(&query, Mode::Or, k, &mut hits), Err(ExecError::BadK(bad)) if bad == k));
     }
+    let queries = [query.clone(), query.clone()];
+    for k in [0, MAX_K + 1, (1 << 60) - 256, usize::MAX] {
+        let refused = world.gpu.search_batch(&queries, Mode::Or, k, &mut Vec::new());
+        assert!(matches!(refused, Err(ExecError::BadK(bad)) if bad == k));
+    }
     let mut expected = Vec::new();
     world.cpu.search(&query, Mode::AndOr, 100, &mut expected).unwrap();
     let mut streams = [world.gpu.for_another_stream().unwrap(), world.gpu.for_another_stream().unwrap(), world.gpu];

@@ -10,7 +10,7 @@ use crate::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes,
 };
 use crate::exec::gpu::{GpuExecutor, list_gpus};
-use crate::exec::{ExecError, Executor, MAX_K};
+use crate::exec::{ExecError, Executor};
 use crate::files::InputError;
 use crate::index::Index;
 use crate::machine::Machine;
@@ -127,7 +127,7 @@ pub(super) fn policies(
 
 /// `-k`, checked.
 pub(super) fn check_k(k: usize) -> Result<(), Failure> {
-    if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k).into()) }
+    Ok(crate::exec::check_k(k)?)
 }
 
 /// `--deadline-ms`, checked.

@@ -72,7 +72,9 @@ failed!(CodecError, LawBroken, LiveError);
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
-            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::BadK(_) => Self::input(e.to_string()),
+            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::TooLarge { .. } | ExecError::BadK(_) => {
+                Self::input(e.to_string())
+            }
             ExecError::Cuda { .. } | ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
         }
     }

@@ -41,6 +41,14 @@ pub enum ExecError {
         /// What is free.
         free_bytes: u64,
     },
+    /// The index is larger than the device's form of it can be, whatever the memory.
+    #[error("the index takes {count} {what} on the GPU, which counts up to 4294967295 of them")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there would be.
+        count: u64,
+    },
     /// A CUDA call failed.
     #[error("{doing}: {message}")]
     Cuda {
@@ -58,6 +66,14 @@ pub enum ExecError {
     /// The system gave no thread.
     #[error("cannot start a thread: {0}")]
     NoThread(String),
+}
+
+/// Whether so many documents may be asked for.
+///
+/// # Errors
+/// [`ExecError::BadK`] if not.
+pub(crate) fn check_k(k: usize) -> Result<(), ExecError> {
+    if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k)) }
 }
 
 /// What is known after a query ran.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K, TopK};
+use crate::exec::{ExecError, Execution, Executor, Hit, TopK, check_k};
 use crate::files::this_machine;
 use crate::ids::DocId;
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
@@ -124,9 +124,7 @@ impl Executor for CpuExecutor {
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        if !(1..=MAX_K).contains(&k) {
-            return Err(ExecError::BadK(k));
-        }
+        check_k(k)?;
         match mode {
             Mode::And => self.run(query, Pass::And, k),
             Mode::Or => self.run(query, Pass::Or, k),

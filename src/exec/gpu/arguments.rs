@@ -16,6 +16,8 @@ pub(super) const SCORE_BINS: usize = 512;
 pub(super) const DIRECTORY_STRIDE: u64 = 18;
 /// The shift of a short list, of fewer postings than a block has: it has no directory.
 pub(super) const NO_DIRECTORY: u32 = 32;
+/// A bound may be exceeded by one in so many for roundings: tandem.cuh says why.
+pub(super) const SLACK_PARTS: u32 = 65536;
 /// In place of a number of results: there were more candidates than there was room for.
 pub(super) const TOO_MANY: u64 = u64::MAX - 1;
 /// In place of a number of results: no kernel has written one.

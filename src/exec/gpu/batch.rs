@@ -17,7 +17,7 @@ use super::pinned::Pinned;
 use super::plan::{ItemSizes, Plan, num_items_of};
 use super::results::{poison, read_results};
 use super::slot::{BatchSlot, CHUNK_QUERIES, INPUT_WORDS};
-use crate::exec::{ExecError, Execution, Executor, Hit};
+use crate::exec::{ExecError, Execution, Executor, Hit, check_k};
 use crate::query::{Mode, Query};
 
 /// Chunks that queries are cut into at least, so that the next is prepared while one runs, ...
@@ -27,6 +27,9 @@ const SMALL_CHUNK: usize = 128;
 /// Candidates that a query of a batch must have room for: with seeds there are seldom more; those with more run alone.
 const CANDIDATES: usize = 4096;
 const CANDIDATES_A_RESULT: usize = 16;
+/// Blocks that the lists of a chunk have at most, unless it is of one query: a launch's items are fewer, and counted in
+/// 32 bits.
+const CHUNK_BLOCKS: u64 = 1 << 30;
 
 /// The queries of a chunk, as the device will read them.
 #[derive(Debug, Default)]
@@ -34,6 +37,8 @@ struct Chunk {
     queries: Vec<QueryEntry>,
     terms: Vec<TermEntry>,
     plans: Vec<Plan>,
+    /// Of all lists that may drive.
+    num_blocks: u64,
 }
 
 /// Drivers of some queries, all first terms before all second ones, and the items of all of them, for a machine that
@@ -76,12 +81,18 @@ impl GpuExecutor {
         k: usize,
         hits: &mut Vec<Vec<Hit>>,
     ) -> Result<Execution, ExecError> {
+        check_k(k)?;
         hits.resize_with(queries.len(), Vec::new);
         if let [query] = queries {
             return self.search(query, mode, k, &mut hits[0]);
         }
         self.check(|| doing(queries.len(), 0))?;
         if self.slots.is_empty() {
+            let needed_bytes = 2 * BatchSlot::bytes(self.lists.host.num_docs());
+            let free_bytes = self.device.free_bytes()?;
+            if needed_bytes > free_bytes {
+                return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
+            }
             let new_slot = || BatchSlot::new(&self.device, self.lists.host.num_docs());
             let slots = new_slot().and_then(|first| Ok(vec![first, new_slot()?]));
             self.slots = slots.map_err(|error| self.failed("allocating buffers for batches".to_owned(), &error))?;
@@ -90,10 +101,14 @@ impl GpuExecutor {
         let outcome = self.run_chunks(&mut slots, queries, mode, k, hits);
         for slot in &mut slots {
             // After an error a chunk may still be under way.
-            if slot.stream.synchronize().is_err() && self.broken.is_none() {
-                self.broken = Some("the GPU stopped at an earlier error in a batch".to_owned());
+            if let Err(error) = slot.stream.synchronize()
+                && self.broken.is_none()
+            {
+                self.broken =
+                    Some(format!("the GPU stopped at an earlier error: {}: {error}", doing(queries.len(), 0)));
             }
             slot.queries.clear();
+            slot.alone.clear();
         }
         self.slots = slots;
         outcome.map(|device_us| Execution { device_us: Some(device_us) })
@@ -143,12 +158,17 @@ impl GpuExecutor {
                 break;
             }
             let plan = Plan::new(&self.lists, query, mode, k)?;
+            let num_blocks = plan.driven_blocks();
+            if !chunk.plans.is_empty() && chunk.num_blocks + num_blocks > CHUNK_BLOCKS {
+                break;
+            }
             if plan.by_tiles || plan.terms.is_empty() {
                 slot.alone.push(next);
             } else {
                 chunk.queries.push(QueryEntry { first_term: chunk.terms.len() as u32, ..plan.query });
                 chunk.terms.extend(&plan.terms);
                 chunk.plans.push(plan);
+                chunk.num_blocks += num_blocks;
                 slot.queries.push(next);
             }
             next += 1;
@@ -170,9 +190,11 @@ impl GpuExecutor {
         }
         if cfg!(debug_assertions) {
             poison(stream, &mut slot.d_candidates)?;
-            slot.results.as_mut_slice().fill(UNWRITTEN);
+            // SAFETY: the slot's chunk before has ended.
+            unsafe { slot.results.as_mut_slice() }.fill(UNWRITTEN);
         }
-        let input = slot.input.as_mut_slice();
+        // SAFETY: as above.
+        let input = unsafe { slot.input.as_mut_slice() };
         let mut len = 0;
         let queries_at = append(input, &mut len, &chunk.queries);
         let terms_at = append(input, &mut len, &chunk.terms);
@@ -246,7 +268,9 @@ impl GpuExecutor {
             };
             let doing = || doing(slot.queries.len(), first);
             (device_us, self.topk_us) = wait().map_err(|error: DriverError| self.failed(doing(), &error))?;
-            for (result, &query) in slot.results.as_slice().chunks(1 + k).zip(&slot.queries) {
+            // SAFETY: the chunk has ended.
+            let results = unsafe { slot.results.as_slice() };
+            for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
                 if result[0] == TOO_MANY {
                     slot.alone.push(query);
                     continue;
@@ -292,5 +316,18 @@ mod tests {
         }
         let (drivers, _) = share_out(&plans, true, 1000);
         assert_eq!(drivers.len(), 3);
+    }
+
+    #[test]
+    fn gpu_items_of_the_largest_chunk_fit_32_bits() {
+        let largest = plan(&[((1 << 31) - 1, 1.0)], 0.0, Mode::Or);
+        let plans: Vec<_> =
+            (0..CHUNK_BLOCKS / largest.driven_blocks()).map(|_| plan(&[((1 << 31) - 1, 1.0)], 0.0, Mode::Or)).collect();
+        assert_eq!(plans.len(), 64);
+        for warps in [1, 4000, u32::MAX / 8] {
+            let (drivers, num_items) = share_out(&plans, false, warps);
+            assert!(drivers.is_sorted_by_key(|driver| driver.first_item));
+            assert!(u64::from(num_items) <= CHUNK_BLOCKS + u64::from(warps), "{num_items}");
+        }
     }
 }

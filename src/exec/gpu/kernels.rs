@@ -9,8 +9,8 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverErr
 use cudarc::nvrtc::Ptx;
 
 use super::arguments::{
-    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, PartArgument,
-    SCORE_BINS, StateArgument, TermEntry,
+    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, NO_DIRECTORY,
+    PartArgument, SCORE_BINS, SLACK_PARTS, StateArgument, TOO_MANY, TermEntry,
 };
 use super::device::{Device, cuda};
 use crate::exec::{ExecError, MAX_K};
@@ -103,6 +103,9 @@ impl Kernels {
             size_of::<BatchArgument>(),
             size_of::<StateArgument>(),
             size_of::<DriverEntry>(),
+            NO_DIRECTORY as usize,
+            TOO_MANY as u32 as usize,
+            SLACK_PARTS as usize,
             TRANSCODE_THREADS as usize,
             SCAN_THREADS as usize,
             size_of::<LongList>(),
@@ -236,7 +239,11 @@ impl Kernels {
     }
 
     /// Starts `measure_blocks`: into `counts`, the rows that each block of a part will take.
-    pub(super) fn measure_blocks(
+    ///
+    /// # Safety
+    /// What `part` points to must be there until the kernel has ended, and hold what its lists say, as an index that was
+    /// opened does; each of its blocks must have a place in `counts`.
+    pub(super) unsafe fn measure_blocks(
         &self,
         stream: &CudaStream,
         part: &PartArgument,
@@ -245,9 +252,8 @@ impl Kernels {
         let Some(shape) = part_shape(part) else { return Ok(()) };
         let mut launch = stream.launch_builder(&self.measure_blocks);
         launch.arg(part).arg(&mut counts.d_of_blocks);
-        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the part
-        // holds what its lists say (checked when the index was opened), and each block of them has a place in
-        // `counts`.
+        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the caller
+        // vouches for what they point to.
         unsafe { launch.launch(shape) }.map(drop)
     }
 
@@ -270,7 +276,11 @@ impl Kernels {
     }
 
     /// Starts `write_blocks`: a part's blocks, rows and directory, where the scanned `counts` say.
-    pub(super) fn write_blocks(
+    ///
+    /// # Safety
+    /// As [`Kernels::measure_blocks`], which must have measured the part; the targets must have room for all that was
+    /// measured, and for the directory of each list.
+    pub(super) unsafe fn write_blocks(
         &self,
         stream: &CudaStream,
         part: &PartArgument,
@@ -281,9 +291,8 @@ impl Kernels {
         let mut launch = stream.launch_builder(&self.write_blocks);
         launch.arg(part).arg(&counts.d_of_blocks).arg(&counts.d_of_tiles);
         launch.arg(d_blocks).arg(d_rows).arg(d_directory);
-        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the part
-        // holds what its lists say, and the targets have room for what has been measured, and for the directory of
-        // each list.
+        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the caller
+        // vouches for what they point to.
         unsafe { launch.launch(shape) }.map(drop)
     }
 }

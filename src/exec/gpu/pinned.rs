@@ -47,14 +47,20 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
         self.memory.len()
     }
 
-    /// The numbers, which no kernel writes now.
-    pub(super) fn as_slice(&self) -> &[T] {
+    /// The numbers.
+    ///
+    /// # Safety
+    /// No kernel may write them now.
+    pub(super) unsafe fn as_slice(&self) -> &[T] {
         // SAFETY: there are as many, all written, and they live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.address as *const T, self.memory.len()) }
     }
 
-    /// The numbers, which no kernel and no copy uses now.
-    pub(super) fn as_mut_slice(&mut self) -> &mut [T] {
+    /// The numbers.
+    ///
+    /// # Safety
+    /// No kernel may write them now, and no copy to the device read them.
+    pub(super) unsafe fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as above, and nobody else has them.
         unsafe { std::slice::from_raw_parts_mut(self.address as *mut T, self.memory.len()) }
     }

@@ -1,14 +1,14 @@
 //! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists
 //! drive.
 
-use super::arguments::{DriverEntry, LoneArgument, QueryEntry, SCORE_BINS, TermEntry};
+use super::arguments::{DriverEntry, LoneArgument, QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
 use super::lists::DeviceLists;
-use crate::exec::ExecError;
+use crate::exec::{ExecError, check_k};
 use crate::index::BLOCK_LEN;
 use crate::query::{Mode, Query};
 
-/// As `BOUND_SLACK` in tandem.cuh: what roundings may add to a sum of bounds.
-const BOUND_SLACK: f32 = 1.0 + 1.0 / 65536.0;
+/// As `BOUND_SLACK` in tandem.cuh: what a bound is multiplied by before it is compared.
+const BOUND_SLACK: f32 = 1.0 + 1.0 / SLACK_PARTS as f32;
 /// Looking a document up costs about as much as two postings cost `score_union`, ...
 const POSTINGS_A_LOOKUP: f64 = 2.0;
 /// ... and so many documents of a tile, which is cleared and looked through, about as much as one.
@@ -35,9 +35,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Prepares a query. What is planned for one without terms must not be run.
     pub(super) fn new(lists: &DeviceLists, query: &Query, mode: Mode, k: usize) -> Result<Self, ExecError> {
-        if k == 0 || k > crate::exec::MAX_K {
-            return Err(ExecError::BadK(k));
-        }
+        check_k(k)?;
         let mut seed = 0.0_f32;
         let mut terms = Vec::with_capacity(query.terms.len());
         for term in &query.terms {
@@ -97,6 +95,11 @@ impl Plan {
     /// How many lists drive.
     pub(super) fn num_drivers(&self, needs_all: bool) -> usize {
         if needs_all { 1 } else { self.num_drivers }
+    }
+
+    /// The blocks of all lists that may drive.
+    pub(super) fn driven_blocks(&self) -> u64 {
+        (0..self.num_drivers(false).max(1)).map(|t| u64::from(self.num_blocks(t))).sum()
     }
 
     /// The blocks of term `t`.

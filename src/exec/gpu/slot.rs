@@ -35,12 +35,16 @@ pub(super) struct BatchSlot {
 }
 
 impl BatchSlot {
+    /// Device memory that a slot for queries of an index of `num_docs` takes.
+    pub(super) fn bytes(num_docs: u32) -> u64 {
+        (4 * INPUT_WORDS + 2 * CHUNK_QUERIES * size_of::<StateArgument>() + 8 * num_keys(num_docs)) as u64
+    }
+
     /// A slot for queries of an index of `num_docs`.
     pub(super) fn new(device: &Device, num_docs: u32) -> Result<Self, DriverError> {
         let context = &device.context;
         let stream = context.new_stream()?;
         let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-        let keys = num_candidates(num_docs).max(CHUNK_CANDIDATES);
         // SAFETY: of the input that is read which has been copied, states are cleared, and of candidates those are
         // read that have been written.
         unsafe {
@@ -48,7 +52,7 @@ impl BatchSlot {
                 input: Pinned::for_input(device, INPUT_WORDS)?,
                 d_input: stream.alloc(INPUT_WORDS)?,
                 d_states: stream.alloc(2 * CHUNK_QUERIES)?,
-                d_candidates: stream.alloc(keys)?,
+                d_candidates: stream.alloc(num_keys(num_docs))?,
                 results: Pinned::for_results(device, CHUNK_QUERIES * (1 + 16), UNWRITTEN)?,
                 started: event()?,
                 scored: event()?,
@@ -59,4 +63,9 @@ impl BatchSlot {
             })
         }
     }
+}
+
+/// Candidates that a chunk's queries have room for, all together.
+fn num_keys(num_docs: u32) -> usize {
+    num_candidates(num_docs).max(CHUNK_CANDIDATES)
 }

@@ -79,7 +79,8 @@ pub(super) fn upload(
     options: UploadOptions,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Uploaded, ExecError> {
-    let failed = |error: DriverError| cuda("copying the index to the device", &error);
+    let doing = "copying the index to the device (kernels `measure_blocks`, `scan_rows`, `scan_tiles`, `write_blocks`)";
+    let failed = |error: DriverError| cuda(doing, &error);
     let began = Instant::now();
     let lists = index.list_sections();
     let parts = parts(&lists, options.part_bytes);
@@ -87,8 +88,8 @@ pub(super) fn upload(
     let mut total_bytes = 4 * u64::from(lists.num_docs) + terms_bytes(&lists) + all_parts_bytes;
     let needed_bytes = needed_bytes(&lists, &parts) + options.reserved_bytes;
     let free_bytes = device.free_bytes()?.min(options.limit_bytes);
-    let num_blocks = u32::try_from(num_blocks(&lists));
-    let (Some(room_bytes), Ok(num_blocks)) = (free_bytes.checked_sub(needed_bytes), num_blocks) else {
+    let num_blocks = numbered("blocks", num_blocks(&lists))?;
+    let Some(room_bytes) = free_bytes.checked_sub(needed_bytes) else {
         return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
     };
 
@@ -97,7 +98,9 @@ pub(super) fn upload(
         let d_norms = upload_norms(staging, index, bm25)?;
         let terms = PartOnDevice::terms(staging, &lists)?;
         let mut counts = RowCounts::new(stream, num_blocks)?;
-        kernels.measure_blocks(stream, &terms.argument(stream, &lists, address(stream, &d_norms)), &mut counts)?;
+        let argument = terms.argument(stream, &lists, address(stream, &d_norms));
+        // SAFETY: the part is the opened index's, goes away in the order of the stream, and all blocks are counted.
+        unsafe { kernels.measure_blocks(stream, &argument, &mut counts) }?;
         Ok((d_norms, terms, counts))
     };
     let (d_norms, terms, mut counts) = begin(&mut staging).map_err(failed)?;
@@ -107,7 +110,8 @@ pub(super) fn upload(
     for part in &parts {
         let mut measure = || {
             let on_device = PartOnDevice::long_lists(&mut staging, &lists, part)?;
-            kernels.measure_blocks(stream, &on_device.argument(stream, &lists, norms_at), &mut counts)?;
+            // SAFETY: as above.
+            unsafe { kernels.measure_blocks(stream, &on_device.argument(stream, &lists, norms_at), &mut counts) }?;
             Ok(on_device)
         };
         let on_device = measure().map_err(failed)?;
@@ -119,7 +123,8 @@ pub(super) fn upload(
 
     let num_rows = kernels.scan_rows(stream, &mut counts).map_err(failed)?;
     let rows_bytes = 16 * num_rows;
-    if rows_bytes > room_bytes || u32::try_from(num_rows).is_err() {
+    numbered("rows of 16 bytes", num_rows)?;
+    if rows_bytes > room_bytes {
         return Err(ExecError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes });
     }
     for (part, on_device) in parts.iter().zip(&mut kept).rev() {
@@ -143,7 +148,8 @@ pub(super) fn upload(
     let (mut d_rows, mut d_directory, mut d_blocks) = allocate().map_err(failed)?;
     let mut write = |part: PartOnDevice| {
         let targets = (&mut d_blocks, &mut d_rows, &mut d_directory);
-        kernels.write_blocks(stream, &part.argument(stream, &lists, norms_at), &counts, targets)
+        // SAFETY: as above; all has been measured, and the targets are as large as that and the directories are.
+        unsafe { kernels.write_blocks(stream, &part.argument(stream, &lists, norms_at), &counts, targets) }
     };
     write(terms).map_err(failed)?;
     for (part, on_device) in parts.iter().zip(kept) {
@@ -162,6 +168,11 @@ pub(super) fn upload(
     let report =
         UploadReport { device_bytes: device_bytes as u64, copied_bytes, seconds: began.elapsed().as_secs_f64() };
     Ok(Uploaded { d_blocks, d_rows, d_directory, d_norms, report })
+}
+
+/// The number of blocks or rows, which kernels count in 32 bits.
+fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
+    u32::try_from(count).map_err(|_| ExecError::TooLarge { what, count })
 }
 
 /// Device memory for the upload, but for the rows that blocks will take: what stays, and what is needed beside it.

@@ -25,7 +25,7 @@ use super::hand::Hand;
 use super::partition::Partition;
 use super::team::first_pass;
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::{ExecError, Execution, Executor, Help, Hit, MAX_K};
+use crate::exec::{ExecError, Execution, Executor, Help, Hit, check_k};
 use crate::machine::ProcessorKind;
 use crate::query::{Mode, Query};
 
@@ -85,9 +85,7 @@ impl Executor for Adaptive {
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        if !(1..=MAX_K).contains(&k) {
-            return Err(ExecError::BadK(k));
-        }
+        check_k(k)?;
         self.set_idle(false);
         let pass = first_pass(mode);
         let num_tasks = self.board.partition.num_tasks(self.hand.executor.index(), &query.terms, pass);

@@ -11,7 +11,7 @@ use super::cores::Cores;
 use super::hand::Hand;
 use super::sleepers::Sleepers;
 use crate::exec::cpu::executor::Pass;
-use crate::exec::{ExecError, Hit, MAX_K};
+use crate::exec::{ExecError, Hit, check_k};
 use crate::query::{Mode, Query};
 
 /// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes
@@ -110,9 +110,7 @@ impl Team {
 
     /// Puts a query up in a slot that is free.
     pub(super) fn begin(&mut self, slot: usize, query: &Query, mode: Mode, k: usize) -> Result<(), ExecError> {
-        if !(1..=MAX_K).contains(&k) {
-            return Err(ExecError::BadK(k));
-        }
+        check_k(k)?;
         let pass = first_pass(mode);
         let board = &self.shared.board;
         let num_tasks = board.partition.num_tasks(self.hand.executor.index(), &query.terms, pass);

@@ -15,7 +15,7 @@ use super::merge_find::{DeviceList, MergeFinder};
 use super::plan::{Places, Plan};
 use super::stages::{Stage, StageClock};
 use crate::exec::gpu::device::cuda;
-use crate::exec::{ExecError, Hit, MAX_K, TopK};
+use crate::exec::{ExecError, Hit, TopK, check_k};
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta};
 use crate::index::{BLOCK_LEN, Bm25, Index};
@@ -173,9 +173,7 @@ impl PublishedSearch {
         hits: &mut Vec<Hit>,
     ) -> Result<[f64; Stage::ALL.len()], ExecError> {
         hits.clear();
-        if k == 0 || k > MAX_K {
-            return Err(ExecError::BadK(k));
-        }
+        check_k(k)?;
         if query.terms.is_empty() {
             return Ok([0.0; Stage::ALL.len()]);
         }

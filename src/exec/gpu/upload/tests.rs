@@ -68,7 +68,8 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let mut counts = RowCounts::new(&stream, num_blocks(&sections) as u32).unwrap();
     let arguments: Vec<_> = on_device.iter().map(|part| part.argument(&stream, &sections, norms_at)).collect();
     for argument in &arguments {
-        kernels.measure_blocks(&stream, argument, &mut counts).unwrap();
+        // SAFETY: the parts hold what their lists say, and all blocks are counted.
+        unsafe { kernels.measure_blocks(&stream, argument, &mut counts) }.unwrap();
     }
     let num_rows = kernels.scan_rows(&stream, &mut counts).unwrap();
     // What no kernel writes differs from what it should be.
@@ -77,7 +78,8 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
     for argument in &arguments {
         let targets = (&mut d_blocks, &mut d_rows, &mut d_directory);
-        kernels.write_blocks(&stream, argument, &counts, targets).unwrap();
+        // SAFETY: as above, and the targets are as large as what was measured.
+        unsafe { kernels.write_blocks(&stream, argument, &counts, targets) }.unwrap();
     }
     let copy = HostCopy {
         blocks: stream.clone_dtoh(&d_blocks).unwrap(),
