@@ -10,7 +10,7 @@
 //
 // Everything begins at any byte, so words are read in pairs and shifted. No word is read but those that hold a
 // block's bits: Index::open has decoded every block, so that these are inside their list, and nothing is checked
-// again.
+// again. Every function here that shuffles is called by the whole warp, with one block.
 // The format is described in src/index/layout.rs; the reader's twin on the host is src/index/packed.
 #pragma once
 
@@ -22,10 +22,10 @@ constexpr u32 NO_BASE = 0xffffffffu;  // the document before the first one: -1
 
 // A list of BLOCK_LEN postings or more, as in the file: LongList on the host.
 struct LongList {
-    u64 payload_word;
+    u64 payload_word;      // where its bytes begin in the payload
     u32 first_block;
     u32 doc_freq;
-    float max_impact;
+    float max_impact;      // this and what follows is for searches on the host
     float kth_impacts[3];
     u32 probe_row;
     u32 rows;
@@ -33,25 +33,14 @@ struct LongList {
     __device__ __forceinline__ u32 num_blocks() const { return (doc_freq - 1) / BLOCK_LEN + 1; }
 };
 
-// `width` bits, at most 32, from bit `bit` of `words` on. Reads no word but those that hold them.
+// `width` bits, 0 to 32, from bit `bit` of `words` on. Reads no word but those that hold them.
 __device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
     if (width == 0) return 0;
     const u32 low = __ldg(words + bit / 32), high = __ldg(words + (bit + width - 1) / 32);
-    // The funnel shift rotates where both are the same word, and the mask drops what came round.
-    return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+    return cut_bits(low, high, bit, width);
 }
 
-// The sum of the lanes' values up to the caller's own.
-__device__ __forceinline__ u32 warp_prefix(u32 value, u32 lane) {
-#pragma unroll
-    for (u32 distance = 1; distance < WARP; distance *= 2) {
-        const u32 lower = __shfl_up_sync(FULL_WARP, value, distance);
-        if (lane >= distance) value += lower;
-    }
-    return value;
-}
-
-// How fewer than BLOCK_LEN values are packed.
+// How fewer than BLOCK_LEN values, a run, are packed: a width of 0 to 32, or one of 0 to 29 with exceptions.
 struct RunCode {
     u32 code;
 
@@ -67,7 +56,7 @@ struct PackedBlock {
     u32 freqs_bit;          // ... and its frequencies
     u32 len;
     u32 base;               // the document that the first gap counts from
-    u32 last_doc;           // of a full block
+    u32 last_doc;           // of a long list's block
     u32 doc_code, freq_code;
 
     __device__ __forceinline__ bool full() const { return len == BLOCK_LEN; }
@@ -129,7 +118,7 @@ __device__ __forceinline__ void unpack_column(const u32* words, u32 bit, u32 cod
 
 // Word `word` of a bitset of `num_bits` that begins at bit `bit`; zeros past its end.
 __device__ __forceinline__ u32 bitset_word(const u32* words, u32 bit, u32 num_bits, u32 word) {
-    return read_bits(words, bit + 32 * word, min(num_bits - 32 * word, WARP));
+    return read_bits(words, bit + 32 * word, min(num_bits - 32 * word, 32u));
 }
 
 // Where the bit set of the given rank is; `bits` has that many and more.

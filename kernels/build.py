@@ -122,7 +122,8 @@ def table_rows(unit, log, threads):
         by_shared = SM_SHARED // (shared + 1024)
         blocks = min(SM_THREADS // size, SM_BLOCKS, by_registers, by_shared)
         occupancy = 100 * blocks * size // SM_THREADS
-        rows.append(f"| `{kernel}` | {unit} | {size} | {registers} | {int(stack) + int(spilled)} | {shared} | {blocks} | {occupancy} % |\n")
+        cells = [f"`{kernel}`", unit, size, registers, int(stack) + int(spilled), shared, blocks, f"{occupancy} %"]
+        rows.append(f"| {' | '.join(map(str, cells))} |\n")
     return rows
 
 
@@ -138,8 +139,10 @@ def counters():
              ("shared_percent", "shared memory %"), ("occupancy_percent", "warps %"), ("grid", "grid")]
     return (
         "\n# What the hardware counted\n\n"
-        f"Written by `kernels/counters.py` with Nsight Compute: the longest of a few launches of each kernel ({'; '.join(head)}).\n"
-        "DRAM, issue slots, ALU and shared memory are percents of what the hardware could do at best; warps are those resident, of 64.\n"
+        "Written by `kernels/counters.py` with Nsight Compute: the longest of a few launches of each kernel "
+        f"({'; '.join(head)}).\n"
+        "DRAM, issue slots, ALU and shared memory are percents of what the hardware could do at best; "
+        "warps are those resident, of 64.\n"
         "The caches are empty when a launch begins.\n\n"
         "| kernel | " + " | ".join(title for _, title in shown) + " |\n"
         "| --- |" + " --- |" * len(shown) + "\n"
@@ -150,9 +153,11 @@ def table(rows):
     """docs/kernels.md."""
     return (
         "# What the kernels take of a multiprocessor\n\n"
-        "Written by `kernels/build.py` from the compiler's report for compute capability 9.0 (H100, H200); `--check` fails when it is stale.\n"
+        "Written by `kernels/build.py` from the compiler's report for compute capability 9.0 (H100, H200); "
+        "`--check` fails when it is stale.\n"
         "Occupancy is what registers, shared memory and launch bounds allow, of 2048 threads.\n\n"
-        "| kernel | unit | threads a block | registers | bytes of stack and spills | bytes of shared memory | blocks | occupancy |\n"
+        "| kernel | unit | threads a block | registers | bytes of stack and spills | bytes of shared memory | blocks "
+        "| occupancy |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + counters())
 
 

@@ -3,9 +3,9 @@
 
     kernels/counters.py TANDEM INDEX [--out docs/kernel-counters.csv]
 
-TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used); the documents of the table are those of
-GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row; kernels/build.py shows the rows in
-docs/kernels.md. Clocks are left alone. About a minute, most of it not the GPU's.
+TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used); the documents of the table are
+those of GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row; kernels/build.py
+shows the rows in docs/kernels.md. Clocks are left alone. About a minute, most of it not the GPU's.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import time
 
 from sanitize import kernels_of_sources
 
+DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "kernel-counters.csv"
 # Column: counter, and what to divide it by.
 COUNTERS = {
     "time_us": ("gpu__time_duration.sum", 1e3),
@@ -43,11 +44,19 @@ def runs(tandem, index, scratch):
     queries = index / "queries.tsv"
     lines = queries.read_text().splitlines()
     joined = scratch / "joined.tsv"
+    words = [line.partition("\t")[2] for line in lines]
     joined.write_text("".join(
-        f"{i}\t{' '.join(line.partition(chr(9))[2] for line in lines[i:i + JOINED_QUERIES])}\n" for i in range(0, 120, JOINED_QUERIES)))
-    bench = lambda what, limit: [tandem, "bench", index, "--queries", queries, "--what", what, "--limit", limit, "--rounds", "1", "--out", scratch]
-    reproduce = lambda name, limit: [tandem, "reproduce", name, "--index", index, "--queries", queries, "--limit", limit, "--out", scratch]
-    search = [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", "or", "-k", "1000", "-o", scratch / "results"]
+        f"{i}\t{' '.join(words[i:i + JOINED_QUERIES])}\n" for i in range(0, 120, JOINED_QUERIES)))
+
+    def bench(what, limit):
+        return [tandem, "bench", index, "--queries", queries, "--what", what, "--limit", limit, "--rounds", "1",
+                "--out", scratch]
+
+    def reproduce(name, limit):
+        return [tandem, "reproduce", name, "--index", index, "--queries", queries, "--limit", limit, "--out", scratch]
+
+    search = [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", "or", "-k", "1000",
+              "-o", scratch / "results"]
     return [
         # Gaps of 8 bits; empty launches that measure latency come before.
         (bench("gpu-decode", 1), "decode_documents|sum_documents", "117|2117", 3),
@@ -56,8 +65,8 @@ def runs(tandem, index, scratch):
          "1|2|3|30|160|170|190|360|370|390", 40),
         (search, "score_union", "2|4|6|8", 4),
         (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),
-        (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*|accumulate|heap_.*"
-         "|pfor_decode_needed|merge_find", "2|9|20|44", 60),
+        (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*"
+         "|accumulate|heap_.*|pfor_decode_needed|merge_find", "2|9|20|44", 60),
         (reproduce("ding-fig6", 10), "merge_.*|count_flags|gather_matches", "2|9|20|44", 20),
     ]
 
@@ -70,7 +79,8 @@ def profile(command, kernels, launches, count):
     done = subprocess.run([str(part) for part in ncu + command], capture_output=True, text=True)
     start = done.stdout.find('"ID"')
     if start < 0:
-        print(f"warning: nothing came from {' '.join(map(str, command))}:\n{done.stdout[-600:]}{done.stderr[-600:]}", file=sys.stderr)
+        said = done.stdout[-600:] + done.stderr[-600:]
+        print(f"warning: nothing came from {' '.join(map(str, command))}:\n{said}", file=sys.stderr)
         return
     for row in csv.DictReader(io.StringIO(done.stdout[start:])):
         if not (row["ID"] or "").isdigit():
@@ -86,7 +96,7 @@ def main():
     parser = argparse.ArgumentParser(description="Reads the hardware counters of all kernels.")
     parser.add_argument("tandem")
     parser.add_argument("index", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs/kernel-counters.csv")
+    parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
     arguments = parser.parse_args()
     began = time.time()
     longest = {}
@@ -97,8 +107,10 @@ def main():
                 if kernel not in longest or (values["time_us"] or 0) > (longest[kernel][0]["time_us"] or 0):
                     longest[kernel] = values, grid
             names = ", ".join(sorted({kernel for kernel, _, _ in found}))
-            print(f"{time.time() - began:4.0f} s: {' '.join(map(str, command[1:3]))}: {len(found)} launches of {names}", flush=True)
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+            took = time.time() - began
+            print(f"{took:4.0f} s: {' '.join(map(str, command[1:3]))}: {len(found)} launches of {names}", flush=True)
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    device = subprocess.run(query, capture_output=True, text=True)
     with arguments.out.open("w", newline="") as file:
         file.write(f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
         writer = csv.writer(file, lineterminator="\n")

@@ -1,19 +1,22 @@
 // decode.cu: whole lists decoded with no search around it: how fast the decoder is, with its result stored and with its result
 // consumed where it is.
-// In:   lists in octet.cuh's form, cut into chunks of 16 blocks. Out: documents, in room for whole blocks (what lies past a list's
-//       end is not the kernel's to define), or one sum of documents a thread, modulo 2^32.
+// In:   lists in octet.cuh's form, cut into chunks of 16 blocks. Out: documents, in room for whole blocks (what lies past a
+//       list's end is of no meaning), or one sum of documents a thread, modulo 2^32.
+//
 // A warp takes a chunk at a time, four groups of four blocks: all sixteen blocks' places are asked for at once, then, where
 // their widths agree, all their words.
 // Stored documents go through 2 KiB of shared memory a warp: a lane has sixteen that follow each other, and a warp's stores
 // should fill whole lines. Twin on the host: src/exec/gpu/octets.rs.
+// Limits: lists of fewer than 2^32 blocks in all. Shared memory: 8 KiB for decode_documents.
 // Launch bounds: 128 threads and 7 blocks a multiprocessor, 72 registers: with gaps of 8 bits 56 KiB are then under way on each
-// of them, about twice what the memory's latency asks for. Older GPUs' compiler needs more registers to spill none.
+// of them, about twice what the memory's latency asks for. Older GPUs get 5, at which nothing was measured.
+// Bound by memory: stored at all widths, consumed from 9 bits on (docs/gpu.md).
 
 #include "octet.cuh"
 
 constexpr u32 DECODE_THREADS = 128;
 #if __CUDA_ARCH__ >= 900
-constexpr u32 DECODE_RESIDENT = 7;  // blocks of threads a multiprocessor
+constexpr u32 DECODE_RESIDENT = 7;  // thread blocks a multiprocessor
 #else
 constexpr u32 DECODE_RESIDENT = 5;
 #endif
@@ -76,7 +79,9 @@ __device__ __forceinline__ void decode_chunks(const DecodeLists& lists, Consume 
             const OctetHead head[1] = {chunk_head(lists, chunk, group * GROUP + octet)};
             const u32 first = (group * GROUP + octet) * BLOCK_LEN + lane * LANE_ITEMS;
             const u32 count = chunk.len > first ? min(chunk.len - first, LANE_ITEMS) : 0;
-            decode_groups(lists.payload, head, lane, [&](u32, const u32 (&docs)[LANE_ITEMS]) { consume(chunk, group, count, docs); });
+            decode_groups(lists.payload, head, lane, [&](u32, const u32 (&docs)[LANE_ITEMS]) {
+                consume(chunk, group, count, docs);
+            });
         }
     }
 }

@@ -5,24 +5,27 @@
 // a document a thread. For AND the shortest list drives and a document must be found everywhere. For OR every list drives
 // that could bring a document among the best by itself and those after it: a document is taken up by the first of its
 // lists, adds its scores in the query's order, and is dropped where what it has and all that is left cannot reach the
-// threshold. This is MaxScore with the lists in ascending order of frequency, which is about the descending one of bounds.
+// threshold. This is MaxScore (Turtle and Flood, 1995; its essential lists are those that drive) with the lists in ascending
+// order of frequency, which is about the descending one of bounds.
 //
 // The threshold begins at a score that the host knows k documents to reach, so that the first block is pruned already. A
 // block is passed over by the bound of its impacts; a posting by the byte that bounds its own, sixteen a lane at a time.
 // Survivors wait in a queue in shared memory until there are 32: lanes stay busy however few survive. Their documents are
-// read only then.
+// read only then. A warp shares nothing with the others of its thread block: no barrier but __syncwarp is needed.
 //
 // A lone query's time is that of reads that wait for each other: block, document, norm, then four for each list it is looked
 // up in. So few blocks are shared out by quarters, 32 postings a warp, that no warp goes this way twice.
 //
 // score_drivers scores the queries of a batch, for topk.cu to sort. score_lone is the whole of a single query: its last thread
-// block sorts what all have found.
+// block sorts what all have found. score_lone_long is the same for queries of more than FEW_TERMS terms.
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
-// a score that k documents reach. Twin on the host: exec/cpu/exhaustive.rs.
-// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 14 KiB, 18 KiB alone. Launch bounds: 128 threads, 8 blocks a
-// multiprocessor: 61 and 64 registers; 10 blocks would spill a few. Asking for the next list's directory before it is known to
-// be needed gained nothing, nor did submitting score_lone as a captured graph.
+// a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
+// candidates depends on timing, but the best k among them do not. Twin on the host: exec/cpu/exhaustive.rs.
+// Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch. Shared memory: 14 KiB; score_lone 17 KiB.
+// Launch bounds: 128 threads, 8 blocks a multiprocessor: 61 and 64 registers; 10 blocks would spill some.
+// Bound by: a lone query by latency, a batch by instructions and latency (docs/gpu.md). Asking for the next list's directory
+// before it is known to be needed gained nothing, nor did submitting score_lone as a captured graph.
 
 #include "histogram.cuh"
 #include "lists.cuh"
@@ -39,7 +42,8 @@ struct Queue {
     u32 places[QUEUE_LEN];  // of postings in the driving list
 };
 
-// The driver of an item: the last one whose first item is not after it. The whole warp asks alike.
+// The driver of an item: the last one whose first item is not after it. The whole warp asks for one item, and looks at 32
+// drivers at a time.
 __device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_drivers, u32 item, u32 lane) {
     u32 first = 0, count = num_drivers;
     while (count > 1) {
@@ -65,7 +69,7 @@ struct Drive {
     bool needs_all;
     u32 lane;
     u32 waiting;    // in the queue
-    float floor;    // a score that k documents reach
+    float floor;    // a score that k documents reach: the threshold's, when it was last read
 
     __device__ __forceinline__ bool can_enter(float bound) const { return bound * BOUND_SLACK >= floor; }
     // What the terms after the driver add at most.
@@ -74,7 +78,8 @@ struct Drive {
     }
 
     // The least byte of an impact in a block that can bring a document among the best; at least 1, which all postings have and
-    // the places behind the last one have not. One in 2^16 is taken off for the slack, a hundredth of a step for rounding.
+    // the places behind the last one have not; 256 if none can. One in 2^15 is taken off the floor, which is more than the
+    // slack, and a hundredth of a step for what is rounded here.
     __device__ __forceinline__ u32 least_impact(float max_impact) const {
         const float own = floor * (1.0f - 1.0f / 32768.0f) - rest();
         const float needed = own / (queue.terms[driver].weight * max_impact) * 255.0f - 0.01f;
@@ -105,12 +110,7 @@ struct Drive {
             }
         }
         const u32 count = __popc(entering);
-        u32 upto = count;
-#pragma unroll
-        for (u32 distance = 1; distance < WARP; distance *= 2) {
-            const u32 lower = __shfl_up_sync(FULL_WARP, upto, distance);
-            if (lane >= distance) upto += lower;
-        }
+        const u32 upto = warp_prefix(count, lane);
         u32 slot = waiting + upto - count;
         for (; entering != 0; entering &= entering - 1) {
             queue.places[slot++] = block * BLOCK_LEN + 16 * part + __ffs(entering) - 1;
@@ -119,7 +119,7 @@ struct Drive {
         __syncwarp();
     }
 
-    // Which of four bytes reach the least one: a bit each.
+    // Which of four bytes reach the least one, 1 to 255: a bit each. The product moves bits 0, 8, 16 and 24 next to each other.
     __device__ static __forceinline__ u32 reaching(u32 bytes, u32 least) {
         return (__vcmpgeu4(bytes, least * 0x01010101u) & 0x01010101u) * 0x01020408u >> 24;
     }
@@ -172,7 +172,8 @@ struct Drive {
         if (__any_sync(FULL_WARP, alive)) emit(alive, key);
     }
 
-    // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it.
+    // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it. What has
+    // been counted and is dropped then had k others above it. Candidates without room are counted only: the host sees that.
     __device__ __forceinline__ void emit(bool emits, u64 key) {
         emits = emits && key >= read_threshold(state, query.seed);
         u32 emitting = __ballot_sync(FULL_WARP, emits);
@@ -207,7 +208,7 @@ struct Drive {
             enters = can_enter(term.weight * own.max_impact + rest());
         }
         for (u32 left = __ballot_sync(FULL_WARP, enters); left != 0;) {
-            // An octet's block: as many are passed over as there are octets before it; after four, the next group begins.
+            // Octet i takes the i-th block that is left, if there are so many.
             u32 octets = left;
 #pragma unroll
             for (u32 i = 0; i < GROUP; ++i) {
@@ -226,11 +227,11 @@ struct Drive {
     }
 };
 
-// What the warp has to do: an item of the batch.
+// What the warp has to do: its item of the batch, if it has one.
 template <u32 TERMS>
 __device__ __forceinline__ void drive_item(
-    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* states, const State* gates, u64* candidates,
-    Queue& queue
+    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* states, const State* gates,
+    u64* candidates, Queue& queue
 ) {
     const u32 lane = threadIdx.x % WARP;
     const u32 item = (blockIdx.x * DRIVE_THREADS + threadIdx.x) / WARP;
@@ -241,7 +242,8 @@ __device__ __forceinline__ void drive_item(
     if (batch.needs_all != 0) query.need_all();
     if (gates != nullptr && num_found(gates + driver.query) >= query.k) return;  // documents with all terms were enough
 
-    const u32* terms = reinterpret_cast<const u32*>(batch.terms != nullptr ? batch.terms + query.first_term : lone.terms);
+    const u32* terms =
+        reinterpret_cast<const u32*>(batch.terms != nullptr ? batch.terms + query.first_term : lone.terms);
     for (u32 i = lane; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
         reinterpret_cast<u32*>(queue.terms)[i] = terms[i];
     }
@@ -270,6 +272,8 @@ __device__ __forceinline__ void drive_item(
     while (drive.waiting != 0) drive.score_waiting();
 }
 
+// A batch's queries, or a lone one's. `gates` are null, or the states of the stage before: where that has found k documents,
+// this one has nothing to do.
 extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
     const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* states, const State* gates, u64* candidates
@@ -293,6 +297,8 @@ __device__ __forceinline__ void score_alone(
     if (blockIdx.x == 0 && threadIdx.x == 0) state->started_ns = clock_ns();
     drive_item(lists, batch, lone, state, gate, candidates, shared.queues[threadIdx.x / WARP]);
 
+    // The barrier puts all of the block's candidates and counts before thread 0's fence, and the fence before its sign-off: the
+    // block that signs off last sees those of every block.
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
@@ -317,6 +323,7 @@ __device__ __forceinline__ void score_alone(
     }
 }
 
+// For queries of up to FEW_TERMS terms.
 extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
     const __grid_constant__ LoneQuery<FEW_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
@@ -325,7 +332,7 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
     score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
 }
 
-// The same for queries of more terms.
+// The same for queries of more than FEW_TERMS terms.
 extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone_long(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
     const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,

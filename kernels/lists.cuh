@@ -9,8 +9,15 @@
 // Value i of a block is in column i % 4 of its rows, from bit i / 4 * width of that column on: lane t's four values 4t to
 // 4t + 3 begin at one bit, so that two 16-byte loads and four funnel shifts unpack them. Impacts lie byte by byte.
 //
-// A list of more than one block has a directory: how many of its postings come before document j << shift, for each j, with
-// `shift` such that 8 to 16 postings on average lie between two of them. The host's twin is src/exec/gpu/lists.rs.
+// A list of BLOCK_LEN postings or more has a directory: how many of its postings come before document j << shift, for each j
+// up to the first one behind the index's last document, with `shift` such that 8 to 16 postings on average lie between two of
+// them.
+//
+//     a full block, documents of 7 bits, frequencies of 2     rows 0 to 6    documents less the first one
+//     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, a byte each, in 255ths of the best
+//                                                             rows 15, 16    frequencies less one
+//
+// transcode.cu writes all this; the host's reader is in the tests of src/exec/gpu/lists.rs.
 #pragma once
 
 #include "tandem.cuh"
@@ -27,11 +34,11 @@ __device__ __forceinline__ u32 value_at(const u32* rows, u32 row, u32 width, u32
     const u32* column = rows + (4ull * row + i % 4);
     const u32 bit = i / 4 * width;
     const u32 low = __ldg(column + bit / 32 * 4), high = __ldg(column + (bit + width - 1) / 32 * 4);
-    // The funnel shift rotates where both are the same word, and the mask drops what came round.
-    return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+    return cut_bits(low, high, bit, width);
 }
 
-// Lane t's values 4t to 4t + 3. Past the end they are of no meaning, but nothing is read past the rows of `quads` quads.
+// Lane t's values 4t to 4t + 3. Past the end they are of no meaning, but nothing is read past the rows of `quads` times four
+// values. `lane` may be any number: a thread on its own reads any four.
 __device__ __forceinline__ void values_of_lane(
     const u32* rows, u32 row, u32 width, u32 quads, u32 lane, u32 (&values)[4]
 ) {
@@ -48,7 +55,10 @@ __device__ __forceinline__ void values_of_lane(
     values[3] = __funnelshift_r(low.w, high.w, bit) & mask;
 }
 
-// A block's header, taken apart.
+// A block's header, taken apart. Rows of documents come first, then those of impacts, then those of frequencies.
+//
+//     packing   bits 0..5   width of documents     12..18   length less one
+//                    6..11  width of frequencies   19..     rows before those of frequencies
 struct Header {
     u32 row, first_doc, packing;
     float max_impact;
@@ -105,7 +115,7 @@ struct Place {
 
 // Looks `doc` up in a term's list: a thread on its own, four neighbouring postings at a time. Documents between two entries of
 // the directory lie about evenly: the search begins where `doc` would be then, looks beside that next, and halves what is left
-// only after that.
+// only after that. Before each look `doc`, if it is in the list, is among postings [low, high), and `guess` is one of them.
 __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
     Place place;
     place.found = false;
@@ -118,7 +128,7 @@ __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& t
         const u32 after_entry = doc & (1u << term.shift) - 1;
         guess = low + static_cast<u32>(static_cast<u64>(high - low) * after_entry >> term.shift);
     } else {
-        // The only block tells where its documents begin, and less than how far they reach.
+        // The only block tells where its documents begin and, by their width, how far they reach at most.
         block = 0;
         place.header = Header(lists.blocks + term.first_block);
         if (doc < place.header.first_doc) return place;

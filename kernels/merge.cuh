@@ -1,4 +1,4 @@
-// merge.cuh: the best k of a query's candidates, sorted, by one thread block.
+// merge.cuh: the best k of a query's candidates, sorted, by one thread block. Called once all of them are written.
 //
 // The final histogram tells a threshold that leaves little more than k candidates; those are gathered in shared memory and
 // sorted, few by counting for each how many are better, many by a bitonic network. Should more pass than there is room for,
@@ -11,7 +11,7 @@
 constexpr u32 SORT_LEN = 2048;           // keys that one thread block sorts
 static_assert(2 * MAX_K <= SORT_LEN, "what is sorted must fit the sort");
 constexpr u32 AT_ONCE = 8;               // keys that a thread awaits together
-constexpr u64 TOO_MANY = ~0ull - 1;      // for the number of results: there were more candidates than room
+constexpr u64 TOO_MANY = ~0ull - 1;      // in place of the number of results: there were more candidates than room
 
 // Shared memory of a merge.
 struct Merge {
@@ -55,12 +55,13 @@ struct Times {
     u64 scored_ns;
 };
 
-// Writes how many results there are, of `n` candidates, to result[0] and their keys, best first, behind it: into the host's
-// memory, in any order; the host looks at each word until it is there. With `times`, the nanoseconds since each are written
-// to result[1 + MAX_K] and the word behind it. All threads of the block call it.
+// Writes how many results there are, of `n` candidates, to result[0] (TOO_MANY if `n` exceeds `capacity`) and their keys, best
+// first, behind it: into the host's memory, in any order; the host looks at each word until it is there. With `times`, the
+// nanoseconds since each are written to result[1 + MAX_K] and the word behind it. All threads of the block call it.
 template <u32 THREADS>
 __device__ __forceinline__ void merge_candidates(
-    const Query& query, State* state, const u64* candidates, u32 n, u32 capacity, u64* result, const Times* times, Merge& shared
+    const Query& query, State* state, const u64* candidates, u32 n, u32 capacity, u64* result, const Times* times,
+    Merge& shared
 ) {
     const u32 lane = threadIdx.x % WARP;
     if (threadIdx.x < WARP) {
@@ -84,7 +85,7 @@ __device__ __forceinline__ void merge_candidates(
                 for (u32 j = 0; j < AT_ONCE; ++j) read[j] = first + j * THREADS < n ? keys(first + j * THREADS) : 0;
 #pragma unroll
                 for (u32 j = 0; j < AT_ONCE; ++j) {
-                    if (read[j] >= cut) {
+                    if (read[j] >= cut) {  // `cut` is at least 1, and 0 no key
                         const u32 slot = atomicAdd(&shared.filled, 1);
                         if (slot < SORT_LEN) shared.sorted[slot] = read[j];
                     }
@@ -92,7 +93,7 @@ __device__ __forceinline__ void merge_candidates(
             }
             __syncthreads();
             if (shared.filled <= SORT_LEN) break;
-            cut = select_cut(Dealt<THREADS, GlobalKeys>{keys, n}, query.k, cut, shared.selection);
+            cut = select_cut(StripedKeys<THREADS, GlobalKeys>{keys, n}, query.k, cut, shared.selection);
             if (threadIdx.x == 0) shared.filled = 0;
             __syncthreads();
         }

@@ -1,18 +1,20 @@
 // octet.cuh: blocks of 128 packed postings, decoded by eight lanes each: four blocks a warp at a time.
 //
-// Lane t of an octet holds postings 16t to 16t+15 of its block. All gaps of a block have the same width, an even one, so that a
-// lane's sixteen fill whole words, half as many as a gap has bits: no two lanes share a word, and where each gap lies is known
-// when the kernel is compiled. Inside a lane's words, gaps lie in columns: four of 8 bits for widths up to 8, two of 16 bits for
-// widths up to 16, one of 32 bits beyond. Each column is a stream of bits of its own, low bits first, through the lane's words:
+// Lane t of an octet holds postings 16t to 16t+15 of its block. All gaps of a block have the same width, an even one, so that
+// a lane's sixteen fill whole words, half as many as a gap has bits: no two lanes share a word, and where each gap lies is
+// known when the kernel is compiled. Inside a lane's words, gaps lie in columns: four of 8 bits for widths up to 8, two of 16
+// bits for widths up to 16, one of 32 bits beyond. Each column is a stream of bits of its own, low bits first, through the
+// lane's words:
 //
-//     width 6, columns of 8 bits      bits  31..24    23..16    15..8     7..0
-//                                  word 0   g3 low    g2 low    g1 low    g0 low       row 0 is word 0 & 3f3f3f3f: g0 to g3
-//                                           of g7     of g6     of g5     of g4        row 1 is split between words 0 and 1
-//                                  word 1   ...
+//     width 6, columns of 8 bits: bits 7..0 of the lane's three words, the column of gaps 0, 4, 8 and 12
+//         word 0    g4 g4 g0 g0 g0 g0 g0 g0      row 0 (g0 to g3) is word 0 & 3f3f3f3f
+//         word 1    g8 g8 g8 g8 g4 g4 g4 g4      row 1 (g4 to g7): two bits of each gap are in word 0, four in word 1
+//         word 2    gC gC gC gC gC gC g8 g8      row 3 (g12 to g15) is word 2 >> 2 & 3f3f3f3f
 //
-// One shift and one mask thus unpack a row of four gaps, or of two, and the instruction that adds four bytes to a number turns
-// a row into documents: dp4a with the first one, two, three, four bytes. A gap costs little more than that one
-// instruction, and the scan over the lanes, three steps for sixteen postings, almost nothing.
+// One shift and one mask thus unpack a row of four gaps, or of two (twice that where it is split between words), and the
+// instruction that adds four bytes to a number turns a row into documents: dp4a with the first one, two, three, four bytes. A
+// gap costs little more than that one instruction, and the scan over the lanes, three steps for sixteen postings, almost
+// nothing.
 //
 // The words of a block's eight lanes lie in pieces of 16 bytes a lane, then 8, then 4, so that every load of a warp takes whole
 // sectors. Gaps count from the document before, the first of a block from the last document of the block before; a last block
@@ -127,24 +129,20 @@ struct OctetHead {
 
 // The lane's sixteen documents of a block that has been loaded. The whole warp calls it, with one width.
 template <u32 LANE_WORDS>
-__device__ __forceinline__ void decode_octet(const LaneWords<LANE_WORDS>& packed, u32 base, u32 lane, u32 (&docs)[LANE_ITEMS]) {
+__device__ __forceinline__ void decode_octet(
+    const LaneWords<LANE_WORDS>& packed, u32 base, u32 lane, u32 (&docs)[LANE_ITEMS]
+) {
     using Packed = LaneWords<LANE_WORDS>;
     u32 rows[Packed::ROWS];
     packed.unpack(rows);
     u32 own = 0;
 #pragma unroll
     for (u32 row = 0; row < Packed::ROWS; ++row) own = Packed::add_row(rows[row], own);
-    u32 upto = own;
-#pragma unroll
-    for (u32 distance = 1; distance < OCTET; distance *= 2) {
-        const u32 lower = __shfl_up_sync(FULL_WARP, upto, distance, OCTET);
-        if (lane >= distance) upto += lower;
-    }
-    Packed::add_up(rows, base + upto - own, docs);
+    Packed::add_up(rows, base + warp_prefix<OCTET>(own, lane) - own, docs);
 }
 
-// Decodes G groups of four blocks, all of one width, and calls consume(group, docs) for each. As many are loaded before the first is
-// unpacked as registers allow.
+// Decodes G groups of four blocks, all of one width, and calls consume(group, docs) for each. As many are loaded before the
+// first is unpacked as registers allow.
 template <u32 LANE_WORDS, u32 G, class Consume>
 __device__ __forceinline__ void decode_groups_of(const u32* payload, const OctetHead (&heads)[G], u32 lane, Consume consume) {
     constexpr u32 TOGETHER = LANE_WORDS <= 4 ? G : LANE_WORDS <= 8 && G >= 2 ? 2 : 1;
@@ -162,10 +160,6 @@ __device__ __forceinline__ void decode_groups_of(const u32* payload, const Octet
     }
 }
 
-// A value that is the same in the whole warp, in a way that tells the compiler so: it then need not provide for a warp that
-// has parted company at the next shuffle.
-__device__ __forceinline__ u32 uniform(u32 value) { return __shfl_sync(FULL_WARP, value, 0); }
-
 // Whether all groups have one width.
 template <u32 G>
 __device__ __forceinline__ bool widths_agree(const OctetHead (&heads)[G]) {
@@ -176,7 +170,7 @@ __device__ __forceinline__ bool widths_agree(const OctetHead (&heads)[G]) {
 }
 
 // Decodes G groups of four blocks, whose widths agree, and calls consume(group, docs) for each: the lane's sixteen documents of
-// its octet's block. The whole warp calls it.
+// its octet's block. The whole warp calls it. The switch is the same for all lanes: every width has code of its own.
 template <u32 G, class Consume>
 __device__ __forceinline__ void decode_groups(const u32* payload, const OctetHead (&heads)[G], u32 lane, Consume consume) {
     switch (uniform(heads[0].lane_words)) {

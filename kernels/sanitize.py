@@ -3,12 +3,13 @@
 
     kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
 
-TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests' names.
-Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the same.
+TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests'
+names. Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the
+same.
 
-Each test runs by itself: first under Nsight Compute (`ncu`), which tells the kernels that it launches, one test after another, since
-the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. Exits with 1 if a tool complains, a test fails, or a kernel of kernels/ is not launched by any
-test: then the document says so, too.
+Each test runs by itself: first under Nsight Compute (`ncu`), which tells the kernels that it launches, one test after another,
+since the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. Exits with 1
+if a tool complains, a test fails, or a kernel of kernels/ is not launched by any test: then the document says so, too.
 """
 
 import argparse
@@ -83,7 +84,8 @@ def run(tool, test, seconds):
 
 def launches(test, seconds):
     """Returns (the kernels that a test launches, what went wrong if something did)."""
-    status, output, _ = run(["ncu", "--csv", "--page", "raw", "--kernel-id", ":::1", "--metrics", "launch__grid_size"], test, seconds)
+    ncu = ["ncu", "--csv", "--page", "raw", "--kernel-id", ":::1", "--metrics", "launch__grid_size"]
+    status, output, _ = run(ncu, test, seconds)
     if status != 0:
         return set(), f"{test.name} under ncu: status {status}\n{output[-3000:]}"
     table = output[output.find('"ID"'):] if '"ID"' in output else ""
@@ -93,7 +95,8 @@ def launches(test, seconds):
 
 def check(tool, test, seconds):
     """Returns the Outcome of one test under one tool."""
-    status, output, took = run(["compute-sanitizer", "--tool", tool, *OPTIONS.get(tool, []), "--error-exitcode", "9"], test, seconds)
+    sanitizer = ["compute-sanitizer", "--tool", tool, *OPTIONS.get(tool, []), "--error-exitcode", "9"]
+    status, output, took = run(sanitizer, test, seconds)
     verdicts = re.findall(r"^=+ (.*SUMMARY.*)$", output, re.M)
     verdict = verdicts[-1] if verdicts else f"stopped after {took:.0f} s" if status is None else "no summary"
     has_passed = re.search(rf"^test {re.escape(test.name)} \.\.\. ok", output, re.M) is not None
@@ -107,7 +110,8 @@ def short(verdict):
 
 
 def machine():
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    device = subprocess.run(query, capture_output=True, text=True)
     name, _, driver = device.stdout.strip().partition(", ")
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
     return f"{name} (driver {driver}), compute-sanitizer {(re.findall(r'[Vv]ersion ([0-9.]+)', version) or ['?'])[0]}"
@@ -125,12 +129,16 @@ def document(tools, sources, launched, outcomes, wall_seconds):
         "",
         f"Written by `kernels/sanitize.py` on {time.strftime('%Y-%m-%d')} in one run of {wall_seconds:.0f} s:",
         f"{machine()}. Each test compares with its twin on the host;",
-        "the build is a debug one, in which what kernels write is poisoned before. With `TANDEM_SANITIZER` set tests try less of the",
-        "same, for kernels are up to a hundred times slower here; in full they run without a tool. Racecheck watches shared memory; what",
-        "thread blocks tell each other through global memory no tool here checks but the results. Seconds are those of processes side",
+        "the build is a debug one, in which what kernels write is poisoned before. With `TANDEM_SANITIZER` set tests try less "
+        "of the",
+        "same, for kernels are up to a hundred times slower here; in full they run without a tool. Racecheck watches shared "
+        "memory; what",
+        "thread blocks tell each other through global memory no tool here checks but the results. Seconds are those of "
+        "processes side",
         "by side. Kernels are those that Nsight Compute saw the test launch.",
         "",
-        f"**{len(outcomes) - len(failed)} of {len(outcomes)} runs are clean; {len(sources) - len(missing)} of {len(sources)} kernels were launched.**",
+        f"**{len(outcomes) - len(failed)} of {len(outcomes)} runs are clean; "
+        f"{len(sources) - len(missing)} of {len(sources)} kernels were launched.**",
         "",
     ]
     lines += [f"- Not clean: `{test.name}` under {tool}: {outcomes[test, tool].verdict}" for test, tool in failed]
@@ -166,7 +174,8 @@ def main():
 
         def check_and_tell(test, tool):
             outcomes[test, tool] = outcome = check(tool, test, arguments.seconds)
-            print(f"{time.time() - began:4.0f} s: {tool} {test.name}: {short(outcome.verdict)}, {outcome.seconds:.0f} s", flush=True)
+            said = f"{tool} {test.name}: {short(outcome.verdict)}, {outcome.seconds:.0f} s"
+            print(f"{time.time() - began:4.0f} s: {said}", flush=True)
             if not outcome.is_well:
                 print(outcome.output[-4000:], file=sys.stderr)
 
@@ -178,7 +187,8 @@ def main():
                 print(complaint, file=sys.stderr)
             if launched[test] and not ALONE.search(test.name):
                 tasks += [pool.submit(check_and_tell, test, tool) for tool in tools]
-        print(f"{time.time() - began:4.0f} s: {sum(map(bool, launched.values()))} of {len(tests)} tests launch kernels", flush=True)
+        launching = sum(map(bool, launched.values()))
+        print(f"{time.time() - began:4.0f} s: {launching} of {len(tests)} tests launch kernels", flush=True)
         for task in tasks:
             task.result()
         for test in tests:

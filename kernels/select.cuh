@@ -19,30 +19,30 @@ struct Selection {
     u32 counts[SLICES];
 };
 
-// The keys source(0) ... source(n - 1), dealt out to the threads of a block in turn.
+// The keys source(0) ... source(n - 1), striped over the threads of a block: thread t has t, t + THREADS, ...
 template <u32 THREADS, class Source>
-struct Dealt {
+struct StripedKeys {
     Source source;
     u32 n;
 
     struct Cursor {
-        const Dealt& dealt;
+        const StripedKeys& striped;
         u32 first;
-        // Whether any thread of the warp has a key left, perhaps; the same for all of them.
-        __device__ __forceinline__ bool more() const { return first < dealt.n; }
+        // Whether a thread of the block may have a key left: one answer for the whole warp, which votes on what next() gives.
+        __device__ __forceinline__ bool more() const { return first < striped.n; }
         // The thread's next key; 0 for none.
         __device__ __forceinline__ u64 next() {
             const u32 i = first + threadIdx.x;
             first += THREADS;
-            return i < dealt.n ? dealt.source(i) : 0;
+            return i < striped.n ? striped.source(i) : 0;
         }
     };
     __device__ __forceinline__ Cursor cursor() const { return {*this, 0}; }
 };
 
 // A number that exactly `wanted` of the block's keys reach. At least `wanted` of them must reach `floor` >= 1; 0 stands for
-// no key. `keys` gives each thread its own through a cursor like Dealt's. All threads of the block call it with the same
-// `wanted` and `floor`; it begins and ends with a barrier.
+// no key. `keys` gives each thread its own through a cursor like that of StripedKeys. All threads of the block call it with the
+// same `wanted` and `floor`; it begins and ends with a barrier.
 template <class Keys>
 __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& shared) {
     const u32 lane = threadIdx.x % WARP;
@@ -92,16 +92,11 @@ __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& sh
         __syncthreads();
         if (threadIdx.x < WARP) {
             // Lane 0 has the highest slices: an ascending scan over lanes counts from the best key down.
-            constexpr u32 EACH = SLICES / WARP;
-            const u32 highest = SLICES - 1 - EACH * lane;
+            constexpr u32 SLICES_A_LANE = SLICES / WARP;
+            const u32 highest = SLICES - 1 - SLICES_A_LANE * lane;
             u32 sum = 0;
-            for (u32 j = 0; j < EACH; ++j) sum += shared.counts[highest - j];
-            u32 upto = sum;
-#pragma unroll
-            for (u32 distance = 1; distance < WARP; distance *= 2) {
-                const u32 better = __shfl_up_sync(FULL_WARP, upto, distance);
-                if (lane >= distance) upto += better;
-            }
+            for (u32 j = 0; j < SLICES_A_LANE; ++j) sum += shared.counts[highest - j];
+            const u32 upto = warp_prefix(sum, lane);
             u32 better = upto - sum;
             if (better < wanted && wanted <= upto) {
                 u32 slice = highest;

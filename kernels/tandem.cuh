@@ -1,63 +1,62 @@
-// tandem.cuh: what all kernels share: sizes, the structures that the host passes, scoring, keys.
+// tandem.cuh: what the kernels that search share: sizes, the structures that the host passes, scoring, keys.
 //
-// The host's copies of these are in src/exec/gpu/kernels.rs. `tandem_layout` below carries the values that must agree into
-// the module, and the host compares them when it loads it: a constant changed on one side only never reaches a query.
+// The host's copies are in src/exec/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below carries what
+// must agree into the module, the sizes of structures among it, and the host compares it on loading: one that was changed on
+// one side only never reaches a query. Repeated on the host and not in there: NO_DIRECTORY, BOUND_SLACK, merge.cuh's TOO_MANY.
 #pragma once
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-constexpr u32 FULL_WARP = 0xffffffffu;
-constexpr u32 WARP = 32;
+#include "primitives.cuh"
 
 constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 a lane
 constexpr u32 MAX_TERMS = 64;         // terms of a query: two a lane where a warp looks at all of them
 constexpr u32 FEW_TERMS = 8;          // nearly every query's: parameters that are no larger arrive sooner
 constexpr u32 MAX_K = 1000;           // results of a query
-constexpr u32 TILE_DOCS = 8192;       // documents that a block of score_union accumulates: 32 KiB of shared memory
-constexpr u32 UNION_THREADS = 256;
-constexpr u32 DRIVE_THREADS = 128;
-constexpr u32 MERGE_THREADS = 512;
+constexpr u32 TILE_DOCS = 8192;       // documents that a thread block of score_union accumulates: 32 KiB of shared memory
+constexpr u32 UNION_THREADS = 256;    // threads a block: of union.cu, ...
+constexpr u32 DRIVE_THREADS = 128;    // ... of drivers.cu, ...
+constexpr u32 MERGE_THREADS = 512;    // ... of topk.cu
 constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
 constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
 
-// A block of a list as searches read it: lists.cuh.
+// A block of a list as searches read it. lists.cuh takes it apart.
 struct __align__(16) Block {
     u32 row;           // its first row of 16 bytes: documents, then impacts, then frequencies
     u32 first_doc;
-    u32 packing;
+    u32 packing;       // its length, the widths of its documents and frequencies: Header::pack
     float max_impact;  // no posting's score exceeds the term's weight times this, but for rounding
 };
 
 // All lists as searches read them, in device memory. One copy, read only, shared by all streams.
 struct Lists {
     const Block* blocks;   // of long lists, then one for each term, used if its list is short
-    const u32* rows;
+    const u32* rows;       // four words each
     const u32* directory;  // DIRECTORY_STRIDE words for each block of a long list: how many postings come before which document
     const float* norms;    // BM25's norm of each document
     u32 num_docs;
-    u32 reserved;
+    u32 reserved;          // padding that the host has, too
 };
 
+// Words of the directory for each block: the shift is such that 2^shift documents are fewer than 16 times in the collection for
+// each block of the list, and two more are for the first entry and the one behind the last document.
 constexpr u32 DIRECTORY_STRIDE = 18;
-constexpr u32 NO_DIRECTORY = 32;      // the shift of a list of one block
+constexpr u32 NO_DIRECTORY = 32;      // the shift of a short list, of fewer postings than a block has
 
 // One term of a query. Terms are in the order in which scores are added: ascending document frequency.
 struct QueryTerm {
     u32 first_block;
     u32 doc_freq;
-    u32 shift;     // an entry of the directory is for 2^shift documents
+    u32 shift;     // an entry of the directory is for 2^shift documents; or NO_DIRECTORY
     float weight;
     float rest;    // what this term and those after it add to a document at most, but for rounding
 };
 
 struct Query {
-    u32 first_term;
+    u32 first_term;        // among the terms of its batch
     u32 num_terms;
     u32 k;
     float seed;            // a score that k documents are known to reach before any has been scored
-    float bins_per_score;  // the histogram's bins begin at `seed`
+    float bins_per_score;  // of the histogram, whose bins begin at `seed`
     float bins_per_bound;  // the same where they begin at 0
 
     // The query for documents with all terms: what is known of those with any does not hold for them.
@@ -67,10 +66,11 @@ struct Query {
     }
 };
 
-// Warps that go through one term's list: items first_item to the next driver's first_item.
+// A list that drives (drivers.cu), and the warps that go through it: an item of work each, from first_item up to the next
+// driver's first_item.
 struct Driver {
-    u32 query;
-    u32 term;
+    u32 query;             // its number in the batch
+    u32 term;              // its number in the query
     u32 first_item;
     u32 blocks_an_item;    // if 0, four items share a block
 };
@@ -97,11 +97,14 @@ struct Batch {
 // What the kernels of one query tell each other. All zero before the first of them starts.
 struct State {
     u64 threshold;         // a key that k documents are known to reach: whatever is below is out
-    u64 progress;          // candidates that were found, be there room for them or not; times 2^32: thread blocks that are done
+    u64 progress;          // low half: candidates found, be there room for them or not; high half: thread blocks that are done
     u64 started_ns;        // score_lone: when, by the device's clock
-    u64 reserved;
-    u32 bins[SCORE_BINS];  // how many of them there are by score; read sixteen bytes at a time
+    u64 reserved;          // padding before the bins
+    u32 bins[SCORE_BINS];  // by score, how many documents have reached the threshold as it was then
 };
+static_assert(
+    (sizeof(State) - sizeof(State::bins)) % 16 == 0 && sizeof(State) % 16 == 0, "bins are read sixteen bytes at a time"
+);
 
 extern "C" __constant__ const u32 tandem_layout[18] = {
     BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
@@ -109,9 +112,10 @@ extern "C" __constant__ const u32 tandem_layout[18] = {
     sizeof(LoneQuery<FEW_TERMS>), sizeof(Batch), sizeof(State), sizeof(Driver),
 };
 
-// Bounds are rounded sums and products, as are scores: fewer than MAX_TERMS + 16 roundings of 2^-24 each.
+// What a bound is multiplied by before it is compared. Bounds are rounded sums and products of upper bounds, and scores are
+// rounded too: fewer than MAX_TERMS + 16 roundings in either, each of at most 2^-24 of its result.
 constexpr float BOUND_SLACK = 1.0f + 1.0f / 65536.0f;
-static_assert(MAX_TERMS + 16 < (1 << 24) / 65536, "the slack must cover all roundings");
+static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / 65536, "the slack must cover all roundings");
 
 // BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {
@@ -119,18 +123,19 @@ __device__ __forceinline__ float posting_score(float weight, u32 freq, float nor
     return __fdiv_rn(__fmul_rn(weight, tf), __fadd_rn(tf, norm));
 }
 
-// One number that orders documents: higher scores first (scores are not negative, so that their bits order as they do),
-// equal scores by smaller document. No document's key is 0: documents are below 2^31.
+// One number that orders documents: a better one has the larger key. Higher scores come first (they are not negative, so that
+// their bits order as they do), equal scores by smaller document. No document's key is 0: documents are below 2^31.
 __device__ __forceinline__ u64 make_key(float score, u32 doc) {
     return static_cast<u64>(__float_as_uint(score)) << 32 | ~doc;
 }
 
-// The least key of a score.
+// Not above the key of any document with this score.
 __device__ __forceinline__ u64 least_key(float score) { return static_cast<u64>(__float_as_uint(score)) << 32; }
 
 __device__ __forceinline__ float key_score(u64 key) { return __uint_as_float(static_cast<u32>(key >> 32)); }
 
-// The threshold as of now. Others raise it meanwhile; an old value only filters less. At least 1: key 0 is nothing.
+// The threshold as of now. Others raise it meanwhile, and it never falls: an old value only filters less. At least 1, since 0
+// stands for no key.
 __device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
     const u64 raised = *static_cast<const volatile u64*>(&state->threshold);
     return max(max(raised, least_key(seed)), 1ull);
@@ -144,15 +149,9 @@ __device__ __forceinline__ u32 add_found(State* state, u32 more) {
     return static_cast<u32>(atomicAdd(&state->progress, static_cast<u64>(more)));
 }
 
-// The device's clock in nanoseconds. It ticks coarsely.
+// The device's clock in nanoseconds. It ticks more coarsely than that.
 __device__ __forceinline__ u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
     return now;
-}
-
-__device__ __forceinline__ u32 warp_sum(u32 value) {
-#pragma unroll
-    for (u32 distance = WARP / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(FULL_WARP, value, distance);
-    return value;
 }

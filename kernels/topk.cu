@@ -1,7 +1,8 @@
 // topk.cu: the best k of the candidates of each query of a launch, sorted: merge.cuh, a thread block a query.
-// In:   candidates, their histogram by score, the threshold. Out: for each query how many results, and their keys, best first,
-//       written straight into the host's pinned memory.
-// Limits: k up to MAX_K. Shared memory: 18 KiB. Launch bounds: 512 threads, 2 blocks a multiprocessor.
+// In:   candidates, their histogram by score, the threshold, as an earlier launch has left them. Out: for each query how many
+//       results, and their keys, best first, written straight into the host's pinned memory.
+// Limits: k up to MAX_K. Shared memory: 17 KiB. Launch bounds: 512 threads, 2 blocks a multiprocessor: 50 registers.
+// Twin on the host: exec/topk.rs.
 
 #include "merge.cuh"
 

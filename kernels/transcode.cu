@@ -1,17 +1,20 @@
 // transcode.cu: lists as the index file holds them become lists as searches read them, when an index is uploaded.
-// In:   a part of the index file; where each block's rows begin. Out: blocks, rows, directory.
-// A warp takes a block: measure_blocks tells how many rows it will take, scan_rows and scan_tiles where they go,
-// write_blocks writes them.
+// In:   parts of the index file, one a launch; the documents' norms. Out: blocks, rows, directory (lists.cuh).
+// A warp takes a block, and decodes it twice: measure_blocks tells how many rows it will take; scan_rows and scan_tiles turn
+// these numbers into where each block's rows begin, by a prefix sum over tiles of blocks and one over the tiles; write_blocks
+// adds the two and writes. Every word has one writer, so that parts may come in any order and nothing needs atomics.
 // The bounds of impacts are computed here, from the norms that searches use: they hold whatever BM25's parameters are.
-// Twin on the host: exec/gpu/lists.rs. Shared memory: 2 KiB.
+// Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
+// Shared memory: 2 KiB. Launch bounds: 128 threads, 48 registers at most; 1024 for the scans. Bound by instructions.
+// Twin on the host: the reader in the tests of exec/gpu/lists.rs.
 
-#include "batch.cuh"
 #include "block_codec.cuh"
 #include "lists.cuh"
+#include "work.cuh"
 
 constexpr u32 TRANSCODE_THREADS = 128;
 constexpr u32 TRANSCODE_WARPS = TRANSCODE_THREADS / WARP;
-constexpr u32 SCAN_THREADS = 1024;  // also: blocks of a tile
+constexpr u32 SCAN_THREADS = 1024;  // also: blocks of postings in a tile of the scan
 
 // Sections of the index file in device memory: consecutive long lists with all that is theirs, or all terms and the
 // short lists. There is a unit of work for each block of the long lists, then one for each term.
@@ -43,7 +46,7 @@ struct Unit {
     __device__ __forceinline__ Unit(const FilePart& part, u32 unit) : number(0), doc_freq(0) {
         if (unit < part.num_blocks) {
             const u32 block = part.first_block + unit;
-            const LongList& list = part.lists[find_item(part.lists, part.num_lists, &LongList::first_block, block)];
+            const LongList& list = part.lists[find_owner(part.lists, part.num_lists, &LongList::first_block, block)];
             const u32 place = list.first_block - part.first_block;
             first_block = list.first_block;
             number = block - first_block;
@@ -85,21 +88,12 @@ struct Postings {
         freq_width = bit_width(warp_max(most));
     }
 
-    // The largest of all lanes' values.
-    __device__ static __forceinline__ u32 warp_max(u32 value) {
-#pragma unroll
-        for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
-            value = max(value, __shfl_xor_sync(FULL_WARP, value, distance));
-        }
-        return value;
-    }
-
     __device__ __forceinline__ u32 num_rows() const {
         return value_rows(len, doc_width) + byte_rows(len) + value_rows(len, freq_width);
     }
 };
 
-// Writes `len` values of a width from `row` on. A lane writes whole rows.
+// Writes `len` values of a width from `row` on: a lane makes whole rows, each of the quads of values that reach into it.
 __device__ __forceinline__ void write_values(const u32 (&values)[BLOCK_LEN], u32 len, u32 width, uint4* row, u32 lane) {
     const u32 quads = (len + 3) / 4;
     for (u32 r = lane; r < value_rows(len, width); r += WARP) {
@@ -116,6 +110,7 @@ __device__ __forceinline__ void write_values(const u32 (&values)[BLOCK_LEN], u32
     }
 }
 
+// How many rows each block of a part will take. A warp a block.
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) measure_blocks(
     const __grid_constant__ FilePart part, u32* rows_of_blocks
 ) {
@@ -126,7 +121,10 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) measure_blocks(
     if (lane == 0) rows_of_blocks[unit.block()] = postings.num_rows();
 }
 
-// The sum of the thread block's values before the caller's own, and of all. Every thread calls it.
+static_assert(SCAN_THREADS == WARP * WARP, "a lane for the sum of each warp");
+
+// The sum of the thread block's values before the caller's own, and of all. Every thread calls it; it may be called again at
+// once, for its second barrier comes after all reads of the warps' sums.
 __device__ __forceinline__ u32 sum_before(u32 own, u32& total) {
     __shared__ u32 warp_sums[SCAN_THREADS / WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -139,7 +137,6 @@ __device__ __forceinline__ u32 sum_before(u32 own, u32& total) {
     __syncthreads();
     return before_warp + upto - own;
 }
-static_assert(SCAN_THREADS == WARP * WARP, "a lane for each warp");
 
 // Turns the number of rows of each block into that of the blocks before it in its tile; a thread block takes a tile.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_rows(
@@ -166,8 +163,9 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_
     if (threadIdx.x == 0) *total = before;
 }
 
-// Writes the lane's entries of a list's directory: entry j tells how many postings come before document j << shift,
-// and each posting writes those between it and the one before.
+// Writes the lane's entries of a list's directory: entry j tells how many postings come before document j << shift.
+// Each posting writes the entries of the documents after the posting before, up to its own; the list's last posting also those
+// behind it. So every entry is written once, whichever warps the list's blocks are given to.
 __device__ __forceinline__ void write_directory(
     u32* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
@@ -190,6 +188,7 @@ __device__ __forceinline__ void write_directory(
     }
 }
 
+// Writes a part's blocks: rows, headers and, of long lists, directories. A warp a block.
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks,
     uint4* rows, u32* directory
@@ -207,14 +206,12 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
         impacts[i] = is_real ? posting_score(1.0f, block.freqs[i], __ldg(part.norms + block.docs[i])) : 0.0f;
         most = fmaxf(most, impacts[i]);
     }
-#pragma unroll
-    for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
-        most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, distance));
-    }
+    most = warp_max(most);
     u32 bytes = 0;
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
-        // One more than what is rounded down is above it, whatever the product's own rounding was.
+        // Rounded down and one more is not below the exact ratio, whatever quotient and product were rounded to; the best
+        // posting's 255 stands for all of `most`.
         const u32 byte = min(__float2uint_rz(impacts[i] / most * 255.0f) + 1, 255u);
         bytes |= (4 * lane + i < block.len ? byte : 0) << 8 * i;
     }

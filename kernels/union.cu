@@ -1,23 +1,28 @@
 // union.cu: documents with any of the terms (OR), one thread block a tile of TILE_DOCS documents: for queries of so many terms
 // that drivers.cu would look nearly every document up in nearly every list.
 // In:   the lists; the query. Out: at most k candidates a tile into `candidates`, counted in the state.
+//
 // A tile's scores lie in shared memory. Terms are added one after another, with a barrier between, because floating-point
 // sums must have the order of the host's; within a term every document occurs once, so that no atomics are needed.
 // Tiles without postings exit early, and so do tiles whose bound (sum of weight x largest impact of the blocks that they
 // meet) is below the threshold that earlier tiles have set.
-// Limits: MAX_TERMS terms; documents below 2^31. Shared memory: 35 KiB. Twin on the host: exec/cpu/exhaustive.rs.
-// Launch bounds: 256 threads, 5 blocks a multiprocessor: 48 registers and no spills (6 blocks would spill a few).
+//
+// Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not looked at: the host gives as much as
+// there are documents. Shared memory: 34 KiB. Twin on the host: exec/cpu/exhaustive.rs.
+// Launch bounds: 256 threads, at least 5 blocks a multiprocessor: 40 registers, with which 6 fit, as they do by shared memory.
+// Bound by latency: that of a list's rows and norms, once a term and tile, with a barrier behind it.
 // Twice the threads a tile were no faster on dense lists and slower on sparse ones.
 
 #include "histogram.cuh"
 #include "lists.cuh"
 #include "select.cuh"
 
-// Turing's multiprocessors hold 1,024 threads; on Ampere and Ada 48 registers would spill a few.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr u32 UNION_BLOCKS = 4;
-#else
+// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks; on Ampere and Ada,
+// where the compiler takes 43 to 45 registers, 5 are resident all the same.
+#if __CUDA_ARCH__ >= 900
 constexpr u32 UNION_BLOCKS = 5;
+#else
+constexpr u32 UNION_BLOCKS = 4;
 #endif
 constexpr u32 UNION_WARPS = UNION_THREADS / WARP;
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / UNION_THREADS;
@@ -26,10 +31,11 @@ static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 3
 // A tile with more candidates than this looks at the histogram of those that other tiles have emitted.
 constexpr u32 MANY_CANDIDATES = 32;
 
-// No score yet. It is also the neutral element: -0 + x is x for every x, +0 too.
+// No score yet: -0, which no posting's score is. It is also the neutral element: -0 + x is x for every x, +0 too.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// The keys of those of a thread's documents that are set in `reaching`: bit 4j + i is part i of the thread's quad j.
+// The keys of those of a thread's documents that are set in `reaching`: bit 4j + i is part i of the thread's quad j, and
+// neighbouring threads have neighbouring quads. A source of keys for select_cut.
 struct TileKeys {
     const float* scores;
     u32 first_doc;
@@ -76,7 +82,7 @@ struct TilePostings {
     }
 };
 
-// The number of bits set in all threads' `bits`. `total` is shared and 0 before; a barrier ends it.
+// The number of bits set in all threads' `bits`. `total` is shared and 0 before; after its barrier all threads read it.
 __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
     const u32 in_warp = warp_sum(__popc(bits));
     if (threadIdx.x % WARP == 0 && in_warp != 0) atomicAdd(&total, in_warp);
@@ -84,6 +90,7 @@ __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
     return total;
 }
 
+// One tile a thread block; with `is_sample`, every sample_stride-th tile, of which a second launch leaves out those.
 extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_union(
     const __grid_constant__ Lists lists, const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, const State* gate,
     u64* candidates, u32 sample_stride, u32 is_sample
@@ -113,10 +120,7 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
         for (u32 block = range.begin + lane; block < range.end; block += WARP) {
             impact = fmaxf(impact, __ldg(&lists.blocks[term.first_block + block].max_impact));
         }
-#pragma unroll
-        for (u32 distance = WARP / 2; distance > 0; distance /= 2) {
-            impact = fmaxf(impact, __shfl_xor_sync(FULL_WARP, impact, distance));
-        }
+        impact = warp_max(impact);
         if (lane == 0) {
             begins[t] = range.begin;
             ends[t] = range.end;
@@ -132,8 +136,7 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
             bound += bounds[t];
         }
         const bool any = __any_sync(FULL_WARP, meets);
-#pragma unroll
-        for (u32 distance = WARP / 2; distance > 0; distance /= 2) bound += __shfl_xor_sync(FULL_WARP, bound, distance);
+        bound = warp_sum(bound);
         if (lane == 0) {
             skip = !any || make_key(bound * BOUND_SLACK, first_doc) < read_threshold(state, query.seed);
             num_candidates = 0;
@@ -146,7 +149,9 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
     const float none = __uint_as_float(NO_SCORE);
     float4* quads = reinterpret_cast<float4*>(scores);
 #pragma unroll
-    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) quads[j * UNION_THREADS + threadIdx.x] = make_float4(none, none, none, none);
+    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
+        quads[j * UNION_THREADS + threadIdx.x] = make_float4(none, none, none, none);
+    }
 
     for (u32 t = 0; t < query.num_terms; ++t) {
         u32 block = begins[t] + warp;
@@ -154,7 +159,8 @@ extern "C" __global__ void __launch_bounds__(UNION_THREADS, UNION_BLOCKS) score_
         if (begins[t] >= end) continue;
         const QueryTerm& term = lone.terms[t];
         TilePostings postings;
-        // A warp decodes its first block before the barrier: memory is awaited while other warps finish the term before.
+        // A warp decodes its first block before the barrier: memory is awaited while other warps finish the term before (or
+        // clear the scores).
         if (block < end) postings.decode(lists, term, block, first_doc, lane);
         __syncthreads();
         while (block < end) {

@@ -4,7 +4,8 @@
 // level of recursion looks for splitters of A first (every stride-th element); what they find cuts B into segments, and
 // the level below searches only its own. One launch a level, the coarsest first.
 // In:   two ascending lists. Out: one place of B for each (stride-th) element of A.
-// Twin on the host: exec/gpu/published/twin.rs. Launch bounds: 256 threads; latency is hidden by what is resident.
+// Launch bounds: 256 threads. Bound by latency: a search's reads wait for each other, and what is resident hides some of it.
+// Twin on the host: exec/gpu/published/twin.rs.
 
 #include "published/published.cuh"
 

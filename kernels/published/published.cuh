@@ -3,11 +3,12 @@
 //
 // The methods are those of Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query Processing",
 // WWW 2009: their data layout and their steps, one kernel a step, written for today's warps. The host's copies of the
-// structures are in src/exec/gpu/published/kernels.rs, compared when the module is loaded, as tandem.cuh explains.
+// structures are in src/exec/gpu/published/kernels.rs, compared when the module is loaded, as tandem.cuh explains. What each
+// kernel takes and is bound by is in docs/kernels.md.
 #pragma once
 
-#include "batch.cuh"
 #include "tandem.cuh"
+#include "work.cuh"
 
 constexpr u32 PFOR_BLOCK_LEN = 512;    // values with one base, 16 a lane
 constexpr u32 RICE_BLOCK_LEN = 128;    // values with one base, 4 a lane; also bits of the unary part with one base
@@ -15,7 +16,7 @@ constexpr u32 PUBLISHED_THREADS = 256; // of every kernel here but the heap's an
 constexpr u32 TILE_LEN = 1024;         // flags that a thread block compacts
 constexpr u32 SCAN_THREADS = 1024;
 constexpr u32 HEAP_DEGREE = 512;       // children of a node, and threads of the heap's kernels
-constexpr u32 HEAP_LEVELS = 3;         // 512^4 scores below the third level's 512
+constexpr u32 HEAP_LEVELS = 3;         // above the scores: 512^4 of them below a third level's 512
 
 // How many there are of something: no more than `at_most`, and exactly `*counted` where a kernel has counted them.
 struct Count {
@@ -54,7 +55,7 @@ struct RiceList {
     u32 len;
     u32 width;
     u32 num_unary_bits;
-    u32 first_unary_block;       // unary blocks, and blocks, of the lists before it in the same launch
+    u32 first_unary_block;       // unary blocks (rounded up to a warp's), and blocks, of the lists before it in the same launch
     u32 first_block;
     u32 reserved;
 };
@@ -89,11 +90,6 @@ extern "C" __constant__ const u32 published_layout[10] = {
 // No score yet, and the neutral element of addition, as in union.cu.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// The two words, the same one twice if need be, that a value's bits are in: nothing is read past its section.
-__device__ __forceinline__ u32 cut_bits(u32 low, u32 high, u32 bit, u32 width) {
-    return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
-}
-
 // Slots are packed in groups of 128: full ones in four lanes of 32 (value i in lane i % 4), the last one in a row, as
 // index/codec/packed.rs has them. Lane t's four values of a group of `len`, those past its end 0.
 __device__ __forceinline__ void unpack_group(const u32* group, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
@@ -113,7 +109,9 @@ __device__ __forceinline__ void unpack_group(const u32* group, u32 width, u32 le
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
             const u32 bit = (4 * lane + i) * width;
-            if (4 * lane + i < len) values[i] = cut_bits(__ldg(group + bit / 32), __ldg(group + (bit + width - 1) / 32), bit, width);
+            if (4 * lane + i < len) {
+                values[i] = cut_bits(__ldg(group + bit / 32), __ldg(group + (bit + width - 1) / 32), bit, width);
+            }
         }
     }
 }
@@ -128,16 +126,6 @@ __device__ __forceinline__ u32 read_slot(const u32* slots, u32 width, u32 len, u
     const u32 bit = (is_full ? within / 4 : within) * width;
     if (is_full) group += within % 4;
     return cut_bits(__ldg(group + bit / 32 * stride), __ldg(group + (bit + width - 1) / 32 * stride), bit, width);
-}
-
-// Inclusive prefix sum over the warp.
-__device__ __forceinline__ u32 warp_prefix_sum(u32 value, u32 lane) {
-#pragma unroll
-    for (u32 distance = 1; distance < WARP; distance *= 2) {
-        const u32 lower = __shfl_up_sync(FULL_WARP, value, distance);
-        if (lane >= distance) value += lower;
-    }
-    return value;
 }
 
 // How many of the ascending values[low, high) are below `value`, plus `low`.

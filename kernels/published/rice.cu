@@ -7,17 +7,21 @@
 //
 // In:   the two parts, with the sums before each 128 bits and each 128 values. Out: documents.
 // The first kernel sums and compacts the unary part, the second sums the binary part and puts both together.
-// Twin on the host: the decoder in index/codec/rice.rs. Launch bounds: 256 threads; registers do not limit what is resident.
+// Launch bounds: 256 threads; registers do not limit what is resident. Bound by instructions: the unary part is a bit a lane.
+// Twin on the host: the decoder in index/codec/rice.rs.
 
 #include "published/published.cuh"
 
-// A warp takes 1024 bits, a word a lane; word after word, every lane looks at one bit.
-extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_unary(const RiceList* lists, u32 num_lists, u32 num_chunks) {
+// A warp takes 1024 bits, a word a lane; word after word, every lane looks at one bit. A list begins with a warp of its own:
+// first_unary_block is a multiple of eight.
+extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_unary(
+    const RiceList* lists, u32 num_lists, u32 num_chunks
+) {
     constexpr u32 BLOCKS_A_CHUNK = WARP / 4;
     const u32 lane = threadIdx.x % WARP;
     const u32 chunk = thread_index() / WARP;
     if (chunk >= num_chunks) return;
-    const RiceList& list = lists[find_item(lists, num_lists, &RiceList::first_unary_block, chunk * BLOCKS_A_CHUNK)];
+    const RiceList& list = lists[find_owner(lists, num_lists, &RiceList::first_unary_block, chunk * BLOCKS_A_CHUNK)];
     const u32 word_index = (chunk * BLOCKS_A_CHUNK - list.first_unary_block) * 4 + lane;
 
     const u32 len = list.len;
@@ -43,11 +47,13 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_unary(const
 }
 
 // A warp takes 128 values, four a lane.
-extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_documents(const RiceList* lists, u32 num_lists, u32 num_blocks) {
+extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_documents(
+    const RiceList* lists, u32 num_lists, u32 num_blocks
+) {
     const u32 lane = threadIdx.x % WARP;
     const u32 unit = thread_index() / WARP;
     if (unit >= num_blocks) return;
-    const RiceList& list = lists[find_item(lists, num_lists, &RiceList::first_block, unit)];
+    const RiceList& list = lists[find_owner(lists, num_lists, &RiceList::first_block, unit)];
     const u32 block = unit - list.first_block;
     const u32 first = block * RICE_BLOCK_LEN + 4 * lane;
     const u32 width = list.width, len = list.len;
@@ -56,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_documents(c
     unpack_group(list.binary + block * (RICE_BLOCK_LEN / 32) * width, width, len - block * RICE_BLOCK_LEN, lane, docs);
 #pragma unroll
     for (u32 i = 1; i < 4; ++i) docs[i] += docs[i - 1];
-    const u32 before = __ldg(list.binary_sums + block) + warp_prefix_sum(docs[3], lane) - docs[3] + first;
+    const u32 before = __ldg(list.binary_sums + block) + warp_prefix(docs[3], lane) - docs[3] + first;
     const bool is_whole = first + 3 < len;
     uint4 quotients = make_uint4(0, 0, 0, 0);
     if (is_whole) {

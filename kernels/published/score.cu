@@ -3,11 +3,12 @@
 // score_candidates fetches single frequencies: the slot at its fixed place, and the overflow where the place is an
 // exception. accumulate adds a whole list to one accumulator a document. Both add terms in the order of their launches and
 // round as Bm25::score does, so that scores have the host's bits.
-// Twin on the host: exec/cpu/exhaustive.rs. Launch bounds: 256 threads.
+// In:   a term's frequencies, packed or decoded, and the documents that they are of. Out: scores, of candidates or by document.
+// Launch bounds: 256 threads. Bound by latency and by scattered reads. Twin on the host: exec/cpu/exhaustive.rs.
 
 #include "published/published.cuh"
 
-// One value of an array that holds no gaps.
+// One value of an array that holds no gaps, alone.
 __device__ __forceinline__ u32 value_at(const PforArray& array, u32 place) {
     u32 value = read_slot(array.slots, array.width, array.len, place) + 1;
     if (array.num_exceptions != 0) {

@@ -1,7 +1,7 @@
 //! What kernels are passed: the structures of `kernels/tandem.cuh` and `kernels/transcode.cu`, field by field.
 //!
 //! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled
-//! with.
+//! with. It can't see the order of fields, nor [`NO_DIRECTORY`], [`TOO_MANY`] and [`UNWRITTEN`].
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
@@ -14,7 +14,7 @@ pub(super) const FEW_TERMS: usize = 8;
 pub(super) const SCORE_BINS: usize = 512;
 /// Words of the directory for each block of a long list.
 pub(super) const DIRECTORY_STRIDE: u64 = 18;
-/// The shift of a list of one block, which has no directory.
+/// The shift of a short list, of fewer postings than a block has: it has no directory.
 pub(super) const NO_DIRECTORY: u32 = 32;
 /// In place of a number of results: there were more candidates than there was room for.
 pub(super) const TOO_MANY: u64 = u64::MAX - 1;

@@ -127,8 +127,9 @@ impl Kernels {
     /// Starts `score_drivers`, a warp an item.
     ///
     /// # Safety
-    /// What `batch` points to must be there until the kernel has ended, `batch.num_items` be the items of all
-    /// drivers, the states and candidates have room for every query of the batch, and terms be of this index.
+    /// What `lists`, `batch` and `memory` point to must be there until the kernel has ended. `batch.num_items` must be
+    /// the items of all drivers, and terms be of the index that `lists` are. There must be a state for each query,
+    /// clear before its first stage, room for `batch.capacity` candidates of each, and gates, if any, for each.
     pub(super) unsafe fn score_drivers(
         &self,
         stream: &CudaStream,
@@ -172,15 +173,16 @@ impl Kernels {
         launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
         launch.arg(&results).arg(&is_last_stage);
         let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
-        // SAFETY: the arguments are those of the kernel in kernels/drivers.cu, in order and type; the caller vouches for
-        // what they point to.
+        // SAFETY: the arguments are those of the kernel in kernels/drivers.cu, in order and type; the caller vouches
+        // for what they point to.
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
 
     /// Starts `score_union`: one thread block a tile of documents, a sample of the tiles first where that pays.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; candidates must have room for k keys of every tile, or for all documents.
+    /// As [`Kernels::score_drivers`]; candidates must have room for k keys of every tile, or for all documents: the
+    /// kernel does not look whether there is any left.
     pub(super) unsafe fn score_union(
         &self,
         stream: &CudaStream,
@@ -213,7 +215,7 @@ impl Kernels {
     ///
     /// # Safety
     /// As [`Kernels::score_drivers`]; at `results` there must be room until the kernel has ended, 1 + k words a
-    /// query.
+    /// query, each query's `stride` words behind the one before.
     #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
     pub(super) unsafe fn merge_topk(
         &self,

@@ -7,8 +7,9 @@
 //!
 //! ```text
 //! lane t of a block's eight    postings 16t .. 16t+15, in `lane_words` words: width / 2
-//! columns in a word            4 of 8 bits (width <= 8), 2 of 16 (width <= 16), or 1 of 32: posting i is in column i mod columns,
-//!                              row i / columns; a column's rows follow each other bit by bit through the lane's words
+//! columns in a word            4 of 8 bits (width <= 8), 2 of 16 (width <= 16), or 1 of 32: posting i is in column
+//!                              i mod columns, row i / columns; a column's rows follow each other bit by bit through
+//!                              the lane's words
 //! words of a block             pieces of 4 words a lane, then 2, then 1; a piece holds lane 0's words, lane 1's, ...
 //! ```
 

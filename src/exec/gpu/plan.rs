@@ -33,7 +33,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Prepares a query with at least one term.
+    /// Prepares a query. What is planned for one without terms must not be run.
     pub(super) fn new(lists: &DeviceLists, query: &Query, mode: Mode, k: usize) -> Result<Self, ExecError> {
         if k == 0 || k > crate::exec::MAX_K {
             return Err(ExecError::BadK(k));

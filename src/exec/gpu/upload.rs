@@ -1,7 +1,8 @@
 //! Bringing an index to the device: the file's own blocks go up, kernels turn them into the form that searches read.
 //!
 //! ```text
-//! mapped file ─▶ page-locked buffers ─▶ parts of the file on the device ─▶ measure_blocks ─▶ scan_rows ─▶ write_blocks
+//! mapped file ─▶ page-locked buffers ─▶ parts of the file on the device
+//!                                         ─▶ measure_blocks ─▶ scan_rows, scan_tiles ─▶ write_blocks
 //! ```
 //!
 //! The host decodes nothing: it copies sections of the file as they are, but for probe forms, which no kernel reads.

@@ -1,0 +1,51 @@
+// primitives.cuh: what all kernels build on and what knows nothing of searching: integer types, a value cut out of packed
+// words, and what the lanes of a warp compute together.
+//
+// Functions over a warp are called by all 32 of its lanes, at once: they shuffle with the full mask.
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+constexpr u32 FULL_WARP = 0xffffffffu;
+constexpr u32 WARP = 32;
+
+// `width` bits, 1 to 32, from bit `bit` (modulo 32) of a word on. `high` is the word that the last of them is in: the next one,
+// or the same once more, so that nothing is read past a section's end. Then the funnel shift rotates, and the mask drops what
+// came round.
+__device__ __forceinline__ u32 cut_bits(u32 low, u32 high, u32 bit, u32 width) {
+    return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
+}
+
+// A value that is the same in all lanes, in a way that tells the compiler so: it then need not provide for a warp that has
+// parted company at the next shuffle.
+__device__ __forceinline__ u32 uniform(u32 value) { return __shfl_sync(FULL_WARP, value, 0); }
+
+// The sum over the warp, for every lane.
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+#pragma unroll
+    for (u32 distance = WARP / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(FULL_WARP, value, distance);
+    return value;
+}
+
+// The maximum over each LANES neighbours, for all of them.
+template <u32 LANES = WARP, class T>
+__device__ __forceinline__ T warp_max(T value) {
+#pragma unroll
+    for (u32 distance = LANES / 2; distance > 0; distance /= 2) {
+        value = max(value, __shfl_xor_sync(FULL_WARP, value, distance));
+    }
+    return value;
+}
+
+// Inclusive prefix sum over each LANES neighbours; `lane` counts among them.
+template <u32 LANES = WARP>
+__device__ __forceinline__ u32 warp_prefix(u32 value, u32 lane) {
+#pragma unroll
+    for (u32 distance = 1; distance < LANES; distance *= 2) {
+        const u32 lower = __shfl_up_sync(FULL_WARP, value, distance, LANES);
+        if (lane >= distance) value += lower;
+    }
+    return value;
+}
