@@ -100,9 +100,8 @@ proptest! {
     #[test]
     fn no_policy_exceeds_the_clairvoyant_bound(experiment in experiments(), rate_qps in 0.5..200.0_f64) {
         let arrivals = &experiment.arrivals[0];
-        let services: Vec<_> = arrivals.queries.iter().map(|&q| experiment.queries[q as usize].service).collect();
         let bound =
-            bounds::clairvoyant_qps(&arrivals.unit, &services, &experiment.machine, experiment.deadline, 1e6);
+            bounds::clairvoyant_qps(arrivals, &experiment.queries, &experiment.machine, experiment.deadline, 1e6);
         for policy in PolicyKind::ALL {
             let has_miss = play(&experiment, policy, rate_qps).rows.iter().any(|row| row.missed());
             let is_above = bound.is_some_and(|bound| rate_qps > bound);

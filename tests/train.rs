@@ -207,10 +207,10 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     };
     assert_eq!(
         train(&[]),
-        "error: x.workload.csv: cpu, and: 4 measured queries (equal ones count once), too few for 10 folds (--folds)\n"
+        "error: x.workload.csv: cpu, and: 4 measured queries (equal ones count once), too few for 10 folds (lower --folds)\n"
     );
-    assert_eq!(train(&["--folds", "1"]), "error: x.workload.csv: --folds is 1, expected 2 or more\n");
-    assert_eq!(train(&["--max-depth", "0"]), "error: x.workload.csv: --max-depth is 0, expected 1 to 40\n");
+    assert_eq!(train(&["--folds", "1"]), "error: --folds is 1, expected 2 or more\n");
+    assert_eq!(train(&["--max-depth", "0"]), "error: --max-depth is 0, expected 1 to 40\n");
     assert_eq!(train(&["nowhere.csv"]), "error: nowhere.csv: cannot open: No such file or directory (os error 2)\n");
 
     let text = std::fs::read_to_string(&path).unwrap();

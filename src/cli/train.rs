@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Failure, choices};
-use crate::cost::{ModelFile, TrainOptions, Workload, train};
+use crate::cost::{ModelFile, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
 
 /// Options of `train`.
@@ -38,7 +38,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         min_leaf: arguments.min_leaf,
         seed: arguments.seed,
     };
-    let mut models = train(&workload, &options).map_err(|e| Failure::input(format!("{names}: {e}")))?;
+    let mut models = train(&workload, &options).map_err(|e| {
+        Failure::input(match e {
+            TrainError::Option { .. } => e.to_string(),
+            TrainError::TooFew { .. } => format!("{names}: {e} (lower --folds)"),
+            _ => format!("{names}: {e}"),
+        })
+    })?;
     let here = Provenance::new().with_command_and_machine();
     for key in ["tandem", "command", "machine"] {
         if let Some(value) = here.get(key) {

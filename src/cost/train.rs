@@ -45,7 +45,7 @@ pub enum TrainError {
     #[error("no query of the workload has a measured time")]
     NothingMeasured,
     /// Too few different queries to hold some back.
-    #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds (--folds)")]
+    #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds")]
     TooFew {
         /// The processor.
         kind: ProcessorKind,

@@ -37,6 +37,13 @@ impl InputError {
         Self { column: Some(column), ..Self::line(path, line, message) }
     }
 
+    /// An error at `part`, a slice of `text`, which is the line.
+    #[must_use]
+    pub fn at_part(path: &Path, line: u64, text: &str, part: &str, message: impl Into<String>) -> Self {
+        let before = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize).and_then(|byte| text.get(..byte));
+        Self::at(path, line, before.map_or(1, |before| before.chars().count() as u64 + 1), message)
+    }
+
     /// An error at a byte, from 0, of a file that has no lines.
     #[must_use]
     pub fn byte(path: &Path, offset: u64, message: impl Into<String>) -> Self {
@@ -135,6 +142,17 @@ pub fn read_lines(path: &Path) -> Result<impl Iterator<Item = Result<(u64, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_line_has_its_column_in_characters() {
+        let text = "\u{e4}\u{f6} b  c";
+        let columns = ["b", "c", text].map(|part| {
+            let part = text.find(part).map_or("", |byte| &text[byte..]);
+            InputError::at_part("x".as_ref(), 3, text, part, "bad").column
+        });
+        assert_eq!(columns, [Some(4), Some(7), Some(1)]);
+        assert_eq!(InputError::at_part("x".as_ref(), 3, text, "elsewhere", "bad").column, Some(1));
+    }
 
     #[test]
     fn lines_come_without_byte_order_mark_and_line_ends_and_name_the_place_of_bad_bytes() {

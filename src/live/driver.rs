@@ -10,7 +10,7 @@ use super::ending::{Ending, LiveError};
 use super::worker::{Completion, Fleet, Lane};
 use crate::ids::ProcessorId;
 use crate::machine::PerKind;
-use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, RunLog};
+use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, RunLog};
 use crate::time::Nanos;
 
 /// What a run left behind.
@@ -170,21 +170,22 @@ impl<C: Clock> Driver<'_, C> {
                 // The run ends: what the policy would start now stays unfinished, and is not in the log.
                 _ if !self.goes_on() => {}
                 Action::WakeAt(at) => self.queue.wake_at(at),
-                Action::Start(processor, batch) => self.start(processor, batch),
+                Action::Start(processor) => self.start(processor),
             }
         }
         self.actions = actions;
     }
 
-    fn start(&mut self, processor: ProcessorId, batch: Batch) {
+    fn start(&mut self, processor: ProcessorId) {
+        let Some(batch) = self.dispatcher.batch_on(processor) else { return };
         let now = self.clock.now();
         self.started[processor.index()] = now;
         match self.fleet.lane(processor) {
-            Lane::Worker(orders) => match orders.send(batch) {
+            Lane::Worker(orders) => match orders.send(batch.clone()) {
                 Ok(()) => self.working += 1,
                 Err(_) => self.fail(LiveError::WorkerPanicked(processor)),
             },
-            Lane::Replay => match self.fleet.recorded().batch_time(&batch, self.fleet.machine().kind(processor)) {
+            Lane::Replay => match self.fleet.recorded().batch_time(batch, self.fleet.machine().kind(processor)) {
                 Some(time) => self.queue.finish_at(now + time, processor),
                 None => {
                     self.fail(LiveError::NoRecordedTime(batch.jobs()[0].query, self.fleet.machine().kind(processor)))

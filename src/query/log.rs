@@ -163,7 +163,13 @@ fn read_topics(
 ) -> Result<Vec<LogEntry>, InputError> {
     // Blank lines in place of those before: lines keep their numbers.
     let mut text = "\n".repeat(line as usize - 1) + first_line + "\n";
-    reader.read_to_string(&mut text).map_err(|e| InputError::file(path, format!("cannot read topics: {e}")))?;
+    let mut next = String::new();
+    for line in line + 1.. {
+        if !read_line(path, &mut reader, line, &mut next)? {
+            break;
+        }
+        text += &next;
+    }
     parse_topics(path, &text)
 }
 

@@ -51,15 +51,14 @@ impl Qrels {
                 let message = format!("{} fields, expected 4: query, iteration, document, grade", fields.len());
                 return Err(InputError::line(path, number, message));
             };
-            let grade: i64 = grade.parse().map_err(|_| {
-                InputError::line(path, number, format!("the grade is \"{grade}\", expected a whole number"))
-            })?;
-            let grade = u32::try_from(grade.max(0))
-                .map_err(|_| InputError::line(path, number, format!("the grade {grade} is too large")))?;
+            let at = |part, message| InputError::at_part(path, number, &line, part, message);
+            let relevance: i64 =
+                grade.parse().map_err(|_| at(grade, format!("the grade is \"{grade}\", expected a whole number")))?;
+            let relevance = u32::try_from(relevance.max(0))
+                .map_err(|_| at(grade, format!("the grade {relevance} is too large")))?;
             let judgements = qrels.queries.entry(query.to_owned()).or_default();
-            if judgements.insert(doc.to_owned(), grade).is_some() {
-                let message = format!("document {doc} is judged twice for query {query}");
-                return Err(InputError::line(path, number, message));
+            if judgements.insert(doc.to_owned(), relevance).is_some() {
+                return Err(at(doc, format!("document {doc} is judged twice for query {query}")));
             }
         }
         if qrels.queries.is_empty() {
@@ -157,8 +156,8 @@ mod tests {
         let path = dir.path().join("q.qrels");
         for (text, expected) in [
             ("1 0 a 1\n1 0 b\n", ":2: 3 fields"),
-            ("1 0 a high\n", ":1: the grade is \"high\""),
-            ("1 0 a 1\n1 0 a 0\n", ":2: document a is judged twice"),
+            ("1 0 a high\n", ":1:7: the grade is \"high\""),
+            ("1 0 a 1\n1 0 a 0\n", ":2:5: document a is judged twice"),
             ("\n", "holds no judgement"),
         ] {
             std::fs::write(&path, text).unwrap();

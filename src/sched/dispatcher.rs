@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 
 use super::{Batch, Job, LogRow, Next, Policy, RunLog};
-use crate::ids::ProcessorId;
+use crate::ids::{JobId, ProcessorId};
 use crate::machine::Machine;
 use crate::time::Nanos;
 
@@ -34,10 +34,11 @@ pub enum Event {
 }
 
 /// What the loop around the dispatcher has to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start `batch` on `processor` now; report [`Event::Finish`] when it is done.
-    Start(ProcessorId, Batch),
+    /// Start the batch that [`Dispatcher::batch_on`] gives for this processor now; report [`Event::Finish`] when it is
+    /// done.
+    Start(ProcessorId),
     /// Send [`Event::Wake`] at this time. It takes the place of any later wake-up that was asked for before.
     WakeAt(Nanos),
 }
@@ -157,6 +158,8 @@ impl<S: Sink> Dispatcher<S> {
     ///
     /// # Errors
     /// If the policy loses, repeats or invents a job, or the loop breaks the order of time.
+    // Always: the caller knows which event it is, and the job need not be moved into one.
+    #[inline(always)]
     pub fn handle(&mut self, now: Nanos, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         if now < self.now {
             return Err(self.broken(format!("time went back from {} ns to {} ns", self.now.0, now.0)));
@@ -167,13 +170,28 @@ impl<S: Sink> Dispatcher<S> {
             Event::Finish(processor) => self.finish(processor)?,
             Event::Wake => self.wake = None,
         }
+        if self.waiting == 0 {
+            return Ok(());
+        }
         self.ask_idle_processors(actions)
+    }
+
+    /// What `processor` runs; `None` when it is idle.
+    #[must_use]
+    pub fn batch_on(&self, processor: ProcessorId) -> Option<&Batch> {
+        self.lanes.get(processor.index())?.as_ref().map(|running| &running.batch)
     }
 
     /// Jobs that have arrived and not finished.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.waiting + self.running
+    }
+
+    /// The first of the jobs in flight, or the next to arrive when there is none: all before it have finished.
+    #[must_use]
+    pub fn first_in_flight(&self) -> JobId {
+        JobId(self.first_flight)
     }
 
     /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
@@ -206,8 +224,8 @@ impl<S: Sink> Dispatcher<S> {
     }
 
     fn finish(&mut self, processor: ProcessorId) -> Result<(), LawBroken> {
-        let Some(Running { batch, number, started }) = self.lanes.get_mut(processor.index()).and_then(Option::take)
-        else {
+        // Read where it lies: what is said of a job is many times the size of what is done with it.
+        let Some(Some(Running { batch, number, started })) = self.lanes.get(processor.index()) else {
             return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
         };
         self.busy -= 1;
@@ -220,11 +238,11 @@ impl<S: Sink> Dispatcher<S> {
                 query: job.query,
                 arrival: job.arrival,
                 released: flight.released,
-                started,
+                started: *started,
                 finished: self.now,
                 processor,
                 kind: self.machine.kind(processor),
-                batch: number,
+                batch: *number,
                 deadline: job.deadline,
                 predicted: job.predicted,
             });
@@ -233,7 +251,8 @@ impl<S: Sink> Dispatcher<S> {
             self.flights.pop_front();
             self.first_flight += 1;
         }
-        self.policy.finished(processor, &batch, self.now.since(started), self.now);
+        self.policy.finished(processor, batch, self.now.since(*started), self.now);
+        self.lanes[processor.index()] = None;
         Ok(())
     }
 
@@ -299,7 +318,7 @@ impl<S: Sink> Dispatcher<S> {
         self.waiting -= batch.jobs().len();
         self.running += batch.jobs().len();
         self.busy += 1;
-        actions.push(Action::Start(processor, batch.clone()));
+        actions.push(Action::Start(processor));
         self.lanes[processor.index()] = Some(Running { batch, number: self.batches, started: self.now });
         self.batches += 1;
         Ok(())

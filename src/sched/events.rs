@@ -41,9 +41,13 @@ impl EventQueue {
 
     /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
-        // Scanned from the end: among few entries, shifting beats any heap.
-        let place = self.finishes.iter().rposition(|(other, _)| *other > at).map_or(0, |i| i + 1);
-        self.finishes.insert(place, (at, processor));
+        // Sinks in from the end: among few entries, this beats any heap.
+        self.finishes.push((at, processor));
+        let mut place = self.finishes.len() - 1;
+        while place > 0 && self.finishes[place - 1].0 <= at {
+            self.finishes.swap(place - 1, place);
+            place -= 1;
+        }
     }
 
     /// Sets the one wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.

@@ -133,13 +133,13 @@ impl Policy for Stealing {
         if self.is_bound(&job) {
             let priority = self.priority(&job, preferred);
             let queues = &mut self.kinds[preferred];
-            queues.own.push(priority, job.id);
-            queues.steals.push(loss_by_moving(&job, preferred), job.id);
-            queues.urgency.push(urgent_at, job.id);
+            queues.own.push(priority, job.id, &self.jobs);
+            queues.steals.push(loss_by_moving(&job, preferred), job.id, &self.jobs);
+            queues.urgency.push(urgent_at, job.id, &self.jobs);
             queues.backlog += job.predicted[preferred];
         } else {
-            self.third.push((), job.id);
-            self.kinds[preferred].urgency.push(urgent_at, job.id);
+            self.third.push((), job.id, &self.jobs);
+            self.kinds[preferred].urgency.push(urgent_at, job.id, &self.jobs);
         }
     }
 

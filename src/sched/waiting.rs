@@ -2,7 +2,8 @@
 //!
 //! A job of the stealing policy can be taken by priority, by age, by urgency or by a thief. Each of these orders is a
 //! queue or heap of job numbers; the jobs themselves are kept here, once. Taking a job removes it here, and its entries
-//! in the other orders die: they are dropped when they come to the front (lazy deletion).
+//! in the other orders die: they are dropped when they come to the front, or all at once when most of an order is dead
+//! (lazy deletion). So an order that nobody asks stays as small as the queue it is of.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,6 +16,7 @@ use crate::ids::JobId;
 pub(super) struct WaitingJobs {
     ring: VecDeque<Option<Job>>,
     first: u32,
+    waiting: usize,
 }
 
 impl WaitingJobs {
@@ -25,6 +27,7 @@ impl WaitingJobs {
         }
         debug_assert_eq!(job.id.index(), self.first as usize + self.ring.len(), "jobs arrive in order");
         self.ring.push_back(Some(job));
+        self.waiting += 1;
     }
 
     /// The job, if it still waits.
@@ -35,6 +38,7 @@ impl WaitingJobs {
     /// Takes the job, if it still waits.
     pub(super) fn take(&mut self, id: JobId) -> Option<Job> {
         let job = self.ring.get_mut(id.0.checked_sub(self.first)? as usize)?.take();
+        self.waiting -= usize::from(job.is_some());
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
             self.first += 1;
@@ -60,7 +64,19 @@ impl<K: Ord> Default for Order<K> {
 }
 
 impl<K: Ord + Copy> Order<K> {
-    pub(super) fn push(&mut self, key: K, id: JobId) {
+    /// So many dead entries are not worth looking for.
+    const FEW: usize = 64;
+
+    /// Adds a job, which must wait among `jobs`.
+    pub(super) fn push(&mut self, key: K, id: JobId, jobs: &WaitingJobs) {
+        if jobs.waiting == 1 {
+            // All others are dead.
+            self.queue.clear();
+            self.jumpers.clear();
+        } else if self.queue.len() + self.jumpers.len() > 2 * jobs.waiting + Self::FEW {
+            self.queue.retain(|(_, id)| jobs.get(*id).is_some());
+            self.jumpers.retain(|Reverse((_, id))| jobs.get(*id).is_some());
+        }
         match self.queue.back() {
             Some(last) if (key, id) < *last => self.jumpers.push(Reverse((key, id))),
             _ => self.queue.push_back((key, id)),
@@ -70,14 +86,12 @@ impl<K: Ord + Copy> Order<K> {
     /// The first job that still waits, with its key.
     pub(super) fn first<'a>(&mut self, jobs: &'a WaitingJobs) -> Option<(K, &'a Job)> {
         loop {
-            let queued = self.queue.front().copied();
-            let jumper = self.jumpers.peek().map(|Reverse(entry)| *entry);
-            let is_jumper = match (queued, jumper) {
-                (Some(queued), Some(jumper)) => jumper < queued,
-                (None, jumper) => jumper.is_some(),
-                (Some(_), None) => false,
+            let (is_jumper, &(key, id)) = match (self.queue.front(), self.jumpers.peek()) {
+                (None, None) => return None,
+                (Some(queued), Some(Reverse(jumper))) if jumper < queued => (true, jumper),
+                (Some(queued), _) => (false, queued),
+                (None, Some(Reverse(jumper))) => (true, jumper),
             };
-            let (key, id) = if is_jumper { jumper } else { queued }?;
             if let Some(job) = jobs.get(id) {
                 return Some((key, job));
             }
@@ -105,7 +119,7 @@ mod tests {
         for (id, key) in (0..).map(JobId).zip(keys) {
             let predicted = PerKind::default();
             jobs.insert(Job { id, query: QueryId(0), arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted });
-            order.push(key, id);
+            order.push(key, id, &jobs);
         }
         // Taken through another order: 0 and 5 first.
         jobs.take(JobId(0));
@@ -116,5 +130,20 @@ mod tests {
             jobs.take(id);
         }
         assert_eq!(found, [(0, 9), (3, 2), (4, 7), (5, 8), (7, 1), (7, 3), (9, 4), (9, 6)]);
+    }
+
+    #[test]
+    fn an_order_that_nobody_asks_stays_as_small_as_what_waits() {
+        let mut jobs = WaitingJobs::default();
+        let mut order = Order::default();
+        for id in (0..10_000).map(JobId) {
+            let predicted = PerKind::default();
+            jobs.insert(Job { id, query: QueryId(0), arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted });
+            // Keys that fall: all but the first jump the queue. Ten always wait.
+            order.push(u32::MAX - id.0, id, &jobs);
+            jobs.take(JobId(id.0.wrapping_sub(10)));
+        }
+        assert!(order.queue.len() + order.jumpers.len() <= 2 * 11 + Order::<u32>::FEW + 1);
+        assert_eq!(order.first(&jobs).map(|(_, job)| job.id), Some(JobId(9_999)));
     }
 }

@@ -25,6 +25,7 @@
 //! query). The highest rate at which it does, the least over some prices, bounds this very trace; it is a
 //! certificate, not an estimate.
 
+use super::{Arrivals, SimQuery};
 use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::time::Nanos;
 
@@ -84,32 +85,37 @@ pub fn region(services: impl IntoIterator<Item = PerKind<Nanos>>, machine: &Mach
     None
 }
 
-/// The highest rate at which any schedule at all can meet every deadline, for queries that arrive at `unit_arrivals`
-/// divided by the rate (seconds at one query per second, ascending) and cost `services`; the certificate above.
+/// The highest rate at which any schedule at all can meet every deadline, for `arrivals` that ask `queries`; the
+/// certificate above. It takes 8 bytes a query of the workload, however long the run.
 ///
 /// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or
 /// queries that arrive at one moment can't all meet theirs.
+///
+/// # Panics
+/// If an arrival names a query that `queries` lacks.
 #[must_use]
 pub fn clairvoyant_qps(
-    unit_arrivals: &[f64],
-    services: &[PerKind<Nanos>],
+    arrivals: &Arrivals,
+    queries: &[SimQuery],
     machine: &Machine,
     deadline: Nanos,
     limit_qps: f64,
 ) -> Option<f64> {
-    let fastest = |service: &PerKind<Nanos>| machine.processors().map(|(_, kind)| service[kind]).min();
-    if services.iter().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
+    let services = || arrivals.queries.iter().map(|&query| queries[query as usize].service);
+    let fastest = |service: PerKind<Nanos>| machine.processors().map(|(_, kind)| service[kind]).min();
+    if services().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
         return Some(0.0);
     }
     let [cpus, gpus] = ProcessorKind::ALL.map(|kind| machine.count(kind) as f64);
-    let tight = region(services.iter().copied(), machine).map_or(0.5, |r| cpus / (cpus + gpus * r.cut_ratio));
+    let tight = region(services(), machine).map_or(0.5, |r| cpus / (cpus + gpus * r.cut_ratio));
     let prices = (0..PRICES).map(|i| (f64::from(i) + 0.5) / f64::from(PRICES));
     // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
     let deadline_s = deadline.as_secs() + 2e-9;
     let mut best = limit_qps;
-    let mut weights = vec![0.0; services.len()];
+    // By position in the workload.
+    let mut weights = vec![0.0; queries.len()];
     for price in std::iter::once(tight).chain(prices) {
-        for (weight, service) in weights.iter_mut().zip(services) {
+        for (weight, SimQuery { service, .. }) in weights.iter_mut().zip(queries) {
             let on_cpu = price * service.cpu.as_secs() / cpus;
             let on_gpu = (1.0 - price) * service.gpu.as_secs() / gpus;
             *weight = match (cpus > 0.0, gpus > 0.0) {
@@ -118,7 +124,7 @@ pub fn clairvoyant_qps(
                 _ => service.gpu.as_secs() / gpus,
             };
         }
-        if !lindley_exceeds(unit_arrivals, &weights, best, deadline_s) {
+        if !lindley_exceeds(arrivals, &weights, best, deadline_s) {
             continue;
         }
         let mut kept = 0.0;
@@ -127,7 +133,7 @@ pub fn clairvoyant_qps(
                 return Some(0.0);
             }
             let middle = 0.5 * (kept + best);
-            if lindley_exceeds(unit_arrivals, &weights, middle, deadline_s) {
+            if lindley_exceeds(arrivals, &weights, middle, deadline_s) {
                 best = middle;
             } else {
                 kept = middle;
@@ -138,11 +144,11 @@ pub fn clairvoyant_qps(
 }
 
 /// Whether any delay of a single FIFO server exceeds `deadline_s` at this rate.
-fn lindley_exceeds(unit_arrivals: &[f64], weights: &[f64], rate_qps: f64, deadline_s: f64) -> bool {
+fn lindley_exceeds(arrivals: &Arrivals, weights: &[f64], rate_qps: f64, deadline_s: f64) -> bool {
     let mut free_at = 0.0_f64;
-    unit_arrivals.iter().zip(weights).any(|(unit, weight)| {
+    arrivals.unit.iter().zip(&arrivals.queries).any(|(unit, &query)| {
         let arrival = unit / rate_qps;
-        free_at = free_at.max(arrival) + weight;
+        free_at = free_at.max(arrival) + weights[query as usize];
         free_at - arrival > deadline_s
     })
 }
@@ -150,6 +156,7 @@ fn lindley_exceeds(unit_arrivals: &[f64], weights: &[f64], rate_qps: f64, deadli
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::QueryId;
 
     /// Half the queries cost (2, 4) ms, three in ten (8, 5), two in ten (60, 10).
     fn three_classes() -> Vec<PerKind<Nanos>> {
@@ -187,26 +194,34 @@ mod tests {
         assert!((cut.cpu_share - (0.5 + 0.3 * 0.641)).abs() < 1e-4);
     }
 
+    /// The bound of one query that is asked at each of `unit`.
+    fn bound_of(unit: &[f64], service: PerKind<Nanos>, machine: &Machine, deadline: Nanos) -> Option<f64> {
+        let queries = [SimQuery { id: QueryId(0), service, estimate: service }];
+        let arrivals = Arrivals { seed: 0, unit: unit.to_vec(), queries: vec![0; unit.len()] };
+        clairvoyant_qps(&arrivals, &queries, machine, deadline, 1e6)
+    }
+
     #[test]
     fn a_hopeless_query_has_no_rate_and_an_easy_one_no_bound() {
         let machine = Machine::new(1, 1);
-        let slow = [PerKind { cpu: Nanos::from_ms(600.0), gpu: Nanos::from_ms(700.0) }];
-        assert_eq!(clairvoyant_qps(&[1.0], &slow, &machine, Nanos::from_ms(500.0), 1e6), Some(0.0));
-        let quick = [PerKind { cpu: Nanos::from_ms(6.0), gpu: Nanos::from_ms(7.0) }];
-        assert_eq!(clairvoyant_qps(&[1.0], &quick, &machine, Nanos::from_ms(500.0), 1e6), None);
+        let bound = |unit: &[f64], service: PerKind<Nanos>| bound_of(unit, service, &machine, Nanos::from_ms(500.0));
+        let slow = PerKind { cpu: Nanos::from_ms(600.0), gpu: Nanos::from_ms(700.0) };
+        assert_eq!(bound(&[1.0], slow), Some(0.0));
+        let quick = PerKind { cpu: Nanos::from_ms(6.0), gpu: Nanos::from_ms(7.0) };
+        assert_eq!(bound(&[1.0], quick), None);
         // Sixty at one moment miss at every rate.
-        let crowd = vec![PerKind { cpu: Nanos::from_ms(30.0), gpu: Nanos::from_ms(30.0) }; 60];
-        assert_eq!(clairvoyant_qps(&[0.0; 60], &crowd, &machine, Nanos::from_ms(500.0), 1e6), Some(0.0));
+        let crowd = PerKind { cpu: Nanos::from_ms(30.0), gpu: Nanos::from_ms(30.0) };
+        assert_eq!(bound(&[0.0; 60], crowd), Some(0.0));
         assert_eq!(region([], &machine), None);
-        assert_eq!(region(quick, &Machine::new(0, 0)), None);
+        assert_eq!(region([quick], &Machine::new(0, 0)), None);
     }
 
     #[test]
     fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
         // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends
         // within 15 ms up to 200/s.
-        let services = [PerKind { cpu: Nanos::from_ms(10.0), gpu: Nanos::MAX }; 2];
-        let found = clairvoyant_qps(&[1.0, 2.0], &services, &Machine::new(1, 0), Nanos::from_ms(15.0), 1e6).unwrap();
+        let service = PerKind { cpu: Nanos::from_ms(10.0), gpu: Nanos::MAX };
+        let found = bound_of(&[1.0, 2.0], service, &Machine::new(1, 0), Nanos::from_ms(15.0)).unwrap();
         assert!((found / 200.0 - 1.0).abs() < 2.0 * PRECISION, "{found}");
     }
 }

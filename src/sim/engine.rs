@@ -3,9 +3,12 @@
 //! Arrivals are streamed from an iterator; completions and the wake-up wait in an [`EventQueue`], which also holds the
 //! rule for events at one and the same nanosecond. A batch takes the sum of its jobs' service times.
 
+use std::collections::VecDeque;
+use std::ops::Add;
+
 use crate::ids::{JobId, QueryId};
 use crate::machine::{Machine, PerKind};
-use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
+use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 
 /// A query of the workload: what it costs in truth, and what the policy is told.
@@ -83,46 +86,54 @@ fn drive<S: Sink>(
     deadline: Nanos,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
-    let mut arrivals = arrivals.fuse();
-    let mut next_arrival = arrivals.next();
-    // By job number: its position in `queries`, which a policy never learns.
-    let mut asked: Vec<u32> = Vec::with_capacity(arrivals.size_hint().0);
+    // What arrives next is made one event ahead: by then its query's row, anywhere in a large table, has come.
+    let mut jobs = (0..).map(JobId).zip(arrivals).map(|(id, (arrival, query))| {
+        let SimQuery { id: query, service, estimate: predicted } = queries[query as usize];
+        (Job { id, query, arrival, deadline: arrival + deadline, predicted }, service)
+    });
+    let mut next = jobs.next();
+    // True service times of the jobs in flight, which a policy never learns, from job number `first_service` on.
+    let mut services: VecDeque<PerKind<Nanos>> = VecDeque::new();
+    let mut first_service = JobId(0);
     let mut events = EventQueue::new();
     let mut actions = Vec::new();
-    while let Some(due) = events.pop(next_arrival.map(|(at, _)| at)) {
-        let (now, event) = match (due, next_arrival) {
-            (Due::Finish(at, processor), _) => (at, Event::Finish(processor)),
-            (Due::Wake(at), _) => (at, Event::Wake),
-            (Due::Arrival, Some((arrival, query))) => {
-                next_arrival = arrivals.next();
-                let job = Job {
-                    id: JobId(asked.len() as u32),
-                    query: queries[query as usize].id,
-                    arrival,
-                    deadline: arrival + deadline,
-                    predicted: queries[query as usize].estimate,
-                };
-                asked.push(query);
-                (arrival, Event::Arrive(job))
+    while let Some(due) = events.pop(next.as_ref().map(|(job, _)| job.arrival)) {
+        let now = match due {
+            Due::Finish(now, processor) => {
+                dispatcher.handle(now, Event::Finish(processor), &mut actions)?;
+                if enough(dispatcher.sink()) {
+                    break;
+                }
+                while first_service < dispatcher.first_in_flight() {
+                    services.pop_front();
+                    first_service.0 += 1;
+                }
+                now
             }
-            (Due::Arrival, None) => break,
+            Due::Wake(now) => {
+                dispatcher.handle(now, Event::Wake, &mut actions)?;
+                now
+            }
+            Due::Arrival => {
+                let Some((job, service)) = next else { break };
+                next = jobs.next();
+                services.push_back(service);
+                dispatcher.handle(job.arrival, Event::Arrive(job), &mut actions)?;
+                job.arrival
+            }
         };
-        let finished = matches!(event, Event::Finish(_));
-        dispatcher.handle(now, event, &mut actions)?;
-        if finished && enough(dispatcher.sink()) {
-            break;
-        }
-        for action in actions.drain(..) {
+        for &action in &actions {
             match action {
-                Action::Start(processor, batch) => {
+                Action::Start(processor) => {
                     let kind = machine.kind(processor);
-                    let service = |job: &Job| queries[asked[job.id.index()] as usize].service[kind];
-                    let service = batch.jobs().iter().map(service).fold(Nanos::ZERO, |sum, time| sum + time);
-                    events.finish_at(now + service, processor);
+                    let service = |job: &Job| services[(job.id.0 - first_service.0) as usize][kind];
+                    let jobs = dispatcher.batch_on(processor).map_or(&[][..], Batch::jobs);
+                    events.finish_at(now + jobs.iter().map(service).fold(Nanos::ZERO, Nanos::add), processor);
                 }
                 Action::WakeAt(at) => events.wake_at(at),
             }
         }
+        actions.clear();
     }
     Ok(dispatcher)
 }

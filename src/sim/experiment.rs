@@ -104,10 +104,8 @@ impl Experiment {
     #[must_use]
     pub fn bound_qps(&self) -> Option<f64> {
         let limit = UNBOUNDED * self.region()?.rate_qps;
-        let bound = |arrivals: &Arrivals| {
-            let services: Vec<PerKind<Nanos>> = self.services(arrivals).collect();
-            bounds::clairvoyant_qps(&arrivals.unit, &services, &self.machine, self.deadline, limit)
-        };
+        let bound =
+            |arrivals: &Arrivals| bounds::clairvoyant_qps(arrivals, &self.queries, &self.machine, self.deadline, limit);
         let bounds: Vec<Option<f64>> = self.arrivals.par_iter().map(bound).collect();
         bounds.into_iter().flatten().min_by(f64::total_cmp)
     }

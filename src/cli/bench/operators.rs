@@ -10,6 +10,7 @@ use crate::exec::Executor;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::index::Index;
 use crate::query::Mode;
+use crate::report::number::counted;
 
 /// A way to answer queries on one of the machine's processors.
 struct Operator {
@@ -75,11 +76,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     }
     bar.finish_and_clear();
     let note = format!(
-        "operators: {} queries of {} postings on average, on {}; {rounds} rounds, each query's least time; M/s are \
+        "operators: {} queries of {} postings on average, on {}; {}, each query's least time; M/s are \
          postings of the lists\n",
         queries.len(),
         postings / queries.len() as u64,
         devices.join(" and "),
+        counted(rounds, "round", "rounds"),
     );
     Ok((note, rows))
 }

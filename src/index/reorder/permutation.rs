@@ -92,12 +92,13 @@ impl Permutation {
         let mut lines = Vec::new();
         for (line, text) in (1..).zip(bytes.lines()) {
             let text = text.unwrap_or_default();
-            let text = text.trim();
-            if text.is_empty() {
+            let value = text.trim();
+            if value.is_empty() {
                 continue;
             }
-            let number = text.parse().map_err(|_| {
-                InputError::line(path, line, format!("{text:?}, expected the number of a document, one a line"))
+            let number = value.parse().map_err(|_| {
+                let message = format!("{value:?}, expected the number of a document, one a line");
+                InputError::at_part(path, line, &text, value, message)
             })?;
             numbers.push(number);
             lines.push(line);
@@ -129,9 +130,11 @@ pub fn read_scores(path: &Path, num_docs: u32) -> Result<Vec<f64>, InputError> {
         if text.trim().is_empty() {
             continue;
         }
-        let score: Option<f64> = text.trim().parse().ok().filter(|score: &f64| score.is_finite());
-        let score =
-            score.ok_or_else(|| InputError::line(path, line, format!("{text:?}, expected a number, one a line")))?;
+        let value = text.trim();
+        let score: Option<f64> = value.parse().ok().filter(|score: &f64| score.is_finite());
+        let score = score.ok_or_else(|| {
+            InputError::at_part(path, line, &text, value, format!("{value:?}, expected a number, one a line"))
+        })?;
         if scores.len() == num_docs as usize {
             return Err(InputError::line(path, line, format!("a score too many: the index has {num_docs} documents")));
         }

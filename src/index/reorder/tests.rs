@@ -84,7 +84,7 @@ fn permutations_are_read_from_numbers_and_from_text() {
         (&b"2\n0\n2\n"[..], "p:3: number 2 a second time; document 0 has it already"),
         (b"2\n0\n3\n", "p:3: number 3, expected 0 to 2"),
         (b"2\n0\n", "p: 2 numbers, the index has 3 documents"),
-        (b"2\n0 1\n", "p:2: \"0 1\", expected the number of a document"),
+        (b"2\n0 1\n", "p:2:1: \"0 1\", expected the number of a document"),
         (b"", "p: 0 numbers, the index has 3 documents"),
         (b"\x02\0\0\0\0\0\0\0\x03\0\0\0", "p: byte 8: number 3, expected 0 to 2"),
         (b"\x02\0\0\0\0\0\0\0", "p: is no permutation of 3 documents: expected 12 bytes"),
@@ -103,8 +103,8 @@ fn scores_are_one_a_line() {
     std::fs::write(&path, "1e3\n-0.5\n 7 \n").unwrap();
     assert_eq!(read_scores(&path, 3).unwrap(), [1000.0, -0.5, 7.0]);
     for (text, message) in [
-        ("1\nx\n3\n", "s:2: \"x\", expected a number"),
-        ("1\nnan\n3\n", "s:2: \"nan\", expected a number"),
+        ("1\n x\n3\n", "s:2:2: \"x\", expected a number"),
+        ("1\nnan\n3\n", "s:2:1: \"nan\", expected a number"),
         ("1\n2\n", "s: 2 scores, the index has 3 documents"),
         ("1\n2\n3\n4\n", "s:4: a score too many"),
     ] {
