@@ -99,7 +99,8 @@ impl Plan {
 
     /// The blocks of all lists that may drive.
     pub(super) fn driven_blocks(&self) -> u64 {
-        (0..self.num_drivers(false).max(1)).map(|t| u64::from(self.num_blocks(t))).sum()
+        let most = self.num_drivers(false).max(self.num_drivers(true)).min(self.terms.len());
+        (0..most).map(|t| u64::from(self.num_blocks(t))).sum()
     }
 
     /// The blocks of term `t`.
@@ -212,6 +213,15 @@ pub(super) mod tests {
             let plan = plan(&[(500, 2.0)], 1.0, mode);
             assert_eq!((plan.mode, plan.num_drivers(false), plan.by_tiles), (Mode::Or, 1, false));
         }
+    }
+
+    #[test]
+    fn gpu_plan_counts_the_blocks_that_drive() {
+        // The second list may drive for OR, the first one always does for AND; a query of no list has none.
+        assert_eq!(plan(&[(500, 2.0), (1000, 1.0)], 0.5, Mode::AndOr).driven_blocks(), 4 + 8);
+        assert_eq!(plan(&[(500, 2.0), (1000, 1.0)], 1.5, Mode::AndOr).driven_blocks(), 4);
+        assert_eq!(plan(&[(500, 2.0), (1000, 1.0)], 9.0, Mode::And).driven_blocks(), 4);
+        assert_eq!(plan(&[], 0.0, Mode::Or).driven_blocks(), 0);
     }
 
     #[test]
