@@ -25,6 +25,9 @@ const REFINEMENTS: usize = 2;
 /// How many rates above [`SHARES`] are tried while no query misses, and the factor between them.
 const EXTENSIONS: usize = 4;
 const EXTENSION: f64 = 1.15;
+/// The capacity is predicted from backlogs that were served before runs at rates within this share of the measured one:
+/// a machine that is shared may have been a quarter slower half a minute before.
+const NEAR: f64 = 0.15;
 
 /// What came of one policy.
 pub(super) struct Found {
@@ -51,7 +54,7 @@ pub(super) fn validate_policy(
         policy,
         arguments,
         deadline,
-        calibrations,
+        calibrations: Vec::new(),
         count,
         rows: Vec::new(),
         served: Vec::new(),
@@ -89,7 +92,14 @@ pub(super) fn validate_policy(
             trial.runs
         );
     }
-    let calibration = Calibration::median(&trial.calibrations);
+    let near: Vec<Calibration> = trial
+        .calibrations
+        .iter()
+        .filter(|(rate_qps, _)| (rate_qps - measured_qps).abs() <= NEAR * measured_qps)
+        .map(|&(_, calibration)| calibration)
+        .collect();
+    // Where no run met all deadlines, the first ones are as good as any.
+    let calibration = Calibration::median(if near.is_empty() { &calibrations } else { &near });
     // Of two runs at a rate the later: it was made because the first missed.
     let at_capacity =
         trial.served.iter().rev().find(|(rate_qps, _)| *rate_qps == measured_qps).map(|(_, served)| *served);
@@ -168,8 +178,8 @@ struct Trial<'a> {
     policy: PolicyKind,
     arguments: &'a Arguments,
     deadline: Nanos,
-    /// How this machine served, from before the first run to before the last.
-    calibrations: Vec<Calibration>,
+    /// How this machine served right before a live run at a rate.
+    calibrations: Vec<(f64, Calibration)>,
     count: usize,
     rows: Vec<ValidationRow>,
     /// For each live run its rate and what queries cost in it.
@@ -190,7 +200,7 @@ impl Trial<'_> {
         let mut best: Option<ValidationRow> = None;
         for attempts in 1..=2 {
             let calibration = self.lab.calibrate(self.policy, &self.arguments.options)?;
-            self.calibrations.push(calibration);
+            self.calibrations.push((rate_qps, calibration));
             let predicted = self.simulated(rate_qps, &calibration)?;
             let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
             let missed = |row: &ValidationRow| row.measured.missed + row.unanswered;

@@ -60,7 +60,8 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> St
          {table}  \
          first miss          the lowest rate at which a query took longer when it was driven live\n  \
          cost while serving  so many times what a query takes alone, and so much for its way to the worker and back: found\n                      \
-                             between the runs, by serving backlogs of other queries; predictions reckon with it\n  \
+                             by serving backlogs of other queries, right before runs near the capacity; predictions reckon\n                      \
+                             with it\n  \
          alone               the prediction if queries cost what they take alone\n  \
          in hindsight        the prediction if they cost what they took in the live run at the measured capacity: an error\n                      \
                              that is left then is the simulator's own\n"
