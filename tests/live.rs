@@ -347,7 +347,7 @@ fn what_cannot_be_driven_is_refused_with_exit_code_2() {
         ("--deadline-ms 0", "--deadline-ms is 0"),
         ("--cpus 0 --gpu none", "nothing real to drive"),
         ("--rate 1e9 --seconds 100", "are too many"),
-        ("--gpu none --policy stealing", "policy stealing needs a gpu"),
+        ("--gpu none --policy stealing", "policy stealing needs a GPU, and --gpu is none"),
         ("--gpu none --mode and", "no queries in mode and"),
         ("--gpu none --trace missing.csv", "missing.csv"),
         ("--gpu none --estimates missing.json", "missing.json"),

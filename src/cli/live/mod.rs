@@ -17,7 +17,7 @@ use crate::exec::gpu::list_gpus;
 use crate::files::check_writable;
 use crate::ids::QueryId;
 use crate::live::catch_interrupts;
-use crate::machine::PerKind;
+use crate::machine::{PerKind, ProcessorKind};
 use crate::query::{ArrivalProcess, Mode, Trace, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::report::rates::parse_rates;
@@ -146,6 +146,12 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     choices::deadline(arguments.deadline_ms)?;
     arguments.gpu.check()?;
+    let needs_gpu = |policy: &&PolicyKind| policy.required_kinds().contains(&ProcessorKind::Gpu);
+    if arguments.gpu == GpuChoice::None
+        && let Some(policy) = arguments.policy.iter().find(needs_gpu)
+    {
+        return Err(Failure::input(format!("policy {policy} needs a GPU, and --gpu is none: leave one of them out")));
+    }
     if cpus == 0 && list_gpus().is_err() {
         return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
     }
