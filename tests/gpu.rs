@@ -15,6 +15,7 @@ use tandem::exec::gpu::{GpuExecutor, list_gpus};
 use tandem::exec::{ExecError, Executor, Hit, MAX_K};
 use tandem::ids::{DocId, QueryId};
 use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
+use tandem::quantile::median;
 use tandem::query::{Mode, Query, prepare_queries};
 
 type List = Vec<(u32, u32)>;
@@ -515,18 +516,14 @@ fn latency_by_list_length() {
                 cpus.push(start.elapsed().as_secs_f64() * 1e6);
             }
             assert_eq!(found, bits(&hits), "{mode} {k} {terms:?}");
-            let median = |values: &mut Vec<f64>| {
-                values.sort_by(f64::total_cmp);
-                values[values.len() / 2]
-            };
             let sizes: Vec<String> = query.terms.iter().map(|term| term.doc_freq.to_string()).collect();
             println!(
                 "{:6}{k:<6}{:40}{:9.1}{:11.1}{:10.1}",
                 mode.name(),
                 sizes.join(" "),
-                median(&mut calls),
-                median(&mut devices),
-                median(&mut cpus)
+                median(calls),
+                median(devices),
+                median(cpus)
             );
         }
     }

@@ -1,11 +1,12 @@
 //! Capacities beside their bound; `capacity.csv`.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use super::csv::write_rows;
 use super::number;
 use super::source::Source;
-use crate::files::{Provenance, write_atomically};
+use crate::files::Provenance;
 use crate::time::Nanos;
 
 /// A line of `capacity.csv`.
@@ -50,25 +51,19 @@ const COLUMNS: &str =
 /// # Errors
 /// Those of the file system.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow]) -> io::Result<()> {
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        writeln!(out, "{COLUMNS}")?;
-        for row in rows {
-            writeln!(
-                out,
-                "{},{},{},{low},{low},{},{},{},{},{},{}",
-                row.source,
-                row.policy,
-                number::text(row.deadline.as_ms(), 12),
-                number::optional(row.high_qps, 6),
-                number::optional(row.bound_qps, 6),
-                row.flips,
-                number::optional(row.region_qps, 6),
-                row.queries,
-                row.seeds,
-                low = number::text(row.low_qps, 6),
-            )?;
-        }
-        Ok(())
+    write_rows(path, provenance, COLUMNS, rows, |row| {
+        format!(
+            "{},{},{},{low},{low},{},{},{},{},{},{}",
+            row.source,
+            row.policy,
+            number::text(row.deadline.as_ms(), 12),
+            number::optional(row.high_qps, 6),
+            number::optional(row.bound_qps, 6),
+            row.flips,
+            number::optional(row.region_qps, 6),
+            row.queries,
+            row.seeds,
+            low = number::text(row.low_qps, 6),
+        )
     })
 }

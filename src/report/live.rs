@@ -1,10 +1,11 @@
 //! What live runs say beyond simulated ones: the last columns of their `summary.csv`.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use super::csv::write_rows;
 use super::summary::{COLUMNS, SummaryRow, line};
-use crate::files::{Provenance, write_atomically};
+use crate::files::Provenance;
 
 /// A line of a live `summary.csv`.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,23 +33,18 @@ pub struct LiveSummaryRow {
 /// # Errors
 /// Those of the file system.
 pub fn write_live_summaries(path: &Path, provenance: &Provenance, rows: &[LiveSummaryRow]) -> io::Result<()> {
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        writeln!(out, "{COLUMNS},lag_p50_ms,lag_p99_ms,handoff_p50_us,unfinished,unreleased,overloaded,gpu")?;
-        for live in rows {
-            writeln!(
-                out,
-                "{},{:.6},{:.6},{:.3},{},{},{},{}",
-                line(&live.row),
-                live.lag_p50_ms,
-                live.lag_p99_ms,
-                live.handoff_p50_us,
-                live.unfinished,
-                live.unreleased,
-                live.overloaded,
-                live.gpu,
-            )?;
-        }
-        Ok(())
+    let columns = format!("{COLUMNS},lag_p50_ms,lag_p99_ms,handoff_p50_us,unfinished,unreleased,overloaded,gpu");
+    write_rows(path, provenance, &columns, rows, |live| {
+        format!(
+            "{},{:.6},{:.6},{:.3},{},{},{},{}",
+            line(&live.row),
+            live.lag_p50_ms,
+            live.lag_p99_ms,
+            live.handoff_p50_us,
+            live.unfinished,
+            live.unreleased,
+            live.overloaded,
+            live.gpu,
+        )
     })
 }

@@ -3,12 +3,13 @@
 //! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
 //! exceed ([`quantile`](crate::quantile)). Delay counts from the intended arrival.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use super::csv::write_rows;
 use super::number;
 use super::source::Source;
-use crate::files::{Provenance, write_atomically};
+use crate::files::Provenance;
 use crate::machine::{Machine, PerKind, ProcessorKind};
 use crate::quantile::select_nearest_rank;
 use crate::sched::{LogRow, RunLog, Sink};
@@ -162,14 +163,7 @@ pub(super) const COLUMNS: &str = "\
 /// # Errors
 /// Those of the file system.
 pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]) -> io::Result<()> {
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        writeln!(out, "{COLUMNS}")?;
-        for row in rows {
-            writeln!(out, "{}", line(row))?;
-        }
-        Ok(())
-    })
+    write_rows(path, provenance, COLUMNS, rows, line)
 }
 
 /// The fields under [`COLUMNS`].

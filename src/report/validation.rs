@@ -1,13 +1,14 @@
 //! Predicted beside measured: `validation.csv`, `validation_capacity.csv`, `validation_service.csv`, and their picture.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::number::text;
+use super::csv::write_rows;
+use super::number::{optional, text};
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
-use crate::files::{Provenance, write_atomically};
+use crate::files::Provenance;
 use crate::machine::PerKind;
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
@@ -119,36 +120,28 @@ impl ValidationCapacityRow {
 /// # Errors
 /// Those of the file system.
 pub fn write_validation(path: &Path, provenance: &Provenance, rows: &[ValidationRow]) -> io::Result<()> {
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        writeln!(
-            out,
-            "policy,rate_qps,predicted_mean_ms,measured_mean_ms,predicted_p99_ms,measured_p99_ms,predicted_missed,\
-             measured_missed,queries,unanswered,attempts,gpu,predicted_p50_ms,measured_p50_ms,measured_lag_max_ms"
-        )?;
-        for row in rows {
-            let (p, m) = (&row.predicted, &row.measured);
-            writeln!(
-                out,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                row.policy,
-                text(row.rate_qps, 6),
-                text(p.mean_ms, 6),
-                text(m.mean_ms, 6),
-                text(p.p99_ms, 6),
-                text(m.p99_ms, 6),
-                p.missed,
-                m.missed,
-                p.queries,
-                row.unanswered,
-                row.attempts,
-                row.gpu,
-                text(p.p50_ms, 6),
-                text(m.p50_ms, 6),
-                text(m.lag_max_ms, 6),
-            )?;
-        }
-        Ok(())
+    let columns = "policy,rate_qps,predicted_mean_ms,measured_mean_ms,predicted_p99_ms,measured_p99_ms,predicted_missed,\
+         measured_missed,queries,unanswered,attempts,gpu,predicted_p50_ms,measured_p50_ms,measured_lag_max_ms";
+    write_rows(path, provenance, columns, rows, |row| {
+        let (p, m) = (&row.predicted, &row.measured);
+        format!(
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            row.policy,
+            text(row.rate_qps, 6),
+            text(p.mean_ms, 6),
+            text(m.mean_ms, 6),
+            text(p.p99_ms, 6),
+            text(m.p99_ms, 6),
+            p.missed,
+            m.missed,
+            p.queries,
+            row.unanswered,
+            row.attempts,
+            row.gpu,
+            text(p.p50_ms, 6),
+            text(m.p50_ms, 6),
+            text(m.lag_max_ms, 6),
+        )
     })
 }
 
@@ -161,34 +154,26 @@ pub fn write_validation_capacity(
     provenance: &Provenance,
     rows: &[ValidationCapacityRow],
 ) -> io::Result<()> {
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        writeln!(
-            out,
-            "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu,\
-             cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us,profiled_qps,hindsight_qps"
-        )?;
-        for row in rows {
-            writeln!(
-                out,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                row.policy,
-                text(row.deadline.as_ms(), 6),
-                text(row.predicted_qps, 6),
-                text(row.measured_qps, 6),
-                if row.measured_qps > 0.0 { text(row.error(), 4) } else { String::new() },
-                row.measured_high_qps.map_or_else(String::new, |rate| text(rate, 6)),
-                row.queries,
-                row.gpu,
-                text(row.slowdown.cpu, 4),
-                text(row.slowdown.gpu, 4),
-                text(row.handoff.cpu.as_us(), 4),
-                text(row.handoff.gpu.as_us(), 4),
-                text(row.profiled_qps, 6),
-                row.hindsight_qps.map_or_else(String::new, |rate| text(rate, 6)),
-            )?;
-        }
-        Ok(())
+    let columns = "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu,\
+         cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us,profiled_qps,hindsight_qps";
+    write_rows(path, provenance, columns, rows, |row| {
+        format!(
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            row.policy,
+            text(row.deadline.as_ms(), 6),
+            text(row.predicted_qps, 6),
+            text(row.measured_qps, 6),
+            if row.measured_qps > 0.0 { text(row.error(), 4) } else { String::new() },
+            optional(row.measured_high_qps, 6),
+            row.queries,
+            row.gpu,
+            text(row.slowdown.cpu, 4),
+            text(row.slowdown.gpu, 4),
+            text(row.handoff.cpu.as_us(), 4),
+            text(row.handoff.gpu.as_us(), 4),
+            text(row.profiled_qps, 6),
+            optional(row.hindsight_qps, 6),
+        )
     })
 }
 
@@ -197,25 +182,20 @@ pub fn write_validation_capacity(
 /// # Errors
 /// Those of the file system.
 pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        writeln!(out, "policy,at_s,run,rate_qps,queries,cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us")?;
-        for row in rows {
-            writeln!(
-                out,
-                "{},{},{},{},{},{},{},{},{}",
-                row.policy,
-                text(row.at.as_secs_f64(), 6),
-                row.run.name(),
-                text(row.rate_qps, 6),
-                row.queries,
-                text(row.slowdown.cpu, 4),
-                text(row.slowdown.gpu, 4),
-                text(row.handoff.cpu.as_us(), 4),
-                text(row.handoff.gpu.as_us(), 4),
-            )?;
-        }
-        Ok(())
+    let columns = "policy,at_s,run,rate_qps,queries,cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us";
+    write_rows(path, provenance, columns, rows, |row| {
+        format!(
+            "{},{},{},{},{},{},{},{},{}",
+            row.policy,
+            text(row.at.as_secs_f64(), 6),
+            row.run.name(),
+            text(row.rate_qps, 6),
+            row.queries,
+            text(row.slowdown.cpu, 4),
+            text(row.slowdown.gpu, 4),
+            text(row.handoff.cpu.as_us(), 4),
+            text(row.handoff.gpu.as_us(), 4),
+        )
     })
 }
 

@@ -170,6 +170,7 @@ impl<S: Sink> Dispatcher<S> {
             Event::Finish(processor) => self.finish(processor)?,
             Event::Wake => self.wake = None,
         }
+        // As most events of a lightly loaded run leave it: then not even the call is made.
         if self.waiting == 0 {
             return Ok(());
         }
