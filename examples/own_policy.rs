@@ -8,7 +8,7 @@
 use std::error::Error;
 
 use tandem::cost::shipped::default_workload;
-use tandem::machine::{Machine, PerKind};
+use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{ArrivalProcess, Mode, at_rate, draw_queries, unit_arrivals};
 use tandem::report::summary::Summary;
 use tandem::sched::{Batch, Job, Next, Policy, PolicyKind, PolicyOptions};
@@ -31,7 +31,7 @@ impl Policy for ShortestFirst {
     }
 
     fn next(&mut self, processor: tandem::ids::ProcessorId, _now: Nanos) -> Next {
-        let kind = self.machine.kind(processor);
+        let kind = self.machine.class(processor);
         let shortest = (0..self.waiting.len()).min_by_key(|&i| (self.waiting[i].predicted[kind], self.waiting[i].id));
         shortest.map_or(Next::Wait, |i| Next::Run(Batch::One(self.waiting.swap_remove(i))))
     }
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The estimates are the true times here; `tandem::cost::cross_validated_estimates` gives honest ones.
     let time = |us: Option<tandem::cost::Measured>| Nanos((us.map_or(0.0, |m| m.median_us) * 1e3) as u64);
     let query = |row: &tandem::cost::WorkloadRow| {
-        let service = PerKind { cpu: time(row.measured.cpu), gpu: time(row.measured.gpu) };
+        let service = PerClass::two(time(row.measured[Class::CPU]), time(row.measured[Class::GPU]));
         SimQuery { id: row.query_id, service, estimate: service }
     };
     let queries: Vec<SimQuery> = workload.only(Mode::Or).rows.iter().map(query).collect();

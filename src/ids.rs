@@ -50,6 +50,10 @@ id! {
     /// A processor's position in its machine's list.
     ProcessorId
 }
+id! {
+    /// A device's number among those of its class: a GPU by its ordinal, the host's cores 0.
+    DeviceId
+}
 
 impl DocId {
     /// Past the last posting of every list. Documents are numbered below 2^31.

@@ -15,7 +15,7 @@ use tandem::cost::{Measured, Workload};
 use tandem::exec::{ExecError, Execution, Executor, Hit};
 use tandem::ids::{DocId, ProcessorId, QueryId};
 use tandem::live::{self, Ending, Fleet, Gpus, LiveError, LiveQuery, LiveRun, QuerySet, RecordedTimes};
-use tandem::machine::{Machine, PerKind, ProcessorKind};
+use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{Mode, Query};
 use tandem::sched::{Batch, Job, Next, Policy, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{SimQuery, SimRun, simulate};
@@ -28,8 +28,8 @@ fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
     let time = || (1u64..30).prop_map(Nanos);
     let query = (time(), time(), time(), time()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| SimQuery {
         id: QueryId(0),
-        service: PerKind { cpu, gpu },
-        estimate: PerKind { cpu: cpu_guess, gpu: gpu_guess },
+        service: PerClass::two(cpu, gpu),
+        estimate: PerClass::two(cpu_guess, gpu_guess),
     });
     prop::collection::vec(query, 1..8).prop_map(|mut queries| {
         for (i, query) in queries.iter_mut().enumerate() {
@@ -64,7 +64,7 @@ proptest! {
             *query %= queries.len() as u32;
         }
         let machine = Machine::new(cpus, gpus);
-        let times = |query: &SimQuery| PerKind::from_fn(|kind| Some(query.service[kind]));
+        let times = |query: &SimQuery| PerClass::from_fn(|kind| Some(query.service[kind]));
         let recorded = RecordedTimes::new(queries.iter().map(|query| (query.id, times(query))));
         let mut fleet = Fleet::replayed(machine.clone(), recorded);
         let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
@@ -122,8 +122,8 @@ fn counting_fifo(arrived: &Arc<AtomicU32>) -> Box<dyn Policy> {
 struct Scripted<F>(F);
 
 impl<F: FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send> Executor for Scripted<F> {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Cpu
+    fn class(&self) -> Class {
+        Class::CPU
     }
 
     fn device(&self) -> String {
@@ -154,7 +154,7 @@ fn fleet(script: impl FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send + 'static
 
 /// `count` jobs that all arrive at once and ask queries 0 to 9 in turn.
 fn jobs_at_once(count: u32) -> Vec<Job> {
-    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerKind { cpu: Nanos(1000), gpu: Nanos::MAX })).collect();
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerClass::two(Nanos(1000), Nanos::MAX))).collect();
     live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, DEADLINE)
 }
 
@@ -241,9 +241,9 @@ fn a_plan_that_the_fleet_cannot_run_is_refused_before_it_starts() {
 
 #[test]
 fn a_hopeless_backlog_is_given_up_and_accounted_for() {
-    let recorded = RecordedTimes::new((0..10).map(|id| (QueryId(id), PerKind { cpu: Some(Nanos(100)), gpu: None })));
+    let recorded = RecordedTimes::new((0..10).map(|id| (QueryId(id), PerClass::two(Some(Nanos(100)), None))));
     let mut fleet = Fleet::replayed(Machine::new(1, 0), recorded);
-    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerKind { cpu: Nanos(100), gpu: Nanos::MAX })).collect();
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerClass::two(Nanos(100), Nanos::MAX))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
     let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
     let outcome = live::run_under_manual_clock(&mut fleet, run).unwrap();
@@ -320,7 +320,7 @@ fn rows_of_a_replayed_gpu_say_so() {
     let path = lab.path().join("cpu.workload.csv");
     let mut workload = Workload::read(&path).unwrap();
     for row in &mut workload.rows {
-        row.measured.gpu = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
+        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
     }
     workload.write(&path).unwrap();
     let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --queries-count 20";

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tandem::ids::QueryId;
-use tandem::machine::{Machine, PerKind};
+use tandem::machine::{Machine, PerClass};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog, StealGuard};
 use tandem::sim::{Arrivals, Experiment, SimQuery, bounds, simulate};
 use tandem::time::Nanos;
@@ -10,7 +10,7 @@ use tandem::time::Nanos;
 /// A machine with both kinds, a workload whose estimates are wrong at random, arrivals with ties, and any options.
 fn experiments() -> impl Strategy<Value = Experiment> {
     let time = || (0_u64..400_000_000).prop_map(Nanos);
-    let both = move || (time(), time()).prop_map(|(cpu, gpu)| PerKind { cpu, gpu });
+    let both = move || (time(), time()).prop_map(|(cpu, gpu)| PerClass::two(cpu, gpu));
     let queries = prop::collection::vec((both(), both()), 1..8);
     let gaps = prop::collection::vec((prop_oneof![Just(0.0), 0.0..3.0_f64], any::<prop::sample::Index>()), 1..120);
     let guard = prop_oneof![Just(StealGuard::None), Just(StealGuard::Deadline), Just(StealGuard::Gain)];
@@ -71,7 +71,7 @@ proptest! {
                 prop_assert_eq!(row.query.0, query);
                 prop_assert!(row.started >= row.arrival && row.released == row.arrival);
                 prop_assert_eq!(row.finished.since(row.started), experiment.queries[query as usize].service[row.kind]);
-                prop_assert_eq!(experiment.machine.kind(row.processor), row.kind);
+                prop_assert_eq!(experiment.machine.class(row.processor), row.kind);
             }
             for (processor, _) in experiment.machine.processors() {
                 let rows = log.rows.iter().filter(|row| row.processor == processor);
@@ -112,7 +112,7 @@ proptest! {
 
 #[test]
 fn equal_inputs_give_equal_logs() {
-    let service = |cpu, gpu| PerKind { cpu: Nanos::from_ms(cpu), gpu: Nanos::from_ms(gpu) };
+    let service = |cpu, gpu| PerClass::two(Nanos::from_ms(cpu), Nanos::from_ms(gpu));
     let query = |(id, service)| SimQuery { id: QueryId(id), service, estimate: service };
     let experiment = Experiment {
         machine: Machine::new(2, 2),

@@ -6,6 +6,7 @@ use std::process::Command;
 use tandem::cost::{ModelFile, TrainOptions};
 use tandem::cost::{Workload, train};
 use tandem::index::{Bm25, IndexBuilder};
+use tandem::machine::Class;
 use tandem::query::Mode;
 
 const DOCS: u32 = 5000;
@@ -45,7 +46,7 @@ fn every_query_is_measured_in_every_mode_and_a_model_can_learn_from_it() {
     let workload = Workload::read(&dir.path().join("x.workload.csv")).unwrap();
     // 37 queries; the one of unknown words costs nothing and is left out.
     assert_eq!(workload.rows.len(), 3 * 37);
-    assert!(workload.rows.iter().all(|row| row.measured.cpu.is_some() && row.measured.gpu.is_none()));
+    assert!(workload.rows.iter().all(|row| row.measured[Class::CPU].is_some() && row.measured[Class::GPU].is_none()));
     for mode in Mode::ALL {
         assert_eq!(workload.only(mode).rows.len(), 37);
     }

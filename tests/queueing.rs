@@ -5,7 +5,7 @@
 //! lengths that lowers the mean by far less than a standard error.
 
 use tandem::ids::QueryId;
-use tandem::machine::{Machine, PerKind};
+use tandem::machine::{Machine, PerClass};
 use tandem::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
@@ -37,7 +37,7 @@ fn two_sizes(seed: u64) -> Vec<f64> {
 fn play(policy: PolicyKind, machine: Machine, seed: u64, services: Services, load: f64) -> RunLog {
     let service = |scale: f64| {
         let time = Nanos::from_ms(SERVICE_MS * scale);
-        PerKind { cpu: time, gpu: time }
+        PerClass::two(time, time)
     };
     let query = |(id, scale)| SimQuery { id: QueryId(id), service: service(scale), estimate: service(scale) };
     let rate_qps = load * machine.len() as f64 * 1e3 / SERVICE_MS;

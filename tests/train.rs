@@ -9,7 +9,7 @@ use tandem::cost::{
 };
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
-use tandem::machine::{PerKind, ProcessorKind};
+use tandem::machine::{Class, PerClass};
 use tandem::query::{Features, Mode};
 
 /// Costs by a formula: CPUs pay for postings, GPUs for a launch and a little for blocks; ±5 % that no feature explains.
@@ -32,10 +32,10 @@ fn workload(rows: u32) -> Workload {
                 log_id: i,
                 mode: if i % 2 == 0 { Mode::And } else { Mode::Or },
                 features,
-                measured: PerKind {
-                    cpu: time(5.0 + features.postings as f64 / 100.0),
-                    gpu: time(80.0 + features.blocks as f64 / 20.0),
-                },
+                measured: PerClass::two(
+                    time(5.0 + features.postings as f64 / 100.0),
+                    time(80.0 + features.blocks as f64 / 20.0),
+                ),
                 results: 10,
             }
         })
@@ -60,9 +60,9 @@ fn a_model_estimates_unseen_queries_far_better_than_their_mean() {
         assert!(evaluation.rank_correlation > 0.8, "{evaluation:?}");
     }
     let features = Features::from_lengths(&[50_000], 300_000);
-    let us = models.predict_us(ProcessorKind::Cpu, Mode::Or, &features).unwrap();
+    let us = models.predict_us(Class::CPU, Mode::Or, &features).unwrap();
     assert!((400.0..620.0).contains(&us), "{us}");
-    assert_eq!(models.predict_us(ProcessorKind::Cpu, Mode::AndOr, &features), None);
+    assert_eq!(models.predict_us(Class::CPU, Mode::AndOr, &features), None);
 }
 
 #[test]
@@ -93,16 +93,16 @@ fn estimates_for_a_workload_are_made_without_the_query_itself() {
     let seen = train(&workload, &options).unwrap();
     let repeats = |estimate: &dyn Fn(usize) -> f64| {
         let exact = |i: &usize| {
-            let truth = workload.rows[*i].measured.cpu.unwrap().median_us;
+            let truth = workload.rows[*i].measured[Class::CPU].unwrap().median_us;
             (estimate(*i) - truth).abs() < truth * 1e-3
         };
         (0..workload.rows.len()).filter(exact).count()
     };
     let by_seen = repeats(&|i| {
         let row = &workload.rows[i];
-        seen.predict_us(ProcessorKind::Cpu, row.mode, &row.features).unwrap()
+        seen.predict_us(Class::CPU, row.mode, &row.features).unwrap()
     });
-    let held_back = repeats(&|i| estimates[i].cpu.unwrap());
+    let held_back = repeats(&|i| estimates[i][Class::CPU].unwrap());
     assert!(by_seen > 300 && held_back < 40, "{by_seen} {held_back}");
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tandem::cost::{Measured, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
-use tandem::machine::PerKind;
+use tandem::machine::{Class, PerClass};
 use tandem::query::{Features, Mode};
 
 const HEADER: &str = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results";
@@ -42,7 +42,7 @@ fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
             features.expected_matches = format!("{:.3}", features.expected_matches).parse().unwrap();
             let gpu = gpu.map(|m| Measured { device_us: device.map(rounded), ..m });
             let mode = Mode::ALL[mode];
-            WorkloadRow { query_id: QueryId(0), log_id: 7, mode, features, measured: PerKind { cpu, gpu }, results }
+            WorkloadRow { query_id: QueryId(0), log_id: 7, mode, features, measured: PerClass::two(cpu, gpu), results }
         },
     );
     proptest::collection::vec(row, 1..40).prop_map(|mut rows| {
@@ -88,8 +88,8 @@ fn columns_come_in_any_order_and_missing_features_are_derived() {
     let row = &workload.rows[0];
     assert_eq!(row.features, Features::from_lengths(&[200, 300, 1000], 1000));
     assert_eq!((row.query_id, row.log_id, row.mode, row.results), (QueryId(4), 4, Mode::AndOr, 10));
-    assert_eq!(row.measured.cpu, Some(Measured { median_us: 12.5, spread_us: 0.0, device_us: None }));
-    assert_eq!(row.measured.gpu, None);
+    assert_eq!(row.measured[Class::CPU], Some(Measured { median_us: 12.5, spread_us: 0.0, device_us: None }));
+    assert_eq!(row.measured[Class::GPU], None);
     assert_eq!(workload.provenance.get("docs"), Some("1000"));
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Failure;
 use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, cross_validated_estimates, shipped};
 use crate::files::InputError;
-use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Class, Machine, PerClass};
 use crate::sim::SimQuery;
 use crate::time::Nanos;
 
@@ -20,7 +20,7 @@ const FOLDS: usize = 5;
 /// # Errors
 /// If a query lacks a measurement or an estimate on a kind that the machine has, or the model can't be had.
 pub(super) fn sim_queries(workload: &Workload, choice: &str, machine: &Machine) -> Result<Vec<SimQuery>, Failure> {
-    let kinds: Vec<ProcessorKind> = ProcessorKind::ALL.into_iter().filter(|&kind| machine.count(kind) > 0).collect();
+    let kinds: Vec<Class> = Class::ALL.into_iter().filter(|&kind| machine.count(kind) > 0).collect();
     for row in &workload.rows {
         if let Some(kind) = kinds.iter().find(|&&kind| row.measured[kind].is_none()) {
             return Err(Failure::input(format!(
@@ -31,8 +31,8 @@ pub(super) fn sim_queries(workload: &Workload, choice: &str, machine: &Machine) 
         }
     }
     let estimates = estimates_us(workload, choice)?;
-    let on = |time_us: PerKind<Option<f64>>| {
-        PerKind::from_fn(|kind| match time_us[kind] {
+    let on = |time_us: PerClass<Option<f64>>| {
+        PerClass::from_fn(|kind| match time_us[kind] {
             Some(us) if kinds.contains(&kind) => Nanos::from_us(us),
             _ => Nanos::MAX,
         })
@@ -67,12 +67,12 @@ fn models(name: &str) -> Result<ModelFile, InputError> {
     shipped::model(name).or_else(|e| if path.extension().is_some() { ModelFile::read(path) } else { Err(e) })
 }
 
-fn measured_us(measured: &PerKind<Option<Measured>>) -> PerKind<Option<f64>> {
-    PerKind::from_fn(|kind| measured[kind].map(|time| time.median_us))
+fn measured_us(measured: &PerClass<Option<Measured>>) -> PerClass<Option<f64>> {
+    PerClass::from_fn(|kind| measured[kind].map(|time| time.median_us))
 }
 
 /// By row: the estimates that `choice` gives.
-fn estimates_us(workload: &Workload, choice: &str) -> Result<Vec<PerKind<Option<f64>>>, Failure> {
+fn estimates_us(workload: &Workload, choice: &str) -> Result<Vec<PerClass<Option<f64>>>, Failure> {
     match choice {
         "oracle" => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
         "model" => {
@@ -83,7 +83,7 @@ fn estimates_us(workload: &Workload, choice: &str) -> Result<Vec<PerKind<Option<
         name => {
             let models = models(name)?;
             let predict = |kind, row: &crate::cost::WorkloadRow| models.predict_us(kind, row.mode, &row.features);
-            Ok(workload.rows.iter().map(|row| PerKind::from_fn(|kind| predict(kind, row))).collect())
+            Ok(workload.rows.iter().map(|row| PerClass::from_fn(|kind| predict(kind, row))).collect())
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
 use crate::index::Index;
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::quantile::{median, nearest_rank};
 use crate::query::Mode;
 
@@ -42,7 +42,7 @@ pub(super) struct Arguments {
     multicore: Multicore,
     /// Processors to measure [default: each present]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
-    on: Vec<ProcessorKind>,
+    on: Vec<Class>,
     /// How many documents a query gets, 1 to 1000
     #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
     k: usize,
@@ -57,9 +57,9 @@ pub(super) struct Arguments {
     seed: u64,
 }
 
-fn kinds() -> impl TypedValueParser<Value = ProcessorKind> {
-    PossibleValuesParser::new(ProcessorKind::ALL.map(ProcessorKind::name))
-        .map(|name| if name == ProcessorKind::Gpu.name() { ProcessorKind::Gpu } else { ProcessorKind::Cpu })
+fn kinds() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(Class::ALL.map(Class::name))
+        .map(|name| if name == Class::GPU.name() { Class::GPU } else { Class::CPU })
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut queries = defaults::read_queries(&queries_path, &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     let mut executors = executors(arguments, &index)?;
-    let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.kind(), e.device())).collect();
+    let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
         "{} queries in {} modes on {}: checked once, then measured {} times",
         queries.len(),
@@ -116,11 +116,11 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
     let mut executors: Vec<Box<dyn Executor>> = Vec::new();
-    if wanted(ProcessorKind::Cpu) {
+    if wanted(Class::CPU) {
         let cpu = CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(arguments.algorithm);
         executors.extend(arguments.multicore.lanes(&cpu, index, usize::from(arguments.cpus), 0)?.into_iter().take(1));
     }
-    if wanted(ProcessorKind::Gpu) {
+    if wanted(Class::GPU) {
         match defaults::gpu_executor(index, bm25) {
             Ok(gpu) => {
                 let UploadReport { device_bytes, copied_bytes, seconds } = gpu.upload_report();
@@ -142,7 +142,7 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
 fn print_table(workload: &Workload, compared: bool) {
     outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
     for mode in Mode::ALL {
-        for kind in ProcessorKind::ALL {
+        for kind in Class::ALL {
             let rows = workload.rows.iter().filter(|row| row.mode == mode);
             let measured: Vec<_> = rows.filter_map(|row| row.measured[kind]).collect();
             if measured.is_empty() {

@@ -1,11 +1,11 @@
 //! The contract of a cost model.
 
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Features, Mode};
 
 /// Predicts service times from what is known before a query runs.
 pub trait CostModel: Send + Sync {
     /// The predicted service time in microseconds, above zero; `None` where the model knows nothing of this
     /// processor and mode.
-    fn predict_us(&self, kind: ProcessorKind, mode: Mode, features: &Features) -> Option<f64>;
+    fn predict_us(&self, kind: Class, mode: Mode, features: &Features) -> Option<f64>;
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::tree::{StoredTree, Tree};
 use super::{CostModel, Evaluation};
 use crate::files::{InputError, open_text, write_atomically};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Features, Mode};
 use crate::random::exp;
 
@@ -34,7 +34,7 @@ const TARGET: &str = "ln(us)";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The processor.
-    pub kind: ProcessorKind,
+    pub kind: Class,
     /// The mode.
     pub mode: Mode,
     /// How wrong it is on queries that it has not seen.
@@ -76,7 +76,7 @@ struct StoredFile {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredModel {
-    kind: ProcessorKind,
+    kind: Class,
     mode: Mode,
     features: Vec<String>,
     target: String,
@@ -165,7 +165,7 @@ impl ModelFile {
 }
 
 impl CostModel for ModelFile {
-    fn predict_us(&self, kind: ProcessorKind, mode: Mode, features: &Features) -> Option<f64> {
+    fn predict_us(&self, kind: Class, mode: Mode, features: &Features) -> Option<f64> {
         let model = self.models.iter().find(|model| (model.kind, model.mode) == (kind, mode))?;
         Some(exp(model.tree.predict(&features.vector())))
     }

@@ -24,7 +24,7 @@ use crate::exec::{ExecError, Executor, Hit};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::index::Index;
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::quantile::interpolated;
 use crate::query::{Features, Mode, Query};
 
@@ -73,7 +73,7 @@ pub enum ProfileError {
         /// The mode.
         mode: Mode,
         /// The processor.
-        kind: ProcessorKind,
+        kind: Class,
         /// What went wrong.
         source: ExecError,
     },
@@ -106,7 +106,7 @@ pub fn profile(
     let measurements = measure(executors, queries, options, progress)?;
     let mut provenance = Provenance::new();
     for executor in executors.iter() {
-        provenance = provenance.with(executor.kind().name(), executor.device());
+        provenance = provenance.with(executor.class().name(), executor.device());
     }
     let provenance = provenance
         .with("index", format!("{:016x}", index.fingerprint()))
@@ -139,7 +139,7 @@ struct Measurement {
     query: usize,
     mode: Mode,
     results: u32,
-    measured: PerKind<Option<Measured>>,
+    measured: PerClass<Option<Measured>>,
 }
 
 fn measure(
@@ -170,8 +170,8 @@ fn measure(
 
 fn check(executors: &[Box<dyn Executor>], queries: &[Query], options: &ProfileOptions) -> Result<(), ProfileError> {
     let wrong = |message: &str| Err(ProfileError::Options(message.to_owned()));
-    let count = |kind| executors.iter().filter(|executor| executor.kind() == kind).count();
-    if executors.is_empty() || ProcessorKind::ALL.iter().any(|&kind| count(kind) > 1) {
+    let count = |kind| executors.iter().filter(|executor| executor.class() == kind).count();
+    if executors.is_empty() || Class::ALL.iter().any(|&kind| count(kind) > 1) {
         return wrong("a profile takes one processor of a kind, and at least one");
     }
     if queries.is_empty() {
@@ -209,11 +209,11 @@ impl Session<'_> {
                 self.search(executor.as_mut(), query, mode)?;
                 match first {
                     None => {
-                        first = Some(executor.kind());
+                        first = Some(executor.class());
                         std::mem::swap(&mut expected, &mut self.hits);
                     }
                     Some(kind) => {
-                        if let Some(difference) = difference((kind, &expected), (executor.kind(), &self.hits)) {
+                        if let Some(difference) = difference((kind, &expected), (executor.class(), &self.hits)) {
                             let query = self.queries[query].label.clone();
                             return Err(ProfileError::Differ { query, mode, difference });
                         }
@@ -222,7 +222,7 @@ impl Session<'_> {
                 self.count_one();
             }
             let results = expected.len() as u32;
-            measurements.push(Measurement { query, mode, results, measured: PerKind::default() });
+            measurements.push(Measurement { query, mode, results, measured: PerClass::default() });
         }
         Ok(measurements)
     }
@@ -252,7 +252,7 @@ impl Session<'_> {
                 device_us[i].extend(device);
                 if self.hits.len() as u32 != measurements[i].results {
                     let (was, is) = (measurements[i].results, self.hits.len());
-                    let difference = format!("{} returned {was} documents, then {is}", executor.kind());
+                    let difference = format!("{} returned {was} documents, then {is}", executor.class());
                     return Err(ProfileError::Differ { query: self.queries[query].label.clone(), mode, difference });
                 }
                 self.count_one();
@@ -261,7 +261,7 @@ impl Session<'_> {
         for ((measurement, mut host), mut device) in measurements.iter_mut().zip(host_us).zip(device_us) {
             host.sort_by(f64::total_cmp);
             device.sort_by(f64::total_cmp);
-            measurement.measured[executor.kind()] = Some(Measured {
+            measurement.measured[executor.class()] = Some(Measured {
                 median_us: interpolated(&host, 0.5),
                 spread_us: interpolated(&host, 0.75) - interpolated(&host, 0.25),
                 device_us: (!device.is_empty()).then(|| interpolated(&device, 0.5)),
@@ -284,7 +284,7 @@ impl Session<'_> {
         match result {
             Ok(execution) => Ok((elapsed, execution.device_us)),
             Err(source) => {
-                Err(ProfileError::Search { query: query.label.clone(), mode, kind: executor.kind(), source })
+                Err(ProfileError::Search { query: query.label.clone(), mode, kind: executor.class(), source })
             }
         }
     }
@@ -299,7 +299,7 @@ impl Session<'_> {
 }
 
 /// Where two result lists part first, in words; `None` if they are equal bit for bit.
-fn difference((first, expected): (ProcessorKind, &[Hit]), (second, found): (ProcessorKind, &[Hit])) -> Option<String> {
+fn difference((first, expected): (Class, &[Hit]), (second, found): (Class, &[Hit])) -> Option<String> {
     let same = |(a, b): (&Hit, &Hit)| a.doc == b.doc && a.score.to_bits() == b.score.to_bits();
     let rank = expected.iter().zip(found).position(|pair| !same(pair));
     match rank {
@@ -327,13 +327,13 @@ mod tests {
 
     /// Returns as many documents as the query's list is long, and may be wrong from some search on.
     struct Mock {
-        kind: ProcessorKind,
+        kind: Class,
         searches: usize,
         score_from: (usize, f32),
     }
 
     impl Executor for Mock {
-        fn kind(&self) -> ProcessorKind {
+        fn class(&self) -> Class {
             self.kind
         }
 
@@ -350,11 +350,11 @@ mod tests {
             if k > crate::exec::MAX_K {
                 return Err(ExecError::BadK(k));
             }
-            Ok(Execution { device_us: (self.kind == ProcessorKind::Gpu).then_some(0.5) })
+            Ok(Execution { device_us: (self.kind == Class::GPU).then_some(0.5) })
         }
     }
 
-    fn mock(kind: ProcessorKind, score_from: (usize, f32)) -> Box<dyn Executor> {
+    fn mock(kind: Class, score_from: (usize, f32)) -> Box<dyn Executor> {
         Box::new(Mock { kind, searches: 0, score_from })
     }
 
@@ -372,14 +372,14 @@ mod tests {
     #[test]
     fn every_query_is_measured_in_every_mode_on_every_processor() {
         let options = ProfileOptions { k: 3, repeats: 4, ..ProfileOptions::default() };
-        let mut executors = [mock(ProcessorKind::Cpu, (0, 1.0)), mock(ProcessorKind::Gpu, (0, 1.0))];
+        let mut executors = [mock(Class::CPU, (0, 1.0)), mock(Class::GPU, (0, 1.0))];
         let mut last = 0;
         let rows = measure(&mut executors, &queries(), &options, &mut |done| last = done).unwrap();
         assert_eq!(rows.len(), 15);
         for (i, row) in rows.iter().enumerate() {
             assert_eq!((row.query, row.mode), (i % 5, Mode::ALL[i / 5]));
             assert_eq!(row.results, (row.query as u32 + 1).min(3));
-            let (cpu, gpu) = (row.measured.cpu.unwrap(), row.measured.gpu.unwrap());
+            let (cpu, gpu) = (row.measured[Class::CPU].unwrap(), row.measured[Class::GPU].unwrap());
             assert!(cpu.median_us > 0.0 && cpu.spread_us >= 0.0 && cpu.device_us.is_none());
             assert_eq!(gpu.device_us, Some(0.5));
         }
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn processors_that_disagree_are_an_error_that_names_the_query() {
-        let mut executors = [mock(ProcessorKind::Cpu, (0, 1.0)), mock(ProcessorKind::Gpu, (7, 2.0))];
+        let mut executors = [mock(Class::CPU, (0, 1.0)), mock(Class::GPU, (7, 2.0))];
         let error = measure(&mut executors, &queries(), &ProfileOptions::default(), &mut |_| ()).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        let cpu = || mock(ProcessorKind::Cpu, (0, 1.0));
+        let cpu = || mock(Class::CPU, (0, 1.0));
         let refused = |executors: &mut [Box<dyn Executor>], queries: &[Query], options: ProfileOptions| {
             measure(executors, queries, &options, &mut |_| ()).unwrap_err().to_string()
         };

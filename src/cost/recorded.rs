@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{CostModel, Measured, Workload, shipped};
 use crate::files::InputError;
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 
 /// Where the GPU times of a replayed lane come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputErr
             .rows
             .iter()
             .map(|row| {
-                let median_us = model.predict_us(ProcessorKind::Gpu, row.mode, &row.features)?;
+                let median_us = model.predict_us(Class::GPU, row.mode, &row.features)?;
                 Some(Measured { median_us, spread_us: 0.0, device_us: None })
             })
             .collect();
@@ -79,7 +79,7 @@ fn device(name: Option<&str>) -> String {
 
 fn set_gpu(workload: &mut Workload, times: Vec<Measured>) {
     for (row, time) in workload.rows.iter_mut().zip(times) {
-        row.measured.gpu = Some(time);
+        row.measured[Class::GPU] = Some(time);
     }
 }
 
@@ -91,11 +91,8 @@ fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measur
     }
     let by_query: HashMap<_, _> = recorded.rows.iter().map(|row| ((row.mode, row.log_id), row)).collect();
     let time = |row: &super::WorkloadRow| {
-        by_query
-            .get(&(row.mode, row.log_id))
-            .filter(|other| other.features.postings == row.features.postings)?
-            .measured
-            .gpu
+        by_query.get(&(row.mode, row.log_id)).filter(|other| other.features.postings == row.features.postings)?.measured
+            [Class::GPU]
     };
     workload.rows.iter().map(time).collect()
 }
@@ -106,7 +103,7 @@ mod tests {
     use crate::cost::WorkloadRow;
     use crate::files::Provenance;
     use crate::ids::QueryId;
-    use crate::machine::PerKind;
+    use crate::machine::PerClass;
     use crate::query::{Features, Mode};
 
     fn workload(index: &str, log_ids: &[u32], gpu_us: Option<f64>) -> Workload {
@@ -116,7 +113,7 @@ mod tests {
             log_id,
             mode: Mode::Or,
             features: Features::from_lengths(&[u64::from(log_id) + 1], 100),
-            measured: PerKind { cpu: Some(measured(5.0)), gpu: gpu_us.map(measured) },
+            measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
             results: 1,
         };
         Workload { provenance: Provenance::new().with("index", index), rows: (0..).zip(log_ids).map(row).collect() }

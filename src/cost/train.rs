@@ -4,7 +4,7 @@ use crate::cost::evaluate::{assign_folds, evaluate};
 use crate::cost::model_file::{Model, ModelFile};
 use crate::cost::tree::{MAX_DEPTH, Tree};
 use crate::cost::{Evaluation, Workload};
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::query::{Features, Mode};
 use crate::random::{exp, ln};
 
@@ -48,7 +48,7 @@ pub enum TrainError {
     #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds")]
     TooFew {
         /// The processor.
-        kind: ProcessorKind,
+        kind: Class,
         /// The mode.
         mode: Mode,
         /// How many there are.
@@ -60,7 +60,7 @@ pub enum TrainError {
     #[error("{kind}, {mode}: {message}")]
     Fit {
         /// The processor.
-        kind: ProcessorKind,
+        kind: Class,
         /// The mode.
         mode: Mode,
         /// What the library said.
@@ -104,8 +104,8 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
 pub fn cross_validated_estimates(
     workload: &Workload,
     options: &TrainOptions,
-) -> Result<Vec<PerKind<Option<f64>>>, TrainError> {
-    let mut estimates = vec![PerKind::default(); workload.rows.len()];
+) -> Result<Vec<PerClass<Option<f64>>>, TrainError> {
+    let mut estimates = vec![PerClass::default(); workload.rows.len()];
     for group in groups(workload, options)? {
         let (_, estimates_us) = group.cross_validate(options)?;
         for (&row, us) in group.rows.iter().zip(estimates_us) {
@@ -117,7 +117,7 @@ pub fn cross_validated_estimates(
 
 /// The measured rows of one kind and mode.
 struct Group {
-    kind: ProcessorKind,
+    kind: Class,
     mode: Mode,
     /// Positions in the workload.
     rows: Vec<usize>,
@@ -128,7 +128,7 @@ struct Group {
 fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
     check(options)?;
     let mut groups = Vec::new();
-    for kind in ProcessorKind::ALL {
+    for kind in Class::ALL {
         for mode in Mode::ALL {
             let mut group = Group { kind, mode, rows: Vec::new(), samples: Vec::new(), true_us: Vec::new() };
             for (i, row) in workload.rows.iter().enumerate().filter(|(_, row)| row.mode == mode) {

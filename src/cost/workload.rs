@@ -6,7 +6,7 @@
 
 use crate::files::Provenance;
 use crate::ids::QueryId;
-use crate::machine::PerKind;
+use crate::machine::PerClass;
 use crate::query::{Features, Mode};
 
 /// A service time measured on one kind of processor, alone and warm: the median of several runs.
@@ -32,7 +32,7 @@ pub struct WorkloadRow {
     /// What is known before it runs.
     pub features: Features,
     /// What it cost on each kind of processor, where measured.
-    pub measured: PerKind<Option<Measured>>,
+    pub measured: PerClass<Option<Measured>>,
     /// Documents returned (at most k).
     pub results: u32,
 }

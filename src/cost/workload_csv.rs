@@ -17,7 +17,7 @@ use std::str::FromStr;
 use super::{Measured, Workload, WorkloadRow};
 use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
 use crate::ids::QueryId;
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::query::{Features, Mode};
 
 /// A column of the file; its number is its place in files that we write.
@@ -155,15 +155,18 @@ impl Workload {
             let WorkloadRow { query_id, log_id, mode, features, measured, results } = row;
             let Features { terms, shortest, second_shortest, postings, longest, blocks, and_blocks, expected_matches } =
                 features;
-            let median = PerKind::from_fn(|kind| time(measured[kind].map(|m| m.median_us)));
+            let median = PerClass::from_fn(|kind| time(measured[kind].map(|m| m.median_us)));
             let spread =
-                PerKind::from_fn(|kind| measured[kind].map_or_else(String::new, |m| format!("{:.3}", m.spread_us)));
-            let device = time(measured.gpu.and_then(|m| m.device_us));
+                PerClass::from_fn(|kind| measured[kind].map_or_else(String::new, |m| format!("{:.3}", m.spread_us)));
+            let device = time(measured[Class::GPU].and_then(|m| m.device_us));
             writeln!(
                 out,
                 "{query_id},{mode},{terms},{shortest},{second_shortest},{postings},{longest},{blocks},{and_blocks},\
                  {expected_matches:.3},{},{},{results},{log_id},{},{},{device}",
-                median.cpu, median.gpu, spread.cpu, spread.gpu,
+                median[Class::CPU],
+                median[Class::GPU],
+                spread[Class::CPU],
+                spread[Class::GPU],
             )?;
         }
         Ok(())
@@ -197,8 +200,8 @@ struct Row<'a> {
 impl Row<'_> {
     fn parse(&self, provenance: &Provenance) -> Result<WorkloadRow, InputError> {
         let query_id: u32 = self.require(Column::QueryId, "a whole number from 0")?;
-        let mut measured = PerKind::default();
-        for kind in ProcessorKind::ALL {
+        let mut measured = PerClass::default();
+        for kind in Class::ALL {
             measured[kind] = self.measured(kind)?;
         }
         Ok(WorkloadRow {
@@ -251,10 +254,11 @@ impl Row<'_> {
         mode.ok_or_else(|| self.unexpected(Column::Mode, "and, or, and-or"))
     }
 
-    fn measured(&self, kind: ProcessorKind) -> Result<Option<Measured>, InputError> {
+    fn measured(&self, kind: Class) -> Result<Option<Measured>, InputError> {
         let (median, spread, device) = match kind {
-            ProcessorKind::Cpu => (Column::CpuUs, Column::CpuSpreadUs, None),
-            ProcessorKind::Gpu => (Column::GpuUs, Column::GpuSpreadUs, Some(Column::GpuDeviceUs)),
+            Class::CPU => (Column::CpuUs, Column::CpuSpreadUs, None),
+            Class::GPU => (Column::GpuUs, Column::GpuSpreadUs, Some(Column::GpuDeviceUs)),
+            _ => return Ok(None),
         };
         let time = |column| self.number(column, "microseconds above 0", |us| us > 0.0);
         let median_us = time(median)?;

@@ -9,7 +9,7 @@ pub mod gpu;
 mod topk;
 
 use crate::ids::DocId;
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query};
 
 pub use topk::TopK;
@@ -83,10 +83,83 @@ pub struct Execution {
     pub device_us: Option<f64>,
 }
 
-/// Finds the k best documents of queries, one after another. It belongs to one thread at a time.
+/// A query as it is asked: one of a batch, in which modes and numbers of results may mix.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The query.
+    pub query: &'a Query,
+    /// How its terms combine.
+    pub mode: Mode,
+    /// How many documents it asks for.
+    pub k: usize,
+}
+
+/// The answers to a batch, in the order of its requests; the memory is used again from batch to batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answers {
+    hits: Vec<Hit>,
+    /// Where each answer ends among the hits.
+    ends: Vec<usize>,
+}
+
+impl Answers {
+    /// Forgets all answers.
+    pub fn clear(&mut self) {
+        self.hits.clear();
+        self.ends.clear();
+    }
+
+    /// Adds the answer to the next request, best first.
+    pub fn push(&mut self, hits: &[Hit]) {
+        self.hits.extend_from_slice(hits);
+        self.ends.push(self.hits.len());
+    }
+
+    /// How many requests have been answered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The answers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[Hit]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.hits[start..end])
+    }
+}
+
+/// An executor that prepares a batch while it runs another: the host's work hides behind the device's.
+///
+/// Batches end in the order in which they were submitted.
+pub trait Pipeline {
+    /// How many batches it holds at most.
+    fn depth(&self) -> usize;
+
+    /// Prepares and launches a batch, and returns while it runs. There must be room: fewer than [`depth`](Self::depth)
+    /// batches under way.
+    ///
+    /// # Errors
+    /// If a request is out of range or the device fails; then this batch was not taken.
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError>;
+
+    /// Looks at the oldest batch under way, without waiting: `None` while it runs. When it has ended, replaces `answers`
+    /// by its answers.
+    ///
+    /// # Errors
+    /// If the device failed: then this batch is lost.
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>>;
+}
+
+/// Finds the k best documents of queries. It belongs to one thread at a time.
 pub trait Executor: Send {
     /// What it runs on.
-    fn kind(&self) -> ProcessorKind;
+    fn class(&self) -> Class;
 
     /// What it runs on, in words: the CPU's or the GPU's name.
     fn device(&self) -> String;
@@ -96,6 +169,25 @@ pub trait Executor: Send {
     /// # Errors
     /// If `k` is out of range or the device fails. It can be called again after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
+
+    /// Answers a batch, and waits for it: one request after another, unless the executor knows better.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search); then `answers` holds nothing that is worth reading.
+    fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
+        answers.clear();
+        let mut hits = Vec::new();
+        for &Request { query, mode, k } in batch {
+            self.search(query, mode, k, &mut hits)?;
+            answers.push(&hits);
+        }
+        Ok(Execution::default())
+    }
+
+    /// Its pipeline of batches, if it has one.
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        None
+    }
 
     /// Helps other executors with their queries for a moment, if they are made for that. To be called again and again
     /// while there is no query to [`search`](Self::search).

@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::ending::{Ending, LiveError};
 use super::worker::{Completion, Fleet, Lane};
 use crate::ids::ProcessorId;
-use crate::machine::PerKind;
+use crate::machine::PerClass;
 use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, RunLog};
 use crate::time::Nanos;
 
@@ -22,7 +22,7 @@ pub(super) struct Driven {
     /// For each batch of a worker: time between its start and its completion in which the worker did not work.
     pub(super) handoffs: Vec<Nanos>,
     /// Time in which workers of a kind worked.
-    pub(super) worked: PerKind<Nanos>,
+    pub(super) worked: PerClass<Nanos>,
     pub(super) ending: Ending,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn drive(
         working: 0,
         lags: Vec::with_capacity(jobs.len()),
         handoffs: Vec::with_capacity(jobs.len()),
-        worked: PerKind::default(),
+        worked: PerClass::default(),
         ending: Ending::Complete,
     };
     driver.run(limits);
@@ -78,7 +78,7 @@ struct Driver<'a, C> {
     working: usize,
     lags: Vec<Nanos>,
     handoffs: Vec<Nanos>,
-    worked: PerKind<Nanos>,
+    worked: PerClass<Nanos>,
     ending: Ending,
 }
 
@@ -151,7 +151,7 @@ impl<C: Clock> Driver<'_, C> {
             Ok(()) => {
                 let took = self.clock.now().since(self.started[processor.index()]);
                 self.handoffs.push(took.since(worked));
-                self.worked[self.fleet.machine().kind(processor)] += worked;
+                self.worked[self.fleet.machine().class(processor)] += worked;
                 self.handle(Event::Finish(processor));
             }
             Err(error) => self.fail(error),
@@ -185,10 +185,10 @@ impl<C: Clock> Driver<'_, C> {
                 Ok(()) => self.working += 1,
                 Err(_) => self.fail(LiveError::WorkerPanicked(processor)),
             },
-            Lane::Replay => match self.fleet.recorded().batch_time(batch, self.fleet.machine().kind(processor)) {
+            Lane::Replay => match self.fleet.recorded().batch_time(batch, self.fleet.machine().class(processor)) {
                 Some(time) => self.queue.finish_at(now + time, processor),
                 None => {
-                    self.fail(LiveError::NoRecordedTime(batch.jobs()[0].query, self.fleet.machine().kind(processor)))
+                    self.fail(LiveError::NoRecordedTime(batch.jobs()[0].query, self.fleet.machine().class(processor)))
                 }
             },
         }

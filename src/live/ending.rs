@@ -2,7 +2,7 @@
 
 use crate::exec::ExecError;
 use crate::ids::{ProcessorId, QueryId};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::sched::LawBroken;
 
 /// How a run ended.
@@ -38,7 +38,7 @@ pub enum LiveError {
         /// Which query, by its id in the workload.
         query: QueryId,
         /// Where.
-        kind: ProcessorKind,
+        kind: Class,
         /// What differs.
         difference: String,
     },
@@ -50,7 +50,7 @@ pub enum LiveError {
     UnknownQuery(QueryId),
     /// A replayed lane has no time for a query.
     #[error("query {0} has no recorded {1} time to replay")]
-    NoRecordedTime(QueryId, ProcessorKind),
+    NoRecordedTime(QueryId, Class),
     /// The policy or the driver broke a law of scheduling.
     #[error(transparent)]
     Law(#[from] LawBroken),

@@ -1,7 +1,7 @@
 //! From arrivals to jobs, before the run: the driver's loop makes nothing.
 
 use crate::ids::{JobId, QueryId};
-use crate::machine::PerKind;
+use crate::machine::PerClass;
 use crate::sched::Job;
 use crate::time::Nanos;
 
@@ -12,7 +12,7 @@ use crate::time::Nanos;
 #[must_use]
 pub fn plan(
     arrivals: impl IntoIterator<Item = (Nanos, u32)>,
-    queries: &[(QueryId, PerKind<Nanos>)],
+    queries: &[(QueryId, PerClass<Nanos>)],
     deadline: Nanos,
 ) -> Vec<Job> {
     let job = |(number, (arrival, position)): (usize, (Nanos, u32))| {

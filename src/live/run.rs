@@ -7,7 +7,7 @@ use super::driver::{Driven, Limits, drive};
 use super::ending::{Ending, LiveError};
 use super::interrupt;
 use super::worker::{Fleet, Lane};
-use crate::machine::PerKind;
+use crate::machine::{PerClass, Processor};
 use crate::quantile::select_nearest_rank;
 use crate::sched::{Dispatcher, Job, Policy, RunLog};
 use crate::time::Nanos;
@@ -67,7 +67,7 @@ pub struct LiveOutcome {
     pub handoff: Spread,
     /// Time in which workers of a kind were at their batches, all together; without the hand-offs.
     /// 0 for replayed lanes.
-    pub worked: PerKind<Nanos>,
+    pub worked: PerClass<Nanos>,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
     /// Jobs that were released and never finished.
@@ -142,7 +142,7 @@ pub fn run_under_manual_clock(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<Liv
 
 /// Checks that every lane can run every job.
 fn prepare(fleet: &Fleet, policy: Box<dyn Policy>, jobs: &[Job]) -> Result<Dispatcher, LiveError> {
-    for (processor, kind) in fleet.machine().processors() {
+    for (processor, Processor { class: kind, .. }) in fleet.machine().processors() {
         let lacking = |job: &&Job| match fleet.lane(processor) {
             Lane::Worker(_) => fleet.queries().get(job.query).is_none(),
             Lane::Replay => fleet.recorded().time(job.query, kind).is_none(),

@@ -12,7 +12,7 @@ use super::pinning::Cores;
 use super::{QuerySet, RecordedTimes};
 use crate::exec::{Executor, Help, Hit, MAX_K};
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Class, Machine, PerClass};
 use crate::sched::{Batch, Job};
 use crate::time::Nanos;
 
@@ -132,7 +132,7 @@ impl Fleet {
             let worker = Worker { processor, executor, queries: Arc::clone(&queries), hits: Vec::with_capacity(MAX_K) };
             let done = done.clone();
             let thread = std::thread::Builder::new()
-                .name(format!("{} worker {processor}", machine.kind(processor)))
+                .name(format!("{} worker {processor}", machine.class(processor)))
                 .spawn(move || {
                     cores.pin_worker(own_core);
                     worker.serve(&inbox, &done);
@@ -148,7 +148,7 @@ impl Fleet {
     /// A fleet without threads: every processor of `machine` takes the recorded times.
     #[must_use]
     pub fn replayed(machine: Machine, recorded: RecordedTimes) -> Self {
-        let gpu = if machine.count(ProcessorKind::Gpu) > 0 { GpuLane::Replay } else { GpuLane::None };
+        let gpu = if machine.count(Class::GPU) > 0 { GpuLane::Replay } else { GpuLane::None };
         let lanes = machine.processors().map(|_| Lane::Replay).collect();
         let (_, completions) = bounded(1);
         let (queries, cores, threads) = (Arc::default(), Cores::default(), Vec::new());
@@ -175,7 +175,7 @@ impl Fleet {
             if outcome.is_err() || began.elapsed() >= time {
                 break;
             }
-            let (arrival, deadline, predicted) = (Nanos::ZERO, Nanos::MAX, PerKind::default());
+            let (arrival, deadline, predicted) = (Nanos::ZERO, Nanos::MAX, PerClass::default());
             let job = Job { id: JobId(0), query: query.id, arrival, deadline, predicted };
             let sent = workers.iter().filter(|orders| orders.send(Batch::One(job)).is_ok()).count();
             for completion in self.completions.iter().take(sent) {
@@ -264,7 +264,7 @@ impl Worker {
             self.executor
                 .search(&live.query, live.mode, self.queries.k(), &mut self.hits)
                 .map_err(|error| LiveError::Executor { query: job.query, processor, error })?;
-            let kind = self.executor.kind();
+            let kind = self.executor.class();
             self.queries.check(job.query, &self.hits).map_err(|difference| LiveError::WrongAnswer {
                 query: job.query,
                 kind,

@@ -10,7 +10,7 @@ use super::csv::write_rows;
 use super::number;
 use super::source::Source;
 use crate::files::Provenance;
-use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Class, Machine, PerClass};
 use crate::quantile::select_nearest_rank;
 use crate::sched::{LogRow, RunLog, Sink};
 use crate::time::Nanos;
@@ -36,7 +36,7 @@ pub struct Summary {
     pub missed: usize,
     /// Share of the time from the first arrival to the last finish in which processors of a kind were busy; `None`
     /// where the machine has none.
-    pub utilisation: PerKind<Option<f64>>,
+    pub utilisation: PerClass<Option<f64>>,
     /// Queries that ran on the kind of processor that was predicted to be slower for them.
     pub stolen: usize,
     /// Queries finished per second of that time.
@@ -53,7 +53,7 @@ pub struct Tally {
     delay_sum: u128,
     missed: usize,
     stolen: usize,
-    busy: PerKind<Nanos>,
+    busy: PerClass<Nanos>,
     first_arrival: Nanos,
     last_finish: Nanos,
     lag_max: Nanos,
@@ -70,7 +70,7 @@ impl Tally {
             delay_sum: 0,
             missed: 0,
             stolen: 0,
-            busy: PerKind::default(),
+            busy: PerClass::default(),
             first_arrival: Nanos::MAX,
             last_finish: Nanos::ZERO,
             lag_max: Nanos::ZERO,
@@ -87,7 +87,7 @@ impl Tally {
         let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
         let max_ms = percentile_ms(1.0)?;
         let span_s = self.last_finish.since(self.first_arrival).as_secs();
-        let utilisation = |kind: ProcessorKind| {
+        let utilisation = |kind: Class| {
             let count = self.machine.count(kind) as f64;
             (count > 0.0).then(|| if span_s > 0.0 { self.busy[kind].as_secs() / (count * span_s) } else { 0.0 })
         };
@@ -100,7 +100,7 @@ impl Tally {
             p999_ms,
             max_ms,
             missed: self.missed,
-            utilisation: PerKind::from_fn(utilisation),
+            utilisation: PerClass::from_fn(utilisation),
             stolen: self.stolen,
             throughput_qps: if span_s > 0.0 { queries as f64 / span_s } else { 0.0 },
             lag_max_ms: self.lag_max.as_ms(),
@@ -179,8 +179,8 @@ pub(super) fn line(row: &SummaryRow) -> String {
         s.p99_ms,
         s.max_ms,
         s.missed,
-        number::optional(s.utilisation.cpu, 6),
-        number::optional(s.utilisation.gpu, 6),
+        number::optional(s.utilisation[Class::CPU], 6),
+        number::optional(s.utilisation[Class::GPU], 6),
         s.stolen,
         s.p999_ms,
         number::text(s.throughput_qps, 9),
@@ -203,14 +203,14 @@ mod tests {
             started: Nanos(started),
             finished: Nanos(finished),
             processor: ProcessorId(0),
-            kind: ProcessorKind::Cpu,
+            kind: Class::CPU,
             batch,
             deadline: Nanos(10_000_000),
-            predicted: PerKind { cpu: Nanos(2), gpu: Nanos(1) },
+            predicted: PerClass::two(Nanos(2), Nanos(1)),
         };
         let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
         let summary = Summary::of_log(&RunLog { rows }, &Machine::new(2, 0)).unwrap();
-        assert_eq!(summary.utilisation, PerKind { cpu: Some(0.5), gpu: None });
+        assert_eq!(summary.utilisation, PerClass::two(Some(0.5), None));
         assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 3));
         assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
         assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);

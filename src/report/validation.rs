@@ -9,7 +9,7 @@ use super::number::{optional, text};
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
 use crate::files::Provenance;
-use crate::machine::PerKind;
+use crate::machine::{Class, PerClass};
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
 
@@ -58,9 +58,9 @@ pub struct ValidationCapacityRow {
     /// What stood in the GPU's place.
     pub gpu: &'static str,
     /// Time at work while serving, over the time that the same queries took alone: what predictions reckon with.
-    pub slowdown: PerKind<f64>,
+    pub slowdown: PerClass<f64>,
     /// What handing a query over and its results back takes beyond.
-    pub handoff: PerKind<Nanos>,
+    pub handoff: PerClass<Nanos>,
     /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
     pub profiled_qps: f64,
     /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
@@ -102,9 +102,9 @@ pub struct ServiceRow {
     /// Queries that were answered.
     pub queries: usize,
     /// Time at work over the time that the same queries took alone.
-    pub slowdown: PerKind<f64>,
+    pub slowdown: PerClass<f64>,
     /// What handing a query over and its results back took beyond.
-    pub handoff: PerKind<Nanos>,
+    pub handoff: PerClass<Nanos>,
 }
 
 impl ValidationCapacityRow {
@@ -167,10 +167,10 @@ pub fn write_validation_capacity(
             optional(row.measured_high_qps, 6),
             row.queries,
             row.gpu,
-            text(row.slowdown.cpu, 4),
-            text(row.slowdown.gpu, 4),
-            text(row.handoff.cpu.as_us(), 4),
-            text(row.handoff.gpu.as_us(), 4),
+            text(row.slowdown[Class::CPU], 4),
+            text(row.slowdown[Class::GPU], 4),
+            text(row.handoff[Class::CPU].as_us(), 4),
+            text(row.handoff[Class::GPU].as_us(), 4),
             text(row.profiled_qps, 6),
             optional(row.hindsight_qps, 6),
         )
@@ -191,10 +191,10 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
             row.run.name(),
             text(row.rate_qps, 6),
             row.queries,
-            text(row.slowdown.cpu, 4),
-            text(row.slowdown.gpu, 4),
-            text(row.handoff.cpu.as_us(), 4),
-            text(row.handoff.gpu.as_us(), 4),
+            text(row.slowdown[Class::CPU], 4),
+            text(row.slowdown[Class::GPU], 4),
+            text(row.handoff[Class::CPU].as_us(), 4),
+            text(row.handoff[Class::GPU].as_us(), 4),
         )
     })
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::{Batch, Job, Next, Policy, PolicyError};
 use crate::ids::ProcessorId;
-use crate::machine::{Machine, ProcessorKind};
+use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
 /// Runs one job at a time, on its better kind of processor.
@@ -25,7 +25,7 @@ impl BestOf {
     /// # Errors
     /// If `machine` lacks a kind.
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
-        PolicyError::require(machine, "best-of", &ProcessorKind::ALL)?;
+        PolicyError::require(machine, "best-of", &[Class::CPU, Class::GPU])?;
         Ok(Self { machine: machine.clone(), queue: VecDeque::new(), is_running: false })
     }
 }
@@ -40,8 +40,8 @@ impl Policy for BestOf {
     }
 
     fn next(&mut self, processor: ProcessorId, _now: Nanos) -> Next {
-        let kind = self.machine.kind(processor);
-        if self.is_running || self.queue.front().is_none_or(|job| job.preferred_kind() != kind) {
+        let kind = self.machine.class(processor);
+        if self.is_running || self.queue.front().is_none_or(|job| job.preferred_class() != kind) {
             return Next::Wait;
         }
         self.is_running = true;

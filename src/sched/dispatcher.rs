@@ -242,7 +242,7 @@ impl<S: Sink> Dispatcher<S> {
                 started: *started,
                 finished: self.now,
                 processor,
-                kind: self.machine.kind(processor),
+                kind: self.machine.class(processor),
                 batch: *number,
                 deadline: job.deadline,
                 predicted: job.predicted,
@@ -335,7 +335,7 @@ impl<S: Sink> Dispatcher<S> {
 mod tests {
     use super::*;
     use crate::ids::{JobId, QueryId};
-    use crate::machine::PerKind;
+    use crate::machine::PerClass;
 
     /// A policy that gives what it is told to, right or wrong.
     struct Scripted(Vec<Next>);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     fn job(id: u32) -> Job {
-        let predicted = PerKind { cpu: Nanos(5), gpu: Nanos(5) };
+        let predicted = PerClass::two(Nanos(5), Nanos(5));
         Job { id: JobId(id), query: QueryId(id), arrival: Nanos(1), deadline: Nanos(100), predicted }
     }
 

@@ -1,6 +1,6 @@
 //! Why a policy can't be made.
 
-use crate::machine::{Machine, ProcessorKind};
+use crate::machine::{Class, Machine};
 
 /// Why a policy can't be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum PolicyError {
         /// The policy.
         policy: &'static str,
         /// What is missing.
-        kind: ProcessorKind,
+        kind: Class,
     },
     /// There is nothing to run on.
     #[error("the machine has no processors (--cpus 0 --gpus 0): give it at least one")]
@@ -31,7 +31,7 @@ pub enum PolicyError {
 
 impl PolicyError {
     /// Refuses a machine without a processor or without one of `kinds`.
-    pub(super) fn require(machine: &Machine, policy: &'static str, kinds: &[ProcessorKind]) -> Result<(), Self> {
+    pub(super) fn require(machine: &Machine, policy: &'static str, kinds: &[Class]) -> Result<(), Self> {
         if machine.is_empty() {
             return Err(Self::NoProcessors);
         }

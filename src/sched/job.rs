@@ -1,7 +1,7 @@
 //! Jobs: queries that have arrived.
 
 use crate::ids::{JobId, QueryId};
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// One arrival of a query, with what a policy may know of it.
@@ -16,13 +16,13 @@ pub struct Job {
     /// When it should have finished.
     pub deadline: Nanos,
     /// Estimated service time on each kind of processor. On a kind that the machine lacks, [`Nanos::MAX`].
-    pub predicted: PerKind<Nanos>,
+    pub predicted: PerClass<Nanos>,
 }
 
 impl Job {
     /// The kind of processor that is predicted to answer it sooner; the CPU if both take equally long.
     #[must_use]
-    pub fn preferred_kind(&self) -> ProcessorKind {
+    pub fn preferred_class(&self) -> Class {
         self.predicted.least()
     }
 }

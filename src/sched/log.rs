@@ -2,7 +2,7 @@
 
 use super::Sink;
 use crate::ids::{JobId, ProcessorId, QueryId};
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// What happened to one job.
@@ -23,13 +23,13 @@ pub struct LogRow {
     /// Where it ran.
     pub processor: ProcessorId,
     /// The kind of that processor.
-    pub kind: ProcessorKind,
+    pub kind: Class,
     /// Which submission of the run it was part of, from 0 in order of start.
     pub batch: u32,
     /// When it should have finished.
     pub deadline: Nanos,
     /// What was expected.
-    pub predicted: PerKind<Nanos>,
+    pub predicted: PerClass<Nanos>,
 }
 
 impl LogRow {

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{LogRow, RunLog};
 use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
 use crate::ids::{JobId, ProcessorId, QueryId};
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// The columns, in the order in which they are written; readers accept any order.
@@ -105,8 +105,8 @@ impl std::fmt::Display for Line<'_> {
             row.processor,
             row.batch,
             Us(row.deadline),
-            Us(row.predicted.cpu),
-            Us(row.predicted.gpu),
+            Us(row.predicted[Class::CPU]),
+            Us(row.predicted[Class::GPU]),
             row.job,
             row.kind,
             Us(row.released),
@@ -193,7 +193,7 @@ impl Fields<'_> {
 }
 
 fn read_row(fields: &Fields<'_>) -> Result<LogRow, InputError> {
-    let kind = |text: &str| ProcessorKind::ALL.into_iter().find(|kind| kind.name() == text);
+    let kind = |text: &str| Class::ALL.into_iter().find(|kind| kind.name() == text);
     Ok(LogRow {
         query: QueryId(fields.number(0)?),
         arrival: fields.time(1)?,
@@ -202,7 +202,7 @@ fn read_row(fields: &Fields<'_>) -> Result<LogRow, InputError> {
         processor: ProcessorId(fields.number(4)?),
         batch: fields.number(5)?,
         deadline: fields.time_or_none(6)?,
-        predicted: PerKind { cpu: fields.time_or_none(7)?, gpu: fields.time_or_none(8)? },
+        predicted: PerClass::two(fields.time_or_none(7)?, fields.time_or_none(8)?),
         job: JobId(fields.number(9)?),
         kind: fields.get(10, "cpu or gpu", kind)?,
         released: fields.time(11)?,
@@ -222,10 +222,10 @@ mod tests {
             started: Nanos(1_000_999),
             finished: Nanos(u64::MAX - 1),
             processor: ProcessorId(1),
-            kind: ProcessorKind::Gpu,
+            kind: Class::GPU,
             batch: 3,
             deadline: Nanos(5),
-            predicted: PerKind { cpu: Nanos::MAX, gpu: Nanos(12) },
+            predicted: PerClass::two(Nanos::MAX, Nanos(12)),
         }
     }
 

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 
 use super::{Batch, Job, Next, Policy, PolicyError};
 use crate::ids::ProcessorId;
-use crate::machine::{Machine, ProcessorKind};
+use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
 /// One processor's queue.
 #[derive(Clone, Debug)]
 struct Lane {
-    kind: ProcessorKind,
+    kind: Class,
     queue: VecDeque<Job>,
     /// Sum of the queue's predicted service times.
     queued: Nanos,
@@ -36,7 +36,12 @@ impl EarliestCompletion {
     /// If `machine` has no processor.
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "mct", &[])?;
-        let lane = |(_, kind)| Lane { kind, queue: VecDeque::new(), queued: Nanos::ZERO, free_at: Nanos::ZERO };
+        let lane = |(_, processor): (_, crate::machine::Processor)| Lane {
+            kind: processor.class,
+            queue: VecDeque::new(),
+            queued: Nanos::ZERO,
+            free_at: Nanos::ZERO,
+        };
         Ok(Self { lanes: machine.processors().map(lane).collect() })
     }
 }

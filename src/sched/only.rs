@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use super::{Batch, Job, Next, Policy, PolicyError};
 use crate::ids::ProcessorId;
-use crate::machine::{Machine, ProcessorKind};
+use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
 /// Runs every job on processors of one kind, first come, first served.
 #[derive(Clone, Debug)]
 pub struct OnlyOn {
-    kind: ProcessorKind,
+    kind: Class,
     machine: Machine,
     queue: VecDeque<Job>,
 }
@@ -23,7 +23,7 @@ impl OnlyOn {
     ///
     /// # Errors
     /// If `machine` has none.
-    pub fn new(kind: ProcessorKind, machine: &Machine) -> Result<Self, PolicyError> {
+    pub fn new(kind: Class, machine: &Machine) -> Result<Self, PolicyError> {
         let policy = Self { kind, machine: machine.clone(), queue: VecDeque::new() };
         PolicyError::require(machine, policy.name(), &[kind])?;
         Ok(policy)
@@ -32,10 +32,7 @@ impl OnlyOn {
 
 impl Policy for OnlyOn {
     fn name(&self) -> &'static str {
-        match self.kind {
-            ProcessorKind::Cpu => "cpu-only",
-            ProcessorKind::Gpu => "gpu-only",
-        }
+        if self.kind.is_gpu() { "gpu-only" } else { "cpu-only" }
     }
 
     fn arrive(&mut self, job: Job, _now: Nanos) {
@@ -43,7 +40,7 @@ impl Policy for OnlyOn {
     }
 
     fn next(&mut self, processor: ProcessorId, _now: Nanos) -> Next {
-        if self.machine.kind(processor) != self.kind {
+        if self.machine.class(processor) != self.kind {
             return Next::Wait;
         }
         self.queue.pop_front().map_or(Next::Wait, |job| Next::Run(Batch::One(job)))

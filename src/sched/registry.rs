@@ -5,7 +5,7 @@ use super::mct::EarliestCompletion;
 use super::only::OnlyOn;
 use super::stealing::Stealing;
 use super::{Policy, PolicyError, PolicyOptions};
-use crate::machine::{Machine, ProcessorKind};
+use crate::machine::{Class, Machine};
 
 /// Which policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
@@ -40,11 +40,11 @@ impl PolicyKind {
 
     /// The kinds of processor that it cannot do without.
     #[must_use]
-    pub fn required_kinds(self) -> &'static [ProcessorKind] {
+    pub fn required_classes(self) -> &'static [Class] {
         match self {
-            Self::GpuOnly => &[ProcessorKind::Gpu],
-            Self::CpuOnly => &[ProcessorKind::Cpu],
-            Self::BestOf | Self::Stealing => &ProcessorKind::ALL,
+            Self::GpuOnly => &[Class::GPU],
+            Self::CpuOnly => &[Class::CPU],
+            Self::BestOf | Self::Stealing => &[Class::CPU, Class::GPU],
             Self::Mct => &[],
         }
     }
@@ -55,8 +55,8 @@ impl PolicyKind {
     /// If the machine lacks a kind that the policy needs, or an option makes no sense.
     pub fn build(self, options: &PolicyOptions, machine: &Machine) -> Result<Box<dyn Policy>, PolicyError> {
         Ok(match self {
-            Self::GpuOnly => Box::new(OnlyOn::new(ProcessorKind::Gpu, machine)?),
-            Self::CpuOnly => Box::new(OnlyOn::new(ProcessorKind::Cpu, machine)?),
+            Self::GpuOnly => Box::new(OnlyOn::new(Class::GPU, machine)?),
+            Self::CpuOnly => Box::new(OnlyOn::new(Class::CPU, machine)?),
             Self::BestOf => Box::new(BestOf::new(machine)?),
             Self::Stealing => Box::new(Stealing::new(options, machine)?),
             Self::Mct => Box::new(EarliestCompletion::new(machine)?),

@@ -32,7 +32,7 @@
 use super::waiting::{Order, WaitingJobs};
 use super::{Batch, Job, Next, Policy, PolicyError, PolicyOptions, StealGuard};
 use crate::ids::ProcessorId;
-use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
 /// The queues that lead to processors of one kind.
@@ -53,9 +53,9 @@ struct KindQueues {
 pub struct Stealing {
     machine: Machine,
     options: PolicyOptions,
-    counts: PerKind<u64>,
+    counts: PerClass<u64>,
     jobs: WaitingJobs,
-    kinds: PerKind<KindQueues>,
+    kinds: PerClass<KindQueues>,
     third: Order<()>,
 }
 
@@ -65,27 +65,27 @@ impl Stealing {
     /// # Errors
     /// If `machine` lacks a kind, or an option makes no sense.
     pub fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
-        PolicyError::require(machine, "stealing", &ProcessorKind::ALL)?;
+        PolicyError::require(machine, "stealing", &[Class::CPU, Class::GPU])?;
         options.check()?;
         Ok(Self {
             machine: machine.clone(),
             options: *options,
-            counts: PerKind::from_fn(|kind| machine.count(kind) as u64),
+            counts: PerClass::from_fn(|kind| machine.count(kind) as u64),
             jobs: WaitingJobs::default(),
-            kinds: PerKind::default(),
+            kinds: PerClass::default(),
             third: Order::default(),
         })
     }
 
     /// Whether `job` is so much faster on its better kind that it waits in that kind's own queue.
     fn is_bound(&self, job: &Job) -> bool {
-        let preferred = job.preferred_kind();
+        let preferred = job.preferred_class();
         let [better, worse] = [preferred, preferred.other()].map(|kind| job.predicted[kind].0 as f64);
         worse >= better * self.options.threshold_ratio
     }
 
     /// The mix: see the module's documentation.
-    fn priority(&self, job: &Job, kind: ProcessorKind) -> i64 {
+    fn priority(&self, job: &Job, kind: Class) -> i64 {
         let ns = |time: Nanos| time.0 as f64;
         let gain = job.predicted[kind.other()] - job.predicted[kind];
         let gain = gain.min(job.deadline.since(job.arrival));
@@ -95,7 +95,7 @@ impl Stealing {
     }
 
     /// Whether a processor of kind `thief` may take `job` from the other kind's queue.
-    fn may_steal(&self, job: &Job, thief: ProcessorKind, now: Nanos) -> bool {
+    fn may_steal(&self, job: &Job, thief: Class, now: Nanos) -> bool {
         let finish = now + job.predicted[thief];
         match self.options.steal_guard {
             StealGuard::None => true,
@@ -107,7 +107,7 @@ impl Stealing {
         }
     }
 
-    fn choose(&mut self, kind: ProcessorKind, now: Nanos) -> Option<Job> {
+    fn choose(&mut self, kind: Class, now: Nanos) -> Option<Job> {
         let jobs = &self.jobs;
         let urgent = self.kinds[kind].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
         let found = urgent.map(|(_, job)| job);
@@ -128,7 +128,7 @@ impl Policy for Stealing {
 
     fn arrive(&mut self, job: Job, _now: Nanos) {
         self.jobs.insert(job);
-        let preferred = job.preferred_kind();
+        let preferred = job.preferred_class();
         let urgent_at = job.arrival + job.deadline.since(job.arrival).scaled(self.options.urgent_share);
         if self.is_bound(&job) {
             let priority = self.priority(&job, preferred);
@@ -144,10 +144,10 @@ impl Policy for Stealing {
     }
 
     fn next(&mut self, processor: ProcessorId, now: Nanos) -> Next {
-        let Some(job) = self.choose(self.machine.kind(processor), now) else { return Next::Wait };
+        let Some(job) = self.choose(self.machine.class(processor), now) else { return Next::Wait };
         self.jobs.take(job.id);
         if self.is_bound(&job) {
-            let preferred = job.preferred_kind();
+            let preferred = job.preferred_class();
             let backlog = &mut self.kinds[preferred].backlog;
             *backlog = *backlog - job.predicted[preferred];
         }
@@ -156,7 +156,7 @@ impl Policy for Stealing {
 }
 
 /// Predicted time on the other kind per predicted time on `preferred`, in 1/65536: an integer, so that it orders.
-fn loss_by_moving(job: &Job, preferred: ProcessorKind) -> u64 {
+fn loss_by_moving(job: &Job, preferred: Class) -> u64 {
     let [there, here] = [preferred.other(), preferred].map(|kind| job.predicted[kind].0 as f64);
     (there / here.max(1.0) * 65_536.0) as u64
 }
@@ -173,7 +173,7 @@ mod tests {
             query: QueryId(id),
             arrival: ms(arrival_ms),
             deadline: ms(arrival_ms + 500),
-            predicted: PerKind { cpu: ms(cpu_ms), gpu: ms(gpu_ms) },
+            predicted: PerClass::two(ms(cpu_ms), ms(gpu_ms)),
         }
     }
 

@@ -108,7 +108,7 @@ impl<K: Ord + Copy> Order<K> {
 mod tests {
     use super::*;
     use crate::ids::QueryId;
-    use crate::machine::PerKind;
+    use crate::machine::PerClass;
     use crate::time::Nanos;
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let mut jobs = WaitingJobs::default();
         let mut order = Order::default();
         for (id, key) in (0..).map(JobId).zip(keys) {
-            let predicted = PerKind::default();
+            let predicted = PerClass::default();
             jobs.insert(Job { id, query: QueryId(0), arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted });
             order.push(key, id, &jobs);
         }
@@ -137,7 +137,7 @@ mod tests {
         let mut jobs = WaitingJobs::default();
         let mut order = Order::default();
         for id in (0..10_000).map(JobId) {
-            let predicted = PerKind::default();
+            let predicted = PerClass::default();
             jobs.insert(Job { id, query: QueryId(0), arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted });
             // Keys that fall: all but the first jump the queue. Ten always wait.
             order.push(u32::MAX - id.0, id, &jobs);

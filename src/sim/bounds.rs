@@ -26,7 +26,7 @@
 //! certificate, not an estimate.
 
 use super::{Arrivals, SimQuery};
-use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
 /// Prices tried, besides the one at which the capacity region is tight.
@@ -52,10 +52,10 @@ pub struct Region {
 ///
 /// `None` without queries, without processors, or if everything costs nothing.
 #[must_use]
-pub fn region(services: impl IntoIterator<Item = PerKind<Nanos>>, machine: &Machine) -> Option<Region> {
-    let [cpus, gpus] = ProcessorKind::ALL.map(|kind| machine.count(kind) as f64);
+pub fn region(services: impl IntoIterator<Item = PerClass<Nanos>>, machine: &Machine) -> Option<Region> {
+    let [cpus, gpus] = [Class::CPU, Class::GPU].map(|kind| machine.count(kind) as f64);
     let mut costs: Vec<(f64, f64)> =
-        services.into_iter().map(|service| (service.cpu.as_secs(), service.gpu.as_secs())).collect();
+        services.into_iter().map(|service| (service[Class::CPU].as_secs(), service[Class::GPU].as_secs())).collect();
     let n = costs.len() as f64;
     let alone = |total: f64, count: f64, cpu_share: f64, cut_ratio: f64| {
         let rate_qps = n * count / total;
@@ -102,11 +102,11 @@ pub fn clairvoyant_qps(
     limit_qps: f64,
 ) -> Option<f64> {
     let services = || arrivals.queries.iter().map(|&query| queries[query as usize].service);
-    let fastest = |service: PerKind<Nanos>| machine.processors().map(|(_, kind)| service[kind]).min();
+    let fastest = |service: PerClass<Nanos>| machine.processors().map(|(_, processor)| service[processor.class]).min();
     if services().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
         return Some(0.0);
     }
-    let [cpus, gpus] = ProcessorKind::ALL.map(|kind| machine.count(kind) as f64);
+    let [cpus, gpus] = [Class::CPU, Class::GPU].map(|kind| machine.count(kind) as f64);
     let tight = region(services(), machine).map_or(0.5, |r| cpus / (cpus + gpus * r.cut_ratio));
     let prices = (0..PRICES).map(|i| (f64::from(i) + 0.5) / f64::from(PRICES));
     // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
@@ -116,12 +116,12 @@ pub fn clairvoyant_qps(
     let mut weights = vec![0.0; queries.len()];
     for price in std::iter::once(tight).chain(prices) {
         for (weight, SimQuery { service, .. }) in weights.iter_mut().zip(queries) {
-            let on_cpu = price * service.cpu.as_secs() / cpus;
-            let on_gpu = (1.0 - price) * service.gpu.as_secs() / gpus;
+            let on_cpu = price * service[Class::CPU].as_secs() / cpus;
+            let on_gpu = (1.0 - price) * service[Class::GPU].as_secs() / gpus;
             *weight = match (cpus > 0.0, gpus > 0.0) {
                 (true, true) => on_cpu.min(on_gpu),
-                (true, false) => service.cpu.as_secs() / cpus,
-                _ => service.gpu.as_secs() / gpus,
+                (true, false) => service[Class::CPU].as_secs() / cpus,
+                _ => service[Class::GPU].as_secs() / gpus,
             };
         }
         if !lindley_exceeds(arrivals, &weights, best, deadline_s) {
@@ -159,9 +159,8 @@ mod tests {
     use crate::ids::QueryId;
 
     /// Half the queries cost (2, 4) ms, three in ten (8, 5), two in ten (60, 10).
-    fn three_classes() -> Vec<PerKind<Nanos>> {
-        let class =
-            |n: usize, cpu: f64, gpu: f64| vec![PerKind { cpu: Nanos::from_ms(cpu), gpu: Nanos::from_ms(gpu) }; n];
+    fn three_classes() -> Vec<PerClass<Nanos>> {
+        let class = |n: usize, cpu: f64, gpu: f64| vec![PerClass::two(Nanos::from_ms(cpu), Nanos::from_ms(gpu)); n];
         [class(5, 2.0, 4.0), class(3, 8.0, 5.0), class(2, 60.0, 10.0)].concat()
     }
 
@@ -195,7 +194,7 @@ mod tests {
     }
 
     /// The bound of one query that is asked at each of `unit`.
-    fn bound_of(unit: &[f64], service: PerKind<Nanos>, machine: &Machine, deadline: Nanos) -> Option<f64> {
+    fn bound_of(unit: &[f64], service: PerClass<Nanos>, machine: &Machine, deadline: Nanos) -> Option<f64> {
         let queries = [SimQuery { id: QueryId(0), service, estimate: service }];
         let arrivals = Arrivals { seed: 0, unit: unit.to_vec(), queries: vec![0; unit.len()] };
         clairvoyant_qps(&arrivals, &queries, machine, deadline, 1e6)
@@ -204,13 +203,13 @@ mod tests {
     #[test]
     fn a_hopeless_query_has_no_rate_and_an_easy_one_no_bound() {
         let machine = Machine::new(1, 1);
-        let bound = |unit: &[f64], service: PerKind<Nanos>| bound_of(unit, service, &machine, Nanos::from_ms(500.0));
-        let slow = PerKind { cpu: Nanos::from_ms(600.0), gpu: Nanos::from_ms(700.0) };
+        let bound = |unit: &[f64], service: PerClass<Nanos>| bound_of(unit, service, &machine, Nanos::from_ms(500.0));
+        let slow = PerClass::two(Nanos::from_ms(600.0), Nanos::from_ms(700.0));
         assert_eq!(bound(&[1.0], slow), Some(0.0));
-        let quick = PerKind { cpu: Nanos::from_ms(6.0), gpu: Nanos::from_ms(7.0) };
+        let quick = PerClass::two(Nanos::from_ms(6.0), Nanos::from_ms(7.0));
         assert_eq!(bound(&[1.0], quick), None);
         // Sixty at one moment miss at every rate.
-        let crowd = PerKind { cpu: Nanos::from_ms(30.0), gpu: Nanos::from_ms(30.0) };
+        let crowd = PerClass::two(Nanos::from_ms(30.0), Nanos::from_ms(30.0));
         assert_eq!(bound(&[0.0; 60], crowd), Some(0.0));
         assert_eq!(region([], &machine), None);
         assert_eq!(region([quick], &Machine::new(0, 0)), None);
@@ -220,7 +219,7 @@ mod tests {
     fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
         // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends
         // within 15 ms up to 200/s.
-        let service = PerKind { cpu: Nanos::from_ms(10.0), gpu: Nanos::MAX };
+        let service = PerClass::two(Nanos::from_ms(10.0), Nanos::MAX);
         let found = bound_of(&[1.0, 2.0], service, &Machine::new(1, 0), Nanos::from_ms(15.0)).unwrap();
         assert!((found / 200.0 - 1.0).abs() < 2.0 * PRECISION, "{found}");
     }

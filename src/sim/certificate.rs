@@ -16,7 +16,7 @@
 //! a hundredth of the run that it spares. The other way around it tells nothing: then the run is played.
 
 use super::{Arrivals, SimQuery};
-use crate::machine::{Machine, ProcessorKind};
+use crate::machine::{Class, Machine};
 use crate::query::at_rate;
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
@@ -24,10 +24,10 @@ use crate::time::Nanos;
 /// The most that `query` can take of a processor under `policy`.
 pub(super) fn dearest(query: &SimQuery, policy: PolicyKind, machine: &Machine) -> Nanos {
     let kinds = match policy {
-        PolicyKind::GpuOnly => [ProcessorKind::Gpu; 2],
-        PolicyKind::CpuOnly => [ProcessorKind::Cpu; 2],
+        PolicyKind::GpuOnly => [Class::GPU; 2],
+        PolicyKind::CpuOnly => [Class::CPU; 2],
         PolicyKind::BestOf => [query.estimate.least(); 2],
-        PolicyKind::Stealing | PolicyKind::Mct => ProcessorKind::ALL,
+        PolicyKind::Stealing | PolicyKind::Mct => [Class::CPU, Class::GPU],
     };
     let present = kinds.into_iter().filter(|&kind| machine.count(kind) > 0);
     present.map(|kind| query.service[kind]).max().unwrap_or(Nanos::MAX)
@@ -51,7 +51,7 @@ pub(super) fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f6
 mod tests {
     use super::*;
     use crate::ids::QueryId;
-    use crate::machine::PerKind;
+    use crate::machine::PerClass;
     use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
     use crate::random::Random;
     use crate::sched::PolicyOptions;
@@ -62,7 +62,7 @@ mod tests {
         let mut random = Random::new(seed, 77);
         let mut time = || Nanos((1e6 * (0.01 + random.unit()).powi(3)) as u64);
         let queries = (0..100).map(|id| {
-            let mut times = || PerKind { cpu: time(), gpu: time() };
+            let mut times = || PerClass::two(time(), time());
             SimQuery { id: QueryId(id), service: times(), estimate: times() }
         });
         let queries = queries.collect();

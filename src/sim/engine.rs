@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Add;
 
 use crate::ids::{JobId, QueryId};
-use crate::machine::{Machine, PerKind};
+use crate::machine::{Machine, PerClass};
 use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 
@@ -17,9 +17,9 @@ pub struct SimQuery {
     /// Its number in the workload.
     pub id: QueryId,
     /// True service time on each kind. On a kind that the machine lacks it is never read.
-    pub service: PerKind<Nanos>,
+    pub service: PerClass<Nanos>,
     /// Estimated service time on each kind; [`Nanos::MAX`] on a kind that the machine lacks.
-    pub estimate: PerKind<Nanos>,
+    pub estimate: PerClass<Nanos>,
 }
 
 /// One run: a machine, a policy and what arrives.
@@ -93,7 +93,7 @@ fn drive<S: Sink>(
     });
     let mut next = jobs.next();
     // True service times of the jobs in flight, which a policy never learns, from job number `first_service` on.
-    let mut services: VecDeque<PerKind<Nanos>> = VecDeque::new();
+    let mut services: VecDeque<PerClass<Nanos>> = VecDeque::new();
     let mut first_service = JobId(0);
     let mut events = EventQueue::new();
     let mut actions = Vec::new();
@@ -125,7 +125,7 @@ fn drive<S: Sink>(
         for &action in &actions {
             match action {
                 Action::Start(processor) => {
-                    let kind = machine.kind(processor);
+                    let kind = machine.class(processor);
                     let service = |job: &Job| services[(job.id.0 - first_service.0) as usize][kind];
                     let jobs = dispatcher.batch_on(processor).map_or(&[][..], Batch::jobs);
                     events.finish_at(now + jobs.iter().map(service).fold(Nanos::ZERO, Nanos::add), processor);
@@ -157,7 +157,7 @@ mod tests {
     use crate::sched::{PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
-        let service = PerKind { cpu: Nanos(cpu_ns), gpu: Nanos(gpu_ns) };
+        let service = PerClass::two(Nanos(cpu_ns), Nanos(gpu_ns));
         SimQuery { id: QueryId(id), service, estimate: service }
     }
 

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, certificate, find_capacity, simulate_into};
-use crate::machine::{Machine, PerKind};
+use crate::machine::{Machine, PerClass};
 use crate::query::at_rate;
 use crate::sched::{LawBroken, Policy, PolicyError, PolicyKind, PolicyOptions, Sink};
 use crate::time::Nanos;
@@ -148,7 +148,7 @@ impl Experiment {
         })
     }
 
-    fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerKind<Nanos>> + 'a {
+    fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerClass<Nanos>> + 'a {
         arrivals.queries.iter().map(|&query| self.queries[query as usize].service)
     }
 }

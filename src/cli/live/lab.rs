@@ -14,7 +14,7 @@ use crate::exec::cpu::CpuExecutor;
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{Fleet, GpuLane, Gpus, LiveQuery, QuerySet, RecordedTimes};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Features, Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.
@@ -50,7 +50,7 @@ impl Lab {
                 let mut executors: Vec<Box<dyn Executor>> = vec![first];
                 executors.extend(gpu.take());
                 let workload = quick_profile(arguments, &mut executors, &queries, &index)?;
-                gpu = executors.pop_if(|executor| executor.kind() == ProcessorKind::Gpu);
+                gpu = executors.pop_if(|executor| executor.class() == Class::GPU);
                 if arguments.cpus > 0 {
                     cpus.append(&mut executors);
                 }
@@ -95,7 +95,7 @@ fn replay(arguments: &Arguments, name: &str, workload: &mut Workload) -> Result<
     if arguments.gpu == GpuChoice::None {
         return Ok((GpuLane::None, String::from("none")));
     }
-    if workload.rows.iter().all(|row| row.measured.gpu.is_some()) {
+    if workload.rows.iter().all(|row| row.measured[Class::GPU].is_some()) {
         let device = workload.provenance.get("gpu").unwrap_or("a GPU");
         return Ok((GpuLane::Replay, format!("none used; its lane replays the times recorded on {device} in {name}")));
     }

@@ -17,7 +17,7 @@ use crate::exec::gpu::list_gpus;
 use crate::files::check_writable;
 use crate::ids::QueryId;
 use crate::live::catch_interrupts;
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::query::{ArrivalProcess, Mode, Trace, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::report::rates::parse_rates;
@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let queries = estimates::sim_queries(&lab.workload, &arguments.estimates, &machine)?;
     let services = queries.iter().map(|query| query.service);
     let region_qps = bounds::region(services, &machine).map(|region| region.rate_qps);
-    let estimates: Vec<(QueryId, PerKind<Nanos>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
+    let estimates: Vec<(QueryId, PerClass<Nanos>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
     let traced = arguments.trace.as_deref().map(|path| traced(path, &lab.workload, arguments.mode));
     let (traced, traced_qps) = traced.transpose()?.unzip();
     let rates = named_rates(arguments)?
@@ -146,7 +146,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     choices::deadline(arguments.deadline_ms)?;
     arguments.gpu.check()?;
-    let needs_gpu = |policy: &&PolicyKind| policy.required_kinds().contains(&ProcessorKind::Gpu);
+    let needs_gpu = |policy: &&PolicyKind| policy.required_classes().contains(&Class::GPU);
     if arguments.gpu == GpuChoice::None
         && let Some(policy) = arguments.policy.iter().find(needs_gpu)
     {

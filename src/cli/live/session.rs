@@ -9,7 +9,7 @@ use crate::cli::{Failure, choices};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun};
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::query::at_rate;
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
@@ -43,7 +43,7 @@ impl<'a> Session<'a> {
         &mut self,
         policies: &[PolicyKind],
         plans: &[Plan],
-        estimates: &[(QueryId, PerKind<Nanos>)],
+        estimates: &[(QueryId, PerClass<Nanos>)],
     ) -> Result<(), Failure> {
         let runs = policies.len() * plans.len();
         let mut done = 0;
@@ -75,7 +75,7 @@ impl<'a> Session<'a> {
         &mut self,
         policy: PolicyKind,
         plan: &Plan,
-        estimates: &[(QueryId, PerKind<Nanos>)],
+        estimates: &[(QueryId, PerClass<Nanos>)],
     ) -> Result<LiveOutcome, Failure> {
         let deadline = self.deadline();
         let Arrivals { unit, queries, .. } = &plan.arrivals;
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
     fn write_log(&self, policy: PolicyKind, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
         let gpu_is_replayed = self.lab.fleet.gpu() == GpuLane::Replay;
         let lane = |row: &LogRow| match row.kind {
-            ProcessorKind::Gpu if gpu_is_replayed => GpuLane::Replay.name(),
+            Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
         };
         let seed = plan.arrivals.seed;
@@ -176,8 +176,8 @@ impl<'a> Session<'a> {
                 format!("{:.3}", s.p99_ms),
                 format!("{:.3}", s.max_ms),
                 s.missed.to_string(),
-                share(s.utilisation.cpu),
-                share(s.utilisation.gpu),
+                share(s.utilisation[Class::CPU]),
+                share(s.utilisation[Class::GPU]),
                 format!("{lag_p99_ms:.3}"),
             ]);
         }

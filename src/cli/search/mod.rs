@@ -16,7 +16,7 @@ use super::{Failure, choices};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::files::{InputError, check_writable};
 use crate::index::{Bm25, Idf};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query};
 use crate::report::effectiveness::Qrels;
 use crate::report::number::counted;
@@ -79,10 +79,10 @@ enum On {
 }
 
 impl On {
-    fn kind(self) -> ProcessorKind {
+    fn kind(self) -> Class {
         match self {
-            Self::Cpu => ProcessorKind::Cpu,
-            Self::Gpu => ProcessorKind::Gpu,
+            Self::Cpu => Class::CPU,
+            Self::Gpu => Class::GPU,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Arguments;
 use crate::cli::traced::traced;
 use crate::cli::{Failure, choices};
 use crate::cost::{RecordedGpu, Workload, replay_gpu_times};
-use crate::machine::Machine;
+use crate::machine::{Class, Machine};
 use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::report::rates::parse_rates;
@@ -55,7 +55,7 @@ pub(super) struct Asked {
 /// The rows asked, with `--replay-gpu` and times that it brings.
 pub(super) fn workload(arguments: &Arguments) -> Result<Asked, Failure> {
     let (name, mut rows) = choices::workload_in(arguments.workload.as_deref(), arguments.mode)?;
-    let is_measured = rows.rows.iter().any(|row| row.measured.gpu.is_some());
+    let is_measured = rows.rows.iter().any(|row| row.measured[Class::GPU].is_some());
     if arguments.replay_gpu && is_measured {
         let message = format!("{name}: holds GPU times of its own; --replay-gpu is for workloads without");
         return Err(Failure::input(message));

@@ -14,7 +14,7 @@
 
 use crate::ids::QueryId;
 use crate::live::LiveOutcome;
-use crate::machine::{PerKind, ProcessorKind};
+use crate::machine::{Class, PerClass};
 use crate::quantile::nearest_rank;
 use crate::time::Nanos;
 
@@ -22,17 +22,17 @@ use crate::time::Nanos;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calibration {
     /// Time at work over profiled time; 1 for a replayed processor, which takes its recorded times exactly.
-    pub(super) slowdown: PerKind<f64>,
+    pub(super) slowdown: PerClass<f64>,
     /// What a query takes beyond: its way to the worker, and its results' way back.
-    pub(super) handoff: PerKind<Nanos>,
+    pub(super) handoff: PerClass<Nanos>,
 }
 
 impl Calibration {
     /// From a run without idle times; `profiled` tells what a query takes alone.
-    pub(super) fn of(outcome: &LiveOutcome, profiled: impl Fn(QueryId, ProcessorKind) -> Nanos) -> Self {
-        let mut alone = PerKind::<Nanos>::default();
-        let mut busy = PerKind::<Nanos>::default();
-        let mut queries = PerKind::<u64>::default();
+    pub(super) fn of(outcome: &LiveOutcome, profiled: impl Fn(QueryId, Class) -> Nanos) -> Self {
+        let mut alone = PerClass::<Nanos>::default();
+        let mut busy = PerClass::<Nanos>::default();
+        let mut queries = PerClass::<u64>::default();
         let mut last_batch = None;
         for row in &outcome.log.rows {
             alone[row.kind] += profiled(row.query, row.kind);
@@ -45,23 +45,23 @@ impl Calibration {
         let at_work = |kind| if outcome.worked[kind] > Nanos::ZERO { outcome.worked[kind] } else { alone[kind] };
         let slowdown = |kind| if alone[kind] > Nanos::ZERO { at_work(kind).as_us() / alone[kind].as_us() } else { 1.0 };
         let handoff = |kind| Nanos(busy[kind].since(at_work(kind)).0 / queries[kind].max(1));
-        Self { slowdown: PerKind::from_fn(slowdown), handoff: PerKind::from_fn(handoff) }
+        Self { slowdown: PerClass::from_fn(slowdown), handoff: PerClass::from_fn(handoff) }
     }
 
     /// Number by number the median of several; of none, costs as profiled.
     pub(super) fn median(several: &[Self]) -> Self {
-        let middle = |kind: ProcessorKind| {
+        let middle = |kind: Class| {
             let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[kind]).collect();
             let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[kind]).collect();
             slowdowns.sort_by(f64::total_cmp);
             handoffs.sort_unstable();
             (nearest_rank(&slowdowns, 0.5).unwrap_or(1.0), nearest_rank(&handoffs, 0.5).unwrap_or_default())
         };
-        Self { slowdown: PerKind::from_fn(|kind| middle(kind).0), handoff: PerKind::from_fn(|kind| middle(kind).1) }
+        Self { slowdown: PerClass::from_fn(|kind| middle(kind).0), handoff: PerClass::from_fn(|kind| middle(kind).1) }
     }
 
     /// What the simulator lets a query take that took `profiled` alone.
-    pub(super) fn service(&self, kind: ProcessorKind, profiled: Nanos) -> Nanos {
+    pub(super) fn service(&self, kind: Class, profiled: Nanos) -> Nanos {
         profiled.scaled(self.slowdown[kind]) + self.handoff[kind]
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     use crate::live::{Ending, Spread};
     use crate::sched::{LogRow, RunLog};
 
-    fn row(query: u32, kind: ProcessorKind, batch: u32, started: u64, finished: u64) -> LogRow {
+    fn row(query: u32, kind: Class, batch: u32, started: u64, finished: u64) -> LogRow {
         LogRow {
             job: JobId(query),
             query: QueryId(query),
@@ -85,29 +85,29 @@ mod tests {
             kind,
             batch,
             deadline: Nanos::MAX,
-            predicted: PerKind::default(),
+            predicted: PerClass::default(),
         }
     }
 
     #[test]
     fn work_and_hand_over_are_told_apart_and_a_batch_counts_once() {
-        use ProcessorKind::{Cpu, Gpu};
         // Two queries of 1000 ns in a batch that worked 2600 of 3000 ns; a replayed one 40 ns late.
-        let rows = vec![row(0, Cpu, 0, 0, 3000), row(1, Cpu, 0, 0, 3000), row(2, Gpu, 1, 100, 640)];
+        let rows =
+            vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
         let outcome = LiveOutcome {
             log: RunLog { rows },
             ending: Ending::Complete,
             lag: Spread::default(),
             handoff: Spread::default(),
-            worked: PerKind { cpu: Nanos(2600), gpu: Nanos::ZERO },
+            worked: PerClass::two(Nanos(2600), Nanos::ZERO),
             unreleased: 0,
             unfinished: 0,
         };
-        let found = Calibration::of(&outcome, |_, kind| if kind == Cpu { Nanos(1000) } else { Nanos(500) });
-        assert_eq!(found.slowdown, PerKind { cpu: 1.3, gpu: 1.0 });
-        assert_eq!(found.handoff, PerKind { cpu: Nanos(200), gpu: Nanos(40) });
-        assert_eq!(found.service(Cpu, Nanos(100)), Nanos(330));
-        let disturbed = Calibration { slowdown: PerKind { cpu: 9.0, gpu: 1.0 }, handoff: PerKind::default() };
+        let found = Calibration::of(&outcome, |_, kind| if kind == Class::CPU { Nanos(1000) } else { Nanos(500) });
+        assert_eq!(found.slowdown, PerClass::two(1.3, 1.0));
+        assert_eq!(found.handoff, PerClass::two(Nanos(200), Nanos(40)));
+        assert_eq!(found.service(Class::CPU, Nanos(100)), Nanos(330));
+        let disturbed = Calibration { slowdown: PerClass::two(9.0, 1.0), handoff: PerClass::default() };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);
     }
 }

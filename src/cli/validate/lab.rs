@@ -19,7 +19,7 @@ use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, RecordedTimes};
-use crate::machine::{Machine, PerKind, ProcessorKind};
+use crate::machine::{Class, Machine, PerClass};
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
 use crate::report::number::counted;
 use crate::report::table::Table;
@@ -57,7 +57,7 @@ pub(super) struct Lab {
     /// Costs as measured here; where the GPU is replayed, with its recorded times.
     workload: Workload,
     /// Estimates of models that did not see the query.
-    estimates: Vec<(QueryId, PerKind<Nanos>)>,
+    estimates: Vec<(QueryId, PerClass<Nanos>)>,
     /// Backlogs served so far: each has draws of its own.
     backlogs: u64,
     /// When the workers were ready.
@@ -146,7 +146,7 @@ impl Lab {
                     .or_else(|| file.predict_us(kind, row.mode, &row.features))
                     .map_or(Nanos::MAX, Nanos::from_us)
             };
-            (row.query_id, PerKind::from_fn(estimate))
+            (row.query_id, PerClass::from_fn(estimate))
         });
         self.estimates = estimates.collect();
         Ok(())
@@ -177,7 +177,8 @@ impl Lab {
         outcome: &LiveOutcome,
     ) -> Calibration {
         let queries = self.sim_queries(None);
-        let service: HashMap<QueryId, PerKind<Nanos>> = queries.iter().map(|query| (query.id, query.service)).collect();
+        let service: HashMap<QueryId, PerClass<Nanos>> =
+            queries.iter().map(|query| (query.id, query.service)).collect();
         let found = Calibration::of(outcome, |query, kind| service[&query][kind]);
         self.service.push(ServiceRow {
             policy: policy.name(),
@@ -215,12 +216,12 @@ impl Lab {
     pub(super) fn sim_queries(&self, calibration: Option<&Calibration>) -> Vec<SimQuery> {
         let rows = self.workload.rows.iter().zip(&self.estimates);
         rows.map(|(row, &(id, estimate))| {
-            let service = |kind: ProcessorKind| {
+            let service = |kind: Class| {
                 let Some(measured) = row.measured[kind] else { return Nanos::MAX };
                 let profiled = Nanos::from_us(measured.median_us);
                 calibration.map_or(profiled, |calibration| calibration.service(kind, profiled))
             };
-            SimQuery { id, service: PerKind::from_fn(service), estimate }
+            SimQuery { id, service: PerClass::from_fn(service), estimate }
         })
         .collect()
     }
@@ -289,7 +290,7 @@ impl Lab {
             Gpu::Replay(_) => " + replayed GPU".to_owned(),
             Gpu::None => String::new(),
         };
-        let workers = counted(self.machine().count(ProcessorKind::Cpu), "worker", "workers");
+        let workers = counted(self.machine().count(Class::CPU), "worker", "workers");
         format!("Predicted and measured: {workers} on {}{gpu}", self.cpu)
     }
 

@@ -20,7 +20,7 @@ use crate::cost::TrainOptions;
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable};
 use crate::live;
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::Mode;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut rows = Vec::new();
     let mut capacities = Vec::new();
     for &policy in &arguments.policies {
-        if policy.required_kinds().iter().any(|&kind| lab.machine().count(kind) == 0) {
+        if policy.required_classes().iter().any(|&kind| lab.machine().count(kind) == 0) {
             errln!("{policy}: left out, it needs a GPU");
             continue;
         }
@@ -134,7 +134,7 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     choices::check_k(arguments.k)?;
     arguments.options.check()?;
     arguments.gpu.check()?;
-    let needs_gpu = |policy: &PolicyKind| policy.required_kinds().contains(&ProcessorKind::Gpu);
+    let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
     if arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
         return Err(Failure::input("nothing to compare: these policies need a GPU, and --gpu is none"));
     }

@@ -1,6 +1,6 @@
 //! What a person reads of a validation: predicted beside measured.
 
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::report::number::text;
 use crate::report::table::Table;
 use crate::report::validation::{ValidationCapacityRow, ValidationRow};
@@ -49,8 +49,8 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> St
             if row.measured_qps > 0.0 { format!("{:+.1} %", 100.0 * row.error()) } else { "-".to_owned() },
             rate_if_any(row.measured_high_qps),
             row.gpu.to_owned(),
-            cost_while_serving(row, ProcessorKind::Cpu),
-            cost_while_serving(row, ProcessorKind::Gpu),
+            cost_while_serving(row, Class::CPU),
+            cost_while_serving(row, Class::GPU),
             rate(row.profiled_qps),
             rate_if_any(row.hindsight_qps),
         ]);
@@ -69,7 +69,7 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> St
 }
 
 /// What a policy's queries take while others are served, from what they take alone; `-` where it uses no such processor.
-fn cost_while_serving(row: &ValidationCapacityRow, kind: ProcessorKind) -> String {
+fn cost_while_serving(row: &ValidationCapacityRow, kind: Class) -> String {
     if row.handoff[kind] == Nanos::ZERO {
         return "-".to_owned();
     }
@@ -79,7 +79,7 @@ fn cost_while_serving(row: &ValidationCapacityRow, kind: ProcessorKind) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::PerKind;
+    use crate::machine::PerClass;
 
     #[test]
     fn the_capacities_fit_a_terminal_of_120_columns() {
@@ -91,8 +91,8 @@ mod tests {
             measured_high_qps: Some(1_123_456.0),
             queries: 1_000_000,
             gpu: "replay",
-            slowdown: PerKind { cpu: 12.345, gpu: 1.0 },
-            handoff: PerKind { cpu: Nanos(1_234_567), gpu: Nanos(12_345) },
+            slowdown: PerClass::two(12.345, 1.0),
+            handoff: PerClass::two(Nanos(1_234_567), Nanos(12_345)),
             profiled_qps: 1_123_456.0,
             hindsight_qps: None,
         };

@@ -7,7 +7,7 @@ use crate::exec::{ExecError, Execution, Executor, Hit, TopK, check_k};
 use crate::files::this_machine;
 use crate::ids::DocId;
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query, QueryTerm};
 
 use super::algorithm::Algorithm;
@@ -115,8 +115,8 @@ impl CpuExecutor {
 }
 
 impl Executor for CpuExecutor {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Cpu
+    fn class(&self) -> Class {
+        Class::CPU
     }
 
     fn device(&self) -> String {

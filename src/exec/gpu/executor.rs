@@ -16,7 +16,7 @@ use super::slot::BatchSlot;
 use super::upload::UploadReport;
 use crate::exec::{ExecError, Execution, Executor, Hit};
 use crate::index::{Bm25, Index};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query};
 
 /// How often the results are looked at before the driver is asked for errors.
@@ -282,8 +282,8 @@ fn doing(query: &Query, plan: &Plan) -> String {
 }
 
 impl Executor for GpuExecutor {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Gpu
+    fn class(&self) -> Class {
+        Class::GPU
     }
 
     fn device(&self) -> String {

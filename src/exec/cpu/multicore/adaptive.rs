@@ -26,7 +26,7 @@ use super::partition::Partition;
 use super::team::first_pass;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Help, Hit, check_k};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query};
 
 /// Queries of fewer tasks are not put up: about ten microseconds' work.
@@ -76,8 +76,8 @@ impl Drop for Adaptive {
 }
 
 impl Executor for Adaptive {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Cpu
+    fn class(&self) -> Class {
+        Class::CPU
     }
 
     fn device(&self) -> String {

@@ -14,7 +14,7 @@ use super::partitioned_index::PartitionedIndex;
 use super::team::Team;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Hit};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query};
 
 /// Searches with all cores of a team, each on its own documents.
@@ -69,8 +69,8 @@ impl DocumentPartitioned {
 }
 
 impl Executor for DocumentPartitioned {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Cpu
+    fn class(&self) -> Class {
+        Class::CPU
     }
 
     fn device(&self) -> String {

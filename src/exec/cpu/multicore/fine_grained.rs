@@ -28,7 +28,7 @@ use super::stream::{Served, Stream, digest};
 use super::team::Team;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{ExecError, Execution, Executor, Hit, MAX_K};
-use crate::machine::ProcessorKind;
+use crate::machine::Class;
 use crate::query::{Mode, Query};
 use crate::time::Nanos;
 
@@ -137,8 +137,8 @@ impl FineGrained {
 }
 
 impl Executor for FineGrained {
-    fn kind(&self) -> ProcessorKind {
-        ProcessorKind::Cpu
+    fn class(&self) -> Class {
+        Class::CPU
     }
 
     fn device(&self) -> String {

@@ -1,0 +1,146 @@
+//! Classes of processor, and values by class.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What a processor is: costs are measured and predicted for each class.
+///
+/// Every lab has CPU workers and GPU streams. Machines that mix two sorts of either (efficiency cores, GPUs of two
+/// models) call the second sort `cpu2` and `gpu2`: to a scheduler a class is no more than a column of costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class(u8);
+
+impl Class {
+    /// CPU worker threads.
+    pub const CPU: Self = Self(0);
+    /// GPU streams.
+    pub const GPU: Self = Self(1);
+    /// CPU workers of a second sort.
+    pub const CPU2: Self = Self(2);
+    /// Streams of GPUs of a second sort.
+    pub const GPU2: Self = Self(3);
+
+    /// How many classes there can be.
+    pub const COUNT: usize = 4;
+
+    /// All classes, in the order used in files and tables.
+    pub const ALL: [Self; Self::COUNT] = [Self::CPU, Self::GPU, Self::CPU2, Self::GPU2];
+
+    const NAMES: [&'static str; Self::COUNT] = ["cpu", "gpu", "cpu2", "gpu2"];
+
+    /// `cpu`, `gpu`, `cpu2` or `gpu2`, as in files and options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// The class of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// As a position in an array by class.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// TEMPORARY: the other of the first two.
+    #[must_use]
+    pub fn other(self) -> Self {
+        if self == Self::CPU { Self::GPU } else { Self::CPU }
+    }
+
+    /// Whether its processors are streams of GPUs.
+    #[must_use]
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Self::GPU | Self::GPU2)
+    }
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for Class {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Class {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        Self::from_name(&name).ok_or_else(|| serde::de::Error::unknown_variant(&name, &Self::NAMES))
+    }
+}
+
+/// One value for each class of processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerClass<T>([T; Class::COUNT]);
+
+impl<T> PerClass<T> {
+    /// Makes each value from its class.
+    pub fn from_fn(mut make: impl FnMut(Class) -> T) -> Self {
+        Self(Class::ALL.map(&mut make))
+    }
+
+    /// Each value changed by `change`.
+    pub fn map<U>(self, change: impl FnMut(T) -> U) -> PerClass<U> {
+        PerClass(self.0.map(change))
+    }
+
+    /// The values with their classes, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Class, &T)> {
+        Class::ALL.into_iter().zip(&self.0)
+    }
+}
+
+impl<T: PartialOrd> PerClass<T> {
+    /// TEMPORARY
+    #[must_use]
+    pub fn least(&self) -> Class {
+        if self[Class::CPU] <= self[Class::GPU] { Class::CPU } else { Class::GPU }
+    }
+}
+
+impl<T: Default> PerClass<T> {
+    /// The values of CPU and GPU, and the default for classes beyond.
+    pub fn two(cpu: T, gpu: T) -> Self {
+        let mut values = Self::from_fn(|_| T::default());
+        values[Class::CPU] = cpu;
+        values[Class::GPU] = gpu;
+        values
+    }
+}
+
+impl<T> std::ops::Index<Class> for PerClass<T> {
+    type Output = T;
+    fn index(&self, class: Class) -> &T {
+        &self.0[class.index()]
+    }
+}
+
+impl<T> std::ops::IndexMut<Class> for PerClass<T> {
+    fn index_mut(&mut self, class: Class) -> &mut T {
+        &mut self.0[class.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_goes_by_one_name_everywhere() {
+        for class in Class::ALL {
+            assert_eq!(Class::from_name(class.name()), Some(class));
+            let json = serde_json::to_string(&class).unwrap();
+            assert_eq!(json, format!("\"{class}\""));
+            assert_eq!(serde_json::from_str::<Class>(&json).unwrap(), class);
+        }
+        assert!(serde_json::from_str::<Class>("\"tpu\"").unwrap_err().to_string().contains("cpu2"));
+    }
+}
