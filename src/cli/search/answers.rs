@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Arguments;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor, Hit};
+use crate::exec::{Answers as BatchAnswers, ExecError, Executor, Hit, Request};
 use crate::query::Query;
 use crate::report::trec::Ranking;
 
@@ -62,14 +62,15 @@ pub(super) fn answer_on_gpu(
         return Ok(Answers::new(answer_in_turn(&mut gpu, queries, arguments)?, device));
     }
     let mut answers = Answers { rankings: Vec::with_capacity(queries.len()), us: Vec::new(), device };
-    let mut hits = Vec::new();
-    for batch in queries.chunks(arguments.batch) {
+    let mut found = BatchAnswers::default();
+    let request = |query| Request { query, mode: arguments.mode, k: arguments.k };
+    for queries in queries.chunks(arguments.batch) {
+        let batch: Vec<Request<'_>> = queries.iter().map(request).collect();
         let began = Instant::now();
-        gpu.search_batch(batch, arguments.mode, arguments.k, &mut hits)?;
+        gpu.search_batch(&batch, &mut found)?;
         answers.us.push(began.elapsed().as_secs_f64() * 1e6);
-        let ranking =
-            |(query, hits): (&Query, &mut Vec<Hit>)| Ranking { label: query.label.clone(), hits: std::mem::take(hits) };
-        answers.rankings.extend(batch.iter().zip(&mut hits).map(ranking));
+        let ranking = |(query, hits): (&Query, &[Hit])| Ranking { label: query.label.clone(), hits: hits.to_vec() };
+        answers.rankings.extend(queries.iter().zip(found.iter()).map(ranking));
     }
     Ok(answers)
 }
