@@ -50,18 +50,18 @@ __device__ __forceinline__ void score_item(
     const BatchInput input(batch, words);
     const Driver driver = HAS_HINTS ? hinted_driver(input, batch, item, lane)
                                     : input.drivers[find_driver(input.drivers, batch.num_drivers, item, lane)];
+    bool has_found = false;
     {
         const BatchQuery& entry = input.queries[driver.query];
-        Query query = entry.query;
-        if (entry.needs_all()) query.need_all();
-        if (entry.gate == NO_GATE || num_found(states + entry.gate) < query.k) {
-            copy_terms(input.terms + query.first_term, query.num_terms, shared.queue, lane);
+        if (entry.gate == NO_GATE || num_found(states + entry.gate) < entry.query.k) {
+            copy_query(entry.query, entry.needs_all(), input.terms + entry.query.first_term, shared.queue, lane);
             drive_item(
-                lists, query, driver, item, entry.needs_all(), shared.queue, states + driver.query,
+                lists, driver, item, entry.needs_all(), shared.queue, states + driver.query,
                 candidates + entry.candidates, entry.capacity, lane
             );
             const u64 scored = shared.queue.scored;
-            if (lane == 0 && scored != 0) atomicAdd(&states[driver.query].scored, scored);
+            has_found = scored != 0;
+            if (lane == 0 && has_found) atomicAdd(&states[driver.query].scored, scored);
         }
     }
 
@@ -72,18 +72,16 @@ __device__ __forceinline__ void score_item(
     const BatchQuery& entry = input.queries[number];
     if (entry.sorts_later()) return;
 
-    // What the warp has found comes before lane 0's fence, and the fence before its sign-off: the warp that signs off last sees
-    // what all have found.
-    __syncwarp();
+    // What the warp has found comes before lane 0's sign-off: the warp that signs off last sees what all have found. Most find
+    // nothing, and have nothing to put before it.
     State* state = states + number;
     u64 progress = 0;
     if (lane == 0) {
-        __threadfence();
-        progress = atomicAdd(&state->progress, SIGN_OFF);
-        __threadfence();
+        progress = has_found ? sign_off(&state->progress) : atomicAdd(&state->progress, SIGN_OFF);
     }
     progress = __shfl_sync(FULL_WARP, progress, 0);
     if (progress >> 32 != entry.num_items - 1) return;
+    __threadfence();
     const u32 found = static_cast<u32>(progress);
     Query query = entry.query;
     if (entry.needs_all()) query.need_all();
@@ -92,7 +90,7 @@ __device__ __forceinline__ void score_item(
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;
     if (!had_all && (entry.is_last() || found >= query.k)) {
         __syncwarp();
-        merge_candidates<WarpGroup, 4>(
+        merge_candidates<WarpGroup, 2>(
             query, state, candidates + entry.candidates, found, entry.capacity, results + entry.result, nullptr, shared.merge
         );
         if (lane == 0) finish_query(batch, run, state, gate, results);
@@ -104,7 +102,7 @@ __device__ __forceinline__ void score_item(
 }
 
 // A batch whose input lies in device memory.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_batch(
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 9) score_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results
 ) {
@@ -112,7 +110,44 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_batch(
 }
 
 // A batch whose input is small enough to come with the launch: no copy need arrive before it.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_small_batch(
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 9) score_small_batch(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
+    Run* run, State* states, u64* candidates, u64* results
+) {
+    score_item<false>(lists, batch, small.words, run, states, candidates, results);
+}
+// EXPERIMENT
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_batch8(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
+    u64* results
+) {
+    score_item<true>(lists, batch, batch.input, run, states, candidates, results);
+}
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_small_batch8(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
+    Run* run, State* states, u64* candidates, u64* results
+) {
+    score_item<false>(lists, batch, small.words, run, states, candidates, results);
+}
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 10) score_batch10(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
+    u64* results
+) {
+    score_item<true>(lists, batch, batch.input, run, states, candidates, results);
+}
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 10) score_small_batch10(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
+    Run* run, State* states, u64* candidates, u64* results
+) {
+    score_item<false>(lists, batch, small.words, run, states, candidates, results);
+}
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 12) score_batch12(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
+    u64* results
+) {
+    score_item<true>(lists, batch, batch.input, run, states, candidates, results);
+}
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 12) score_small_batch12(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
     Run* run, State* states, u64* candidates, u64* results
 ) {

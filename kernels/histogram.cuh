@@ -25,28 +25,20 @@ __device__ __forceinline__ void raise_threshold(State* state, const Query& query
     constexpr u32 BINS_A_LANE = SCORE_BINS / WARP;
     // Lane 0 has the highest bins: an ascending scan over lanes counts from the best bin down.
     const u32 lowest = SCORE_BINS - BINS_A_LANE * (lane + 1);
-    u32 counts[BINS_A_LANE];
+    const uint4* quads = reinterpret_cast<const uint4*>(state->bins + lowest);
     u32 sum = 0;
 #pragma unroll
-    for (u32 j = 0; j < BINS_A_LANE; j += 4) {
-        const uint4 quad = __ldcg(reinterpret_cast<const uint4*>(state->bins + lowest + j));
-        counts[j] = quad.x;
-        counts[j + 1] = quad.y;
-        counts[j + 2] = quad.z;
-        counts[j + 3] = quad.w;
+    for (u32 j = 0; j < BINS_A_LANE / 4; ++j) {
+        const uint4 quad = __ldcg(quads + j);
         sum += quad.x + quad.y + quad.z + quad.w;
     }
     const u32 upto = warp_prefix(sum, lane);
     if (upto - sum < query.k && query.k <= upto) {
+        // One lane looks at its bins again, from the best one down: to keep them would take registers that others need. They
+        // may have grown meanwhile, and their number reaches k all the sooner.
         u32 better = upto - sum;
         u32 bin = lowest + BINS_A_LANE;
-#pragma unroll
-        for (u32 j = 0; j < BINS_A_LANE; ++j) {
-            if (better < query.k) {
-                better += counts[BINS_A_LANE - 1 - j];
-                --bin;
-            }
-        }
+        while (better < query.k && bin > lowest) better += __ldcg(state->bins + --bin);
         if (bin > 0) atomicMax(&state->threshold, least_key(bin_edge(query, bin)));
     }
 }

@@ -145,10 +145,9 @@ struct __align__(16) SmallInput {
 // What the launches of a batch tell each other. All zero before the first of them starts.
 struct Run {
     u64 started_ns;
-    u32 finished;          // queries
-    u32 reserved;
-    u64 scored;            // postings of lists that drive
+    u64 finished;          // from bit FINISHED_BIT on, queries; below, postings of lists that drive which were scored
 };
+constexpr u32 FINISHED_BIT = 44;
 
 // What the kernels of one query tell each other. All zero before the first of them starts.
 struct State {
@@ -170,6 +169,14 @@ static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / SLACK_PARTS, "the slack must co
 
 // Added to a state's progress by a thread block or a warp that is done.
 constexpr u64 SIGN_OFF = 1ull << 32;
+
+// Signs off; returns the progress before. What the thread has seen written comes before it, for who sees the sign-off and
+// fences. __threadfence() would do as well, but also empties the multiprocessor's L1 cache, for all of its warps.
+__device__ __forceinline__ u64 sign_off(u64* progress) {
+    u64 before;
+    asm volatile("atom.release.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(progress), "l"(SIGN_OFF) : "memory");
+    return before;
+}
 
 extern "C" __constant__ const u32 tandem_layout[27] = {
     BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,

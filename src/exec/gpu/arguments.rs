@@ -196,9 +196,7 @@ pub(super) struct SmallInput {
 #[repr(C)]
 pub(super) struct RunArgument {
     started_ns: u64,
-    finished: u32,
-    reserved: u32,
-    scored: u64,
+    finished: u64,
 }
 
 /// What the kernels of one query tell each other: `State`.

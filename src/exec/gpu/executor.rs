@@ -42,7 +42,7 @@ const MAX_CHUNK: usize = 1024;
 /// What a chunk has room for: with ten results each, about a thousand queries' candidates.
 const CHUNK_ROOM: Room = Room {
     entries: 2 * MAX_CHUNK,
-    input_words: 1 << 19,
+    input_words: 1 << 21,
     result_words: 1 << 18,
     candidates: 9 << 19,
     is_for_one: false,

@@ -93,8 +93,9 @@ impl Kernels {
         Ok(Self {
             score_lone: module.function("score_lone")?,
             score_lone_long: module.function("score_lone_long")?,
-            score_batch: module.function("score_batch")?,
-            score_small_batch: module.function("score_small_batch")?,
+            score_batch: module.function(&format!("score_batch{}", std::env::var("TK").unwrap_or_default()))?,
+            score_small_batch: module
+                .function(&format!("score_small_batch{}", std::env::var("TK").unwrap_or_default()))?,
             score_tiles: module.function("score_tiles")?,
             merge_topk: module.function("merge_topk")?,
             measure_blocks: module.function("measure_blocks")?,

@@ -47,7 +47,7 @@ impl LoneRunner {
     /// What one query of an index may need.
     pub(super) fn room(index: &Index, device: &Device) -> Room {
         let blocks = index.blocks().len() as u64 + Query::MAX_TERMS as u64;
-        let hints = DriverShares::most_hints(blocks, 2 * Query::MAX_TERMS, Kernels::resident_warps_of(device));
+        let hints = DriverShares::default().most_hints(Query::MAX_TERMS, blocks, Kernels::resident_warps_of(device));
         Room {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,
