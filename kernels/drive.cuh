@@ -53,8 +53,10 @@ __device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_driver
 }
 
 // A warp's way through a list.
+template <bool KEEPS_COUNTS>
 struct Drive {
     const Lists& lists;
+    const Query& query;
     Queue& queue;
     State* state;
     u64* candidates;
@@ -68,7 +70,7 @@ struct Drive {
     __device__ __forceinline__ bool can_enter(float bound) const { return bound * BOUND_SLACK >= floor; }
     // What the terms after the driver add at most.
     __device__ __forceinline__ float rest() const {
-        return driver + 1 < queue.query.num_terms ? queue.terms[driver + 1].rest : 0.0f;
+        return driver + 1 < query.num_terms ? queue.terms[driver + 1].rest : 0.0f;
     }
 
     // The least byte of an impact in a block that can bring a document among the best; at least 1, which all postings have and
@@ -131,7 +133,7 @@ struct Drive {
 
     // Scores the lane's posting of the driving list, if `alive`: its document becomes a candidate if it reaches the threshold.
     __device__ __forceinline__ void score(u32 place, bool alive) {
-        const u64 least = read_threshold(state, queue.query.seed);
+        const u64 least = read_threshold(state, query.seed);
         floor = key_score(least);
         u32 doc = 0;
         float norm = 1.0f, score = 0.0f;
@@ -143,7 +145,7 @@ struct Drive {
             norm = __ldg(lists.norms + doc);
             score = posting_score(term.weight, freq, norm);
         }
-        for (u32 t = driver + 1; t < queue.query.num_terms; ++t) {
+        for (u32 t = driver + 1; t < query.num_terms; ++t) {
             const QueryTerm& term = queue.terms[t];
             alive = alive && can_enter(score + term.rest);
             if (!__any_sync(FULL_WARP, alive)) return;
@@ -170,19 +172,19 @@ struct Drive {
     // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it. What has
     // been counted and is dropped then had k others above it. Candidates without room are counted only: the host sees that.
     __device__ __forceinline__ void emit(bool emits, u64 key) {
-        emits = emits && key >= read_threshold(state, queue.query.seed);
+        emits = emits && key >= read_threshold(state, query.seed);
         u32 emitting = __ballot_sync(FULL_WARP, emits);
         if (emitting == 0) return;
         const u32 found = uniform(num_found(state));
-        if (emits) atomicAdd(&state->bins[score_bin(queue.query, key_score(key))], 1);
+        if (emits) atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
         // With many results, not every few more are worth a look at the histogram.
-        const u32 step = max(queue.query.k / 8, 1u);
+        const u32 step = max(query.k / 8, 1u);
         const u32 more = found + __popc(emitting);
-        if (more >= queue.query.k && more / step != found / step) {
+        if (more >= query.k && more / step != found / step) {
             __syncwarp();
-            raise_threshold(state, queue.query, lane);
+            raise_threshold<KEEPS_COUNTS>(state, query, lane);
             __syncwarp();
-            emits = emits && key >= read_threshold(state, queue.query.seed);
+            emits = emits && key >= read_threshold(state, query.seed);
             emitting = __ballot_sync(FULL_WARP, emits);
             if (emitting == 0) return;
         }
@@ -222,7 +224,7 @@ struct Drive {
     }
 };
 
-// Copies a query to where a warp looks it up: registers are scarce.
+// Copies a query to where a warp looks it up: its terms, and itself for who has no registers for it.
 __device__ __forceinline__ void copy_query(
     const Query& query, bool needs_all, const QueryTerm* terms, Queue& queue, u32 lane
 ) {
@@ -240,15 +242,16 @@ __device__ __forceinline__ void copy_query(
 }
 
 // What a warp does for one item of a driver.
+template <bool KEEPS_COUNTS>
 __device__ __forceinline__ void drive_item(
-    const Lists& lists, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
+    const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
     u64* candidates, u32 capacity, u32 lane
 ) {
     // Others raise the threshold meanwhile: lane 0's look counts for the warp, which must stay together.
-    const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, queue.query.seed)), 0);
+    const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
     const QueryTerm& term = queue.terms[driver.term];
     const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
-    Drive drive = {lists, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
+    Drive<KEEPS_COUNTS> drive = {lists, query, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
     if (!drive.can_enter(term.rest)) return;  // meanwhile the threshold is above all that this list can begin
 
     const u32 number = item - driver.first_item;

@@ -35,7 +35,7 @@ __device__ __forceinline__ void score_alone(
         Queue& queue = shared.queues[threadIdx.x / WARP];
         const Driver driver = lone.drivers[find_driver(lone.drivers, stage.num_drivers, item, lane)];
         copy_query(lone.query, stage.needs_all != 0, lone.terms, queue, lane);
-        drive_item(lists, driver, item, stage.needs_all != 0, queue, state, candidates, stage.capacity, lane);
+        drive_item<true>(lists, query, driver, item, stage.needs_all != 0, queue, state, candidates, stage.capacity, lane);
     }
 
     // The barrier puts all of the block's candidates and counts before thread 0's sign-off: the block that signs off last sees
