@@ -13,7 +13,7 @@ use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// The columns, in the order in which they are written; readers accept any order.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "query_id",
     "arrival_us",
     "started_us",
@@ -26,6 +26,7 @@ const COLUMNS: [&str; 12] = [
     "job",
     "kind",
     "released_us",
+    "stolen",
 ];
 
 /// A last column that live runs have: whether the row's processor was `real` or a `replay` of recorded times. What
@@ -97,7 +98,7 @@ impl std::fmt::Display for Line<'_> {
         let row = self.0;
         write!(
             f,
-            "{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{}",
             row.query,
             Us(row.arrival),
             Us(row.started),
@@ -108,8 +109,9 @@ impl std::fmt::Display for Line<'_> {
             Us(row.predicted[Class::CPU]),
             Us(row.predicted[Class::GPU]),
             row.job,
-            row.kind,
+            row.class,
             Us(row.released),
+            u8::from(row.stolen),
         )
     }
 }
@@ -193,7 +195,6 @@ impl Fields<'_> {
 }
 
 fn read_row(fields: &Fields<'_>) -> Result<LogRow, InputError> {
-    let kind = |text: &str| Class::ALL.into_iter().find(|kind| kind.name() == text);
     Ok(LogRow {
         query: QueryId(fields.number(0)?),
         arrival: fields.time(1)?,
@@ -202,10 +203,16 @@ fn read_row(fields: &Fields<'_>) -> Result<LogRow, InputError> {
         processor: ProcessorId(fields.number(4)?),
         batch: fields.number(5)?,
         deadline: fields.time_or_none(6)?,
-        predicted: PerClass::two(fields.time_or_none(7)?, fields.time_or_none(8)?),
+        predicted: {
+            let mut predicted = PerClass::from_fn(|_| Nanos::MAX);
+            predicted[Class::CPU] = fields.time_or_none(7)?;
+            predicted[Class::GPU] = fields.time_or_none(8)?;
+            predicted
+        },
         job: JobId(fields.number(9)?),
-        kind: fields.get(10, "cpu or gpu", kind)?,
+        class: fields.get(10, "the class of a processor", Class::from_name)?,
         released: fields.time(11)?,
+        stolen: fields.get(12, "0 or 1", |text| ["0", "1"].iter().position(|&known| known == text))? == 1,
     })
 }
 
@@ -222,10 +229,11 @@ mod tests {
             started: Nanos(1_000_999),
             finished: Nanos(u64::MAX - 1),
             processor: ProcessorId(1),
-            kind: Class::GPU,
+            class: Class::GPU,
             batch: 3,
             deadline: Nanos(5),
-            predicted: PerClass::two(Nanos::MAX, Nanos(12)),
+            predicted: PerClass::from_fn(|class| if class == Class::GPU { Nanos(12) } else { Nanos::MAX }),
+            stolen: job == 1,
         }
     }
 
@@ -260,11 +268,11 @@ mod tests {
             (String::from("query_id,arrival_us\n"), "log.csv:1:1: the header lacks `started_us`, `finished_us`"),
             (String::from("query_id,wat\n"), "log.csv:1:10: unknown column `wat`"),
             (String::from("job,job\n"), "log.csv:1:5: column `job` is given twice"),
-            (format!("{header}\n1,2\n"), "log.csv:2: 2 values, expected 12 as in the header"),
-            (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
-            (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
-            (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2\n"), "at most three decimals"),
-            (format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2\n"), "`kind` is \"tpu\", expected cpu or gpu"),
+            (format!("{header}\n1,2\n"), "log.csv:2: 2 values, expected 13 as in the header"),
+            (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2,0\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
+            (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2,0\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
+            (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2,0\n"), "at most three decimals"),
+            (format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2,0\n"), "`kind` is \"tpu\", expected the class of a processor"),
         ];
         for (text, expected) in cases {
             std::fs::write(&path, text).unwrap();
