@@ -9,6 +9,7 @@
 //! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
 //! | [`query`] | queries, logs, features, arrivals |
+//! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
 //! | [`exec`] | executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
@@ -26,10 +27,12 @@ pub mod corpus;
 pub mod cost;
 pub mod exec;
 pub mod files;
+pub mod gpu;
 pub mod ids;
 pub mod index;
 pub mod live;
 pub mod machine;
+mod papers;
 pub mod quantile;
 pub mod query;
 pub mod random;

@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
-use tandem::exec::gpu::{GpuExecutor, list_gpus};
+use tandem::exec::gpu::GpuExecutor;
 use tandem::exec::{ExecError, Executor, Hit, MAX_K};
+use tandem::gpu::{GpuError, list_gpus};
 use tandem::ids::{DocId, QueryId};
 use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
 use tandem::quantile::median;
@@ -41,7 +42,7 @@ impl World {
 
     /// What `write` writes to the path that it is given; `None` where there is no GPU.
     fn with_index(bm25: Bm25, write: impl FnOnce(&Path)) -> Option<Self> {
-        if let Err(ExecError::NoGpu(reason)) = list_gpus() {
+        if let Err(GpuError::NoGpu(reason)) = list_gpus() {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
             println!("skipped: {reason}");
             return None;
@@ -172,7 +173,7 @@ fn lengths(num_docs: u32) -> Vec<u32> {
 fn without_a_gpu_there_is_a_reason_and_no_panic() {
     match list_gpus() {
         Ok(gpus) => println!("{gpus:?}"),
-        Err(ExecError::NoGpu(reason)) => assert!(!reason.is_empty()),
+        Err(GpuError::NoGpu(reason)) => assert!(!reason.is_empty()),
         Err(error) => panic!("{error}"),
     }
 }

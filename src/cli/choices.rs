@@ -9,9 +9,10 @@ use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes,
 };
-use crate::exec::gpu::{GpuExecutor, list_gpus};
+use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor};
 use crate::files::InputError;
+use crate::gpu::{GpuError, list_gpus};
 use crate::index::Index;
 use crate::machine::Machine;
 use crate::query::Mode;
@@ -57,7 +58,7 @@ impl GpuChoice {
         match defaults::gpu_executor(index, index.built_with()) {
             Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
-            Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),
+            Err(ExecError::Gpu(GpuError::NoGpu(_))) if self == Self::Auto => Ok(None),
             Err(e) => Err(e.into()),
         }
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
 use crate::files::InputError;
+use crate::gpu::GpuError;
 use crate::index::codec::CodecError;
 use crate::index::{BuildError, IndexError};
 use crate::live::LiveError;
@@ -72,10 +73,18 @@ failed!(CodecError, LawBroken, LiveError);
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
-            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::TooLarge { .. } | ExecError::BadK(_) => {
-                Self::input(e.to_string())
-            }
-            ExecError::Cuda { .. } | ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+            ExecError::Gpu(e) => e.into(),
+            ExecError::TooLarge { .. } | ExecError::BadK(_) => Self::input(e.to_string()),
+            ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(e: GpuError) -> Self {
+        match e {
+            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } => Self::input(e.to_string()),
+            GpuError::Failed { .. } => Self::failed(e.to_string()),
         }
     }
 }

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use super::ding_lists::{GOV2_DOCS, decode_on_cpu, fastest_us, open_gpu, terms};
+use super::ding_gpu::{decode_on_cpu, fastest_us, open_gpu};
+use super::ding_lists::{GOV2_DOCS, terms};
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
 use crate::cli::Failure;
-use crate::exec::gpu::published::PforBatch;
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta};
+use crate::papers::ding_gpu::PforBatch;
 use crate::quantile::median;
 
 /// Queries whose lists are decoded.

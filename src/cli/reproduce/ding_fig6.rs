@@ -4,11 +4,12 @@
 //! Both lists are drawn at random from as many documents as GOV2 has. A run looks up every element of the first list in
 //! the second and compacts the matches. Beside it, one CPU core merges the same two lists.
 
-use super::ding_lists::{GOV2_DOCS, fastest_us, open_gpu};
+use super::ding_gpu::{fastest_us, open_gpu};
+use super::ding_lists::GOV2_DOCS;
 use super::findings::{Chart, Findings, Line};
 use super::input::Context;
 use crate::cli::Failure;
-use crate::exec::gpu::published::ListIntersection;
+use crate::papers::ding_gpu::ListIntersection;
 use crate::quantile::median;
 use crate::random::Random;
 

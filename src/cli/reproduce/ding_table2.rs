@@ -6,14 +6,15 @@
 
 use std::time::Instant;
 
-use super::ding_lists::{GOV2_DOCS, open_gpu, terms};
+use super::ding_gpu::open_gpu;
+use super::ding_lists::{GOV2_DOCS, terms};
 use super::findings::Findings;
 use super::input::{Context, Input};
 use crate::cli::{Failure, defaults};
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::gpu::published::PublishedSearch;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::index::codec::PForDelta;
+use crate::papers::ding_gpu::PublishedSearch;
 use crate::query::{Mode, Query};
 
 /// Queries that are run.

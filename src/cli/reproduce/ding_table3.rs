@@ -3,12 +3,13 @@
 //! The paper's methods run with an event after every stage; shares are of the device's time between
 //! the first and the last.
 
-use super::ding_lists::{GOV2_DOCS, open_gpu, terms};
+use super::ding_gpu::open_gpu;
+use super::ding_lists::{GOV2_DOCS, terms};
 use super::findings::Findings;
 use super::input::Context;
 use crate::cli::Failure;
-use crate::exec::gpu::published::{PublishedSearch, Stage};
 use crate::index::codec::PForDelta;
+use crate::papers::ding_gpu::{PublishedSearch, Stage};
 use crate::query::Mode;
 
 /// Queries that are run.

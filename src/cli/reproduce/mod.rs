@@ -15,11 +15,18 @@
 //! between methods are what can be compared; absolute times tell of the fifteen years between.
 
 mod ding_fig3;
+#[cfg(feature = "gpu")]
 mod ding_fig4;
+#[cfg(feature = "gpu")]
 mod ding_fig6;
+#[cfg(feature = "gpu")]
+mod ding_gpu;
 mod ding_lists;
+#[cfg(feature = "gpu")]
 mod ding_table1;
+#[cfg(feature = "gpu")]
 mod ding_table2;
+#[cfg(feature = "gpu")]
 mod ding_table3;
 mod findings;
 mod input;

@@ -58,6 +58,20 @@ const NO_LENGTH_THRESHOLD: &str = "\
 const ONE_GPU: &str = "one GPU is driven here; `tandem simulate --gpus N` predicts several";
 const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --threads N` tells its own MB/s";
 
+/// An experiment with methods of GPUs: a build without GPU support lacks it.
+#[cfg(feature = "gpu")]
+macro_rules! on_gpu {
+    ($module:ident) => {
+        Here::Measured(super::$module::run)
+    };
+}
+#[cfg(not(feature = "gpu"))]
+macro_rules! on_gpu {
+    ($module:ident) => {
+        Here::Lacks("this build has no GPU support (its feature `gpu` is off)")
+    };
+}
+
 /// All of them; a new experiment is a file, and a function in its line here.
 pub(super) const EXPERIMENTS: [Experiment; 33] = [
     Experiment {
@@ -70,32 +84,27 @@ pub(super) const EXPERIMENTS: [Experiment; 33] = [
         name: "ding-table1",
         paper: DING,
         what: "decode rate of Rice and PForDelta, on CPU and GPU",
-        here: Here::Measured(super::ding_table1::run),
+        here: on_gpu!(ding_table1),
     },
     Experiment {
         name: "ding-fig4",
         paper: DING,
         what: "decode rate against list length: the CPU wins on short lists",
-        here: Here::Measured(super::ding_fig4::run),
+        here: on_gpu!(ding_fig4),
     },
     Experiment {
         name: "ding-fig6",
         paper: DING,
         what: "time an integer of intersection, by length and levels of recursion",
-        here: Here::Measured(super::ding_fig6::run),
+        here: on_gpu!(ding_fig6),
     },
     Experiment {
         name: "ding-table2",
         paper: DING,
         what: "time a query of AND, OR and AND+OR, on CPU and GPU",
-        here: Here::Measured(super::ding_table2::run),
+        here: on_gpu!(ding_table2),
     },
-    Experiment {
-        name: "ding-table3",
-        paper: DING,
-        what: "what the GPU's time goes to",
-        here: Here::Measured(super::ding_table3::run),
-    },
+    Experiment { name: "ding-table3", paper: DING, what: "what the GPU's time goes to", here: on_gpu!(ding_table3) },
     Experiment {
         name: "ding-fig7",
         paper: DING,

@@ -4,7 +4,7 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, SCAN_THREADS, THREADS, TILE_LEN, shape};
-use crate::exec::ExecError;
+use crate::gpu::GpuError;
 
 /// Memory for the counts of tiles.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Matches {
 
 impl Matches {
     /// Room for `len` documents.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, ExecError> {
+    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         let len = len as usize;
         Ok(Self {
             d_docs: gpu.zeros(len)?,
@@ -40,7 +40,7 @@ impl Matches {
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_docs)?;
         super::tests::poison(gpu, &mut self.d_places)?;
         super::tests::poison(gpu, &mut self.d_scores)?;
@@ -48,7 +48,7 @@ impl Matches {
     }
 
     /// The documents.
-    pub(super) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, ExecError> {
+    pub(super) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, GpuError> {
         let count = gpu.download(&self.d_count, 0, 1)?[0] as usize;
         gpu.download(&self.d_docs, 0, count)
     }
@@ -56,18 +56,18 @@ impl Matches {
 
 impl Compaction {
     /// For at most `len` flags.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, ExecError> {
+    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         Ok(Self { d_tile_counts: gpu.zeros(len.div_ceil(TILE_LEN) as usize)? })
     }
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_tile_counts)
     }
 
     /// Enqueues the counting of the flags before each tile; `total` gets how many are set. Returns the number of tiles.
-    fn rank(&mut self, gpu: &PublishedGpu, flags: u64, num_flags: Count, total: u64) -> Result<u32, ExecError> {
+    fn rank(&mut self, gpu: &PublishedGpu, flags: u64, num_flags: Count, total: u64) -> Result<u32, GpuError> {
         let num_tiles = num_flags.at_most().div_ceil(TILE_LEN).max(1);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.count_flags);
         launch.arg(&flags).arg(&num_flags).arg(&mut self.d_tile_counts);
@@ -92,7 +92,7 @@ impl Compaction {
         blocks: u64,
         slot_of: u64,
         total: u64,
-    ) -> Result<(), ExecError> {
+    ) -> Result<(), GpuError> {
         let num_tiles = self.rank(gpu, flags, Count::known(num_blocks), total)?;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.gather_blocks);
         launch.arg(&flags).arg(&num_blocks).arg(&self.d_tile_counts).arg(&blocks).arg(&slot_of);
@@ -109,7 +109,7 @@ impl Compaction {
         docs: u64,
         scores: Option<u64>,
         target: &mut Matches,
-    ) -> Result<(), ExecError> {
+    ) -> Result<(), GpuError> {
         let total = gpu.address(&target.d_count);
         let num_tiles = self.rank(gpu, found, num_docs, total)?;
         let scores = scores.unwrap_or(0);

@@ -7,8 +7,7 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 use super::arena::{Arena, take};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{RICE_BLOCK_LEN, RiceArgument, warps_for};
-use crate::exec::ExecError;
-use crate::exec::gpu::device::cuda;
+use crate::gpu::GpuError;
 use crate::index::codec::packed_words;
 
 /// Unary bits that a warp takes, in blocks of 128.
@@ -88,7 +87,7 @@ impl RiceBatch {
     pub(crate) fn upload<'a>(
         gpu: &Arc<PublishedGpu>,
         lists: impl IntoIterator<Item = &'a [u32]>,
-    ) -> Result<Self, ExecError> {
+    ) -> Result<Self, GpuError> {
         let mut arena = Arena::default();
         let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
         let (mut output_len, mut num_unary_blocks, mut num_blocks) = (0, 0, 0);
@@ -128,7 +127,7 @@ impl RiceBatch {
         }
         let mut d_arguments = gpu.zeros(arguments.len())?;
         let copied = gpu.stream.memcpy_htod(&arguments, &mut d_arguments.slice_mut(..arguments.len()));
-        copied.map_err(|e| cuda("copying to the device", &e))?;
+        copied.map_err(|e| GpuError::of("copying to the device", &e))?;
         Ok(Self {
             gpu: Arc::clone(gpu),
             outputs,
@@ -146,7 +145,7 @@ impl RiceBatch {
     ///
     /// # Errors
     /// If a launch fails.
-    pub(crate) fn decode(&self) -> Result<(), ExecError> {
+    pub(crate) fn decode(&self) -> Result<(), GpuError> {
         let gpu = &self.gpu;
         let arguments = gpu.address(&self.d_arguments);
         let num_chunks = self.num_unary_blocks / UNARY_BLOCKS_A_WARP;
@@ -166,14 +165,14 @@ impl RiceBatch {
     ///
     /// # Errors
     /// If a kernel or the copy failed.
-    pub(crate) fn docs(&self, list: usize) -> Result<Vec<u32>, ExecError> {
+    pub(crate) fn docs(&self, list: usize) -> Result<Vec<u32>, GpuError> {
         let (start, len) = self.outputs[list];
         self.gpu.download(&self.d_output, start, len)
     }
 
     /// Fills quotients and documents with a value that no list has, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
         super::tests::poison(&self.gpu, &mut self._d_quotients)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }

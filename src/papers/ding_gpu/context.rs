@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, ValidAsZeroBits};
 
 use super::kernels::Kernels;
-use crate::exec::ExecError;
-use crate::exec::gpu::device::{Device, cuda};
+use crate::gpu::{Device, GpuError};
+use crate::ids::DeviceId;
 use crate::quantile::median;
 
 /// The machine's first GPU with the published kernels loaded, and one stream that all work goes through.
@@ -22,10 +21,10 @@ impl PublishedGpu {
     /// Opens the GPU.
     ///
     /// # Errors
-    /// [`ExecError::NoGpu`] if there is none to use.
-    pub(crate) fn open() -> Result<Arc<Self>, ExecError> {
-        let device = Device::open()?;
-        let stream = device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
+    /// [`GpuError::NoGpu`] if there is none to use.
+    pub(crate) fn open() -> Result<Arc<Self>, GpuError> {
+        let device = Device::open(DeviceId(0))?;
+        let stream = device.new_stream()?;
         let kernels = Kernels::load(&device, &stream)?;
         Ok(Arc::new(Self { device, stream, kernels }))
     }
@@ -43,11 +42,11 @@ impl PublishedGpu {
     pub(crate) fn time_us(
         &self,
         repeats: usize,
-        mut work: impl FnMut() -> Result<(), ExecError>,
-    ) -> Result<Vec<f64>, ExecError> {
-        let doing = |e| cuda("timing", &e);
-        let event = || self.device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-        let (started, finished) = (event().map_err(doing)?, event().map_err(doing)?);
+        mut work: impl FnMut() -> Result<(), GpuError>,
+    ) -> Result<Vec<f64>, GpuError> {
+        let doing = |e| GpuError::of("timing", &e);
+        let event = || self.device.new_event().map_err(doing);
+        let (started, finished) = (event()?, event()?);
         let mut times_us = Vec::with_capacity(repeats);
         for _ in 0..=repeats {
             started.record(&self.stream).map_err(doing)?;
@@ -64,38 +63,36 @@ impl PublishedGpu {
     ///
     /// # Errors
     /// If device memory is too small, or a call fails.
-    pub(crate) fn copy_rate(&self, repeats: usize) -> Result<f64, ExecError> {
+    pub(crate) fn copy_rate(&self, repeats: usize) -> Result<f64, GpuError> {
         const COPY_WORDS: usize = 1 << 28;
         let source = self.zeros::<u32>(COPY_WORDS)?;
         let mut target = self.zeros::<u32>(COPY_WORDS)?;
         let times_us = self.time_us(repeats, || {
-            self.stream.memcpy_dtod(&source, &mut target).map_err(|e| cuda("copying device memory", &e))
+            self.stream.memcpy_dtod(&source, &mut target).map_err(|e| GpuError::of("copying device memory", &e))
         })?;
         Ok(2.0 * 4.0 * COPY_WORDS as f64 / median(times_us) * 1e6)
     }
 
     /// Zeroed device memory; at least one item, so that it has an address.
-    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, ExecError> {
-        let needed_bytes = (len.max(1) * size_of::<T>()) as u64;
-        let free_bytes = self.device.free_bytes()?;
-        if needed_bytes > free_bytes {
-            return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
-        }
-        self.stream.alloc_zeros(len.max(1)).map_err(|e| cuda("allocating buffers", &e))
+    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, GpuError> {
+        self.device.check_room((len.max(1) * size_of::<T>()) as u64)?;
+        self.stream.alloc_zeros(len.max(1)).map_err(|e| GpuError::of("allocating buffers", &e))
     }
 
     /// A copy of `words` in device memory.
-    pub(super) fn upload(&self, words: &[u32]) -> Result<CudaSlice<u32>, ExecError> {
+    pub(super) fn upload(&self, words: &[u32]) -> Result<CudaSlice<u32>, GpuError> {
         let mut target = self.zeros(words.len())?;
         let copied = self.stream.memcpy_htod(words, &mut target.slice_mut(..words.len()));
-        copied.map_err(|e| cuda("copying to the device", &e))?;
+        copied.map_err(|e| GpuError::of("copying to the device", &e))?;
         Ok(target)
     }
 
     /// A copy of `len` words from word `start` of `source`, once all that was enqueued is done.
-    pub(super) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, ExecError> {
+    pub(super) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, GpuError> {
         let copied = self.stream.clone_dtoh(&source.slice(start..start + len));
-        copied.and_then(|words| self.stream.synchronize().map(|()| words)).map_err(|e| cuda("copying to the host", &e))
+        copied
+            .and_then(|words| self.stream.synchronize().map(|()| words))
+            .map_err(|e| GpuError::of("copying to the host", &e))
     }
 
     /// Where a buffer is.
@@ -105,6 +102,6 @@ impl PublishedGpu {
 }
 
 /// The error of a launch.
-pub(super) fn launching(kernel: &'static str) -> impl Fn(DriverError) -> ExecError {
-    move |e| cuda(format!("kernel `{kernel}`"), &e)
+pub(super) fn launching(kernel: &'static str) -> impl Fn(DriverError) -> GpuError {
+    move |e| GpuError::of(format!("kernel `{kernel}`"), &e)
 }

@@ -4,8 +4,7 @@ use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, DriverError};
 
 use super::context::PublishedGpu;
-use crate::exec::ExecError;
-use crate::exec::gpu::device::cuda;
+use crate::gpu::GpuError;
 
 /// A part of the work of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +43,18 @@ pub(super) struct StageClock {
 
 impl StageClock {
     /// Forgets the last query; measures the next one if `is_on`.
-    pub(super) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), ExecError> {
+    pub(super) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), GpuError> {
         self.is_on = is_on;
         self.ended.clear();
         self.mark(gpu, None)
     }
 
     /// Says that what was enqueued since the last mark belongs to `stage`.
-    pub(super) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), ExecError> {
+    pub(super) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), GpuError> {
         self.mark(gpu, Some(stage))
     }
 
-    fn mark(&mut self, gpu: &PublishedGpu, stage: Option<Stage>) -> Result<(), ExecError> {
+    fn mark(&mut self, gpu: &PublishedGpu, stage: Option<Stage>) -> Result<(), GpuError> {
         if !self.is_on {
             return Ok(());
         }
@@ -65,16 +64,16 @@ impl StageClock {
             }
             self.events[self.ended.len()].record(&gpu.stream)
         };
-        mark().map_err(|e| cuda("recording an event", &e))?;
+        mark().map_err(|e| GpuError::of("recording an event", &e))?;
         self.ended.push(stage);
         Ok(())
     }
 
     /// Microseconds of each stage, in the order of [`Stage::ALL`]. The stream has been synchronised.
-    pub(super) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], ExecError> {
+    pub(super) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], GpuError> {
         let mut times_us = [0.0; Stage::ALL.len()];
         for (pair, ended) in self.events.windows(2).zip(self.ended.iter().skip(1)) {
-            let elapsed = pair[0].elapsed_ms(&pair[1]).map_err(|e| cuda("timing", &e))?;
+            let elapsed = pair[0].elapsed_ms(&pair[1]).map_err(|e| GpuError::of("timing", &e))?;
             if let Some(stage) = ended {
                 times_us[*stage as usize] += f64::from(elapsed) * 1e3;
             }

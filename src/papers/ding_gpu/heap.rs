@@ -4,7 +4,8 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape};
-use crate::exec::{ExecError, MAX_K};
+use crate::exec::MAX_K;
+use crate::gpu::GpuError;
 
 /// Memory for a heap and what is taken out of it.
 #[derive(Debug)]
@@ -35,13 +36,13 @@ fn level_lens(len: u32) -> Vec<u32> {
 
 impl Heap {
     /// For at most `len` scores.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, ExecError> {
+    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         let keys: u32 = level_lens(len).iter().sum();
         Ok(Self { d_keys: gpu.zeros(keys as usize)?, d_results: gpu.zeros(1 + MAX_K)? })
     }
 
     /// Enqueues the building of the heap and the taking out of the best `k`, at most [`MAX_K`].
-    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, scores: Scores, k: u32) -> Result<(), ExecError> {
+    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, scores: Scores, k: u32) -> Result<(), GpuError> {
         let lens = level_lens(scores.count.at_most());
         let mut argument = HeapArgument {
             scores: scores.scores,
@@ -77,8 +78,8 @@ impl Heap {
     }
 
     /// The keys that were taken out, best first, once all that was enqueued is done.
-    pub(super) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), ExecError> {
-        let copying = |e| crate::exec::gpu::device::cuda("copying to the host", &e);
+    pub(super) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), GpuError> {
+        let copying = |e| GpuError::of("copying to the host", &e);
         keys.clear();
         keys.resize(1 + k, 0);
         gpu.stream.memcpy_dtoh(&self.d_results.slice(..=k), keys).map_err(copying)?;
@@ -90,7 +91,7 @@ impl Heap {
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_keys)?;
         super::tests::poison(gpu, &mut self.d_results)
     }

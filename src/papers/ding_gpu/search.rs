@@ -14,8 +14,8 @@ use super::kernels::{Count, PforArgument, threads_for, warps_for};
 use super::merge_find::{DeviceList, MergeFinder};
 use super::plan::{Places, Plan};
 use super::stages::{Stage, StageClock};
-use crate::exec::gpu::device::cuda;
 use crate::exec::{ExecError, Hit, TopK, check_k};
+use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::codec::{Codec, Column, PForDelta};
 use crate::index::{BLOCK_LEN, Bm25, Index};
@@ -73,11 +73,11 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn new(gpu: &PublishedGpu, norms: &[f32], longest: u32, most_blocks: u32) -> Result<Self, ExecError> {
+    fn new(gpu: &PublishedGpu, norms: &[f32], longest: u32, most_blocks: u32) -> Result<Self, GpuError> {
         let num_docs = norms.len() as u32;
         let mut d_norms = gpu.zeros::<f32>(norms.len())?;
         let copied = gpu.stream.memcpy_htod(norms, &mut d_norms.slice_mut(..norms.len()));
-        copied.map_err(|e| cuda("copying to the device", &e))?;
+        copied.map_err(|e| GpuError::of("copying to the device", &e))?;
         let (values, blocks) = (longest as usize, most_blocks as usize);
         let whole_blocks = blocks * super::kernels::PFOR_BLOCK_LEN;
         // Each term has two arrays, and each level two for every one above it.
@@ -114,13 +114,13 @@ impl PublishedSearch {
         terms: &[TermId],
         bm25: Bm25,
         codec: PForDelta,
-    ) -> Result<Self, ExecError> {
+    ) -> Result<Self, GpuError> {
         let mut arena = Arena::default();
         let mut lists = HashMap::new();
         for terms in terms.chunks(ENCODED_AT_ONCE) {
             let encoded: Result<Vec<_>, _> = terms.par_iter().map(|&term| encode(index, term, codec)).collect();
-            let encoded =
-                encoded.map_err(|e| ExecError::Cuda { doing: "encoding a list".to_owned(), message: e.to_string() })?;
+            let encoded = encoded
+                .map_err(|e| GpuError::Failed { doing: "encoding a list".to_owned(), message: e.to_string() })?;
             for (&term, [docs, freqs]) in terms.iter().zip(&encoded) {
                 let docs = arena.push_list(Column::Docs, docs);
                 lists.insert(term, List { docs, freqs: arena.push_list(Column::Freqs, freqs) });
@@ -133,7 +133,7 @@ impl PublishedSearch {
         let needed_bytes = list_bytes + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * norms.len() as u64;
         let free_bytes = gpu.device.free_bytes()?;
         if needed_bytes > free_bytes {
-            return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
+            return Err(GpuError::DoesNotFit { needed_bytes, free_bytes });
         }
         let d_words = gpu.upload(&arena.words)?;
         let d_scratch = gpu.zeros(arena.scratch_len)?;
@@ -187,12 +187,12 @@ impl PublishedSearch {
             self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
         }
         hits.extend(self.buffers.keys.iter().map(|&key| TopK::hit(key)));
-        self.clock.times_us()
+        Ok(self.clock.times_us()?)
     }
 
     /// Fills all that a query writes with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
         use super::tests::poison;
         let (gpu, buffers) = (&*self.gpu, &mut self.buffers);
         poison(gpu, &mut self._d_scratch)?;
@@ -222,7 +222,7 @@ impl PublishedSearch {
     }
 
     /// Enqueues AND: the best `k` documents that all lists have.
-    fn intersect(&mut self, query: &Query, k: usize) -> Result<(), ExecError> {
+    fn intersect(&mut self, query: &Query, k: usize) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
         let terms = &query.terms;
         let lists: Vec<&List> = terms.iter().map(|term| &self.lists[&term.term]).collect();
@@ -263,7 +263,7 @@ impl PublishedSearch {
             let candidates = DeviceList { address: current_docs, count };
             buffers.finder.find(&gpu, candidates, bases, FIND_LEVELS, false, block_of)?;
             let clear = gpu.stream.memset_zeros(&mut buffers.d_flags.slice_mut(..num_blocks as usize));
-            clear.map_err(|e| cuda("clearing flags", &e))?;
+            clear.map_err(|e| GpuError::of("clearing flags", &e))?;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.mark_blocks);
             launch.arg(&block_of).arg(&count).arg(&flags);
             // SAFETY: the arguments are those of `mark_blocks` in kernels/published/intersect.cu; what was found are
@@ -307,7 +307,7 @@ impl PublishedSearch {
     }
 
     /// Enqueues OR: the best `k` documents that any list has.
-    fn unite(&mut self, query: &Query, k: usize) -> Result<(), ExecError> {
+    fn unite(&mut self, query: &Query, k: usize) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
         let num_docs = self.num_docs;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.clear_accumulators);
@@ -356,7 +356,7 @@ impl Scoring {
         count: Count,
         norms: u64,
         scores: u64,
-    ) -> Result<(), ExecError> {
+    ) -> Result<(), GpuError> {
         let is_first = u32::from(self.is_first);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.score_candidates);
         launch.arg(&self.freqs).arg(&docs).arg(&places).arg(&count).arg(&norms);
@@ -374,7 +374,7 @@ fn decode(
     places: Places,
     d_arguments: &mut CudaSlice<PforArgument>,
     trees: &[(&Tree, Option<u64>)],
-) -> Result<(), ExecError> {
+) -> Result<(), GpuError> {
     let plan = Plan::new(places, trees);
     plan.upload(gpu, d_arguments)?;
     plan.run(gpu, d_arguments, true)

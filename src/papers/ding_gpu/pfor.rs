@@ -8,7 +8,7 @@ use super::arena::{Arena, Tree};
 use super::context::PublishedGpu;
 use super::kernels::PforArgument;
 use super::plan::{Places, Plan};
-use crate::exec::ExecError;
+use crate::gpu::GpuError;
 use crate::index::codec::Column;
 
 /// Lists in device memory with room for their decoded values.
@@ -35,7 +35,7 @@ impl PforBatch {
         gpu: &Arc<PublishedGpu>,
         column: Column,
         lists: impl IntoIterator<Item = &'a [u32]>,
-    ) -> Result<Self, ExecError> {
+    ) -> Result<Self, GpuError> {
         let mut arena = Arena::default();
         let trees: Vec<Tree> = lists.into_iter().map(|list| arena.push_list(column, list)).collect();
         let (mut outputs, mut output_len) = (Vec::new(), 0);
@@ -61,7 +61,7 @@ impl PforBatch {
     ///
     /// # Errors
     /// If a launch fails.
-    pub(crate) fn decode(&self, with_sums: bool) -> Result<(), ExecError> {
+    pub(crate) fn decode(&self, with_sums: bool) -> Result<(), GpuError> {
         self.plan.run(&self.gpu, &self.d_arguments, with_sums)
     }
 
@@ -69,13 +69,13 @@ impl PforBatch {
     ///
     /// # Errors
     /// If a kernel or the copy failed.
-    pub(crate) fn values(&self, list: usize) -> Result<Vec<u32>, ExecError> {
+    pub(crate) fn values(&self, list: usize) -> Result<Vec<u32>, GpuError> {
         self.gpu.download(&self.d_output, self.outputs[list], self.trees[list].len as usize)
     }
 
     /// Fills what is decoded, exceptions too, with a value that no list has, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
         super::tests::poison(&self.gpu, &mut self._d_scratch)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }

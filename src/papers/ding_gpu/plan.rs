@@ -5,8 +5,7 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 use super::arena::{Source, Tree};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{PforArgument, warps_for};
-use crate::exec::ExecError;
-use crate::exec::gpu::device::cuda;
+use crate::gpu::GpuError;
 
 /// Where an arena and its scratch memory are on the device.
 #[derive(Clone, Copy, Debug)]
@@ -84,9 +83,9 @@ impl Plan {
     }
 
     /// Copies the arrays' descriptions to `target`, which is long enough.
-    pub(super) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), ExecError> {
+    pub(super) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), GpuError> {
         let copied = gpu.stream.memcpy_htod(&self.arguments, &mut target.slice_mut(..self.arguments.len()));
-        copied.map_err(|e| cuda("copying to the device", &e))
+        copied.map_err(|e| GpuError::of("copying to the device", &e))
     }
 
     /// Decodes all stages. Without `with_sums`, the arrays of the last one stay gaps.
@@ -97,7 +96,7 @@ impl Plan {
         gpu: &PublishedGpu,
         d_arguments: &CudaSlice<PforArgument>,
         with_sums: bool,
-    ) -> Result<(), ExecError> {
+    ) -> Result<(), GpuError> {
         for (number, &(first, num_arrays, num_blocks)) in self.stages.iter().enumerate() {
             let with_sums = u32::from(with_sums || number + 1 < self.stages.len());
             let arrays = gpu.address(d_arguments) + (first * size_of::<PforArgument>()) as u64;

@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, DriverError, LaunchConfig, ValidAsZeroBits};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, ValidAsZeroBits};
 
-use crate::exec::ExecError;
-use crate::exec::gpu::device::{Device, cuda};
+pub(super) use crate::gpu::shape;
+use crate::gpu::{Device, GpuError, Images, Module};
 
-const PTX: &str = include_str!("../../../../kernels/compiled/published.ptx");
-const CUBIN_SM_90: &[u8] = include_bytes!("../../../../kernels/compiled/published.sm_90.cubin");
+const IMAGES: Images = Images {
+    what: "the published kernels",
+    ptx: include_str!("../../../kernels/compiled/published.ptx"),
+    cubin_sm_90: include_bytes!("../../../kernels/compiled/published.sm_90.cubin"),
+};
 
 pub(super) const PFOR_BLOCK_LEN: usize = 512;
 pub(super) const RICE_BLOCK_LEN: usize = 128;
@@ -156,38 +158,9 @@ impl Kernels {
     ///
     /// # Errors
     /// If the driver refuses them, or they were compiled from another version of the sources.
-    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, ExecError> {
-        let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
-        let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
-        let load = |context: &Arc<CudaContext>| {
-            let module = context.load_module(image)?;
-            let layout = stream.clone_dtoh(&module.get_global("published_layout", stream)?)?;
-            let function = |name| module.load_function(name);
-            let kernels = Self {
-                rice_unary: function("rice_unary")?,
-                rice_documents: function("rice_documents")?,
-                pfor_decode: function("pfor_decode")?,
-                pfor_decode_needed: function("pfor_decode_needed")?,
-                merge_find: function("merge_find")?,
-                merge_match: function("merge_match")?,
-                mark_blocks: function("mark_blocks")?,
-                match_in_blocks: function("match_in_blocks")?,
-                count_flags: function("count_flags")?,
-                scan_counts: function("scan_counts")?,
-                gather_blocks: function("gather_blocks")?,
-                gather_matches: function("gather_matches")?,
-                score_candidates: function("score_candidates")?,
-                clear_accumulators: function("clear_accumulators")?,
-                accumulate: function("accumulate")?,
-                heap_leaves: function("heap_leaves")?,
-                heap_level: function("heap_level")?,
-                heap_extract: function("heap_extract")?,
-            };
-            stream.synchronize()?;
-            Ok((kernels, layout))
-        };
-        let (kernels, layout) = load(&device.context).map_err(|e: DriverError| cuda("loading the kernels", &e))?;
-        let expected = [
+    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+        let module = Module::load(device, IMAGES)?;
+        let layout = [
             PFOR_BLOCK_LEN,
             RICE_BLOCK_LEN,
             THREADS as usize,
@@ -198,16 +171,28 @@ impl Kernels {
             size_of::<RiceArgument>(),
             size_of::<MergeFindArgument>(),
             size_of::<HeapArgument>(),
-        ]
-        .map(|value| value as u32);
-        let found: Vec<u32> = layout.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
-        if found != expected {
-            return Err(ExecError::Cuda {
-                doing: "loading the published kernels".to_owned(),
-                message: format!("their layout is {found:?}, expected {expected:?} (run kernels/build.py)"),
-            });
-        }
-        Ok(kernels)
+        ];
+        module.check_layout(stream, "published_layout", &layout)?;
+        Ok(Self {
+            rice_unary: module.function("rice_unary")?,
+            rice_documents: module.function("rice_documents")?,
+            pfor_decode: module.function("pfor_decode")?,
+            pfor_decode_needed: module.function("pfor_decode_needed")?,
+            merge_find: module.function("merge_find")?,
+            merge_match: module.function("merge_match")?,
+            mark_blocks: module.function("mark_blocks")?,
+            match_in_blocks: module.function("match_in_blocks")?,
+            count_flags: module.function("count_flags")?,
+            scan_counts: module.function("scan_counts")?,
+            gather_blocks: module.function("gather_blocks")?,
+            gather_matches: module.function("gather_matches")?,
+            score_candidates: module.function("score_candidates")?,
+            clear_accumulators: module.function("clear_accumulators")?,
+            accumulate: module.function("accumulate")?,
+            heap_leaves: module.function("heap_leaves")?,
+            heap_level: module.function("heap_level")?,
+            heap_extract: module.function("heap_extract")?,
+        })
     }
 }
 
@@ -219,9 +204,4 @@ pub(super) fn threads_for(items: u32) -> LaunchConfig {
 /// One warp for each of `items`; one block at least.
 pub(super) fn warps_for(items: u32) -> LaunchConfig {
     shape(items.div_ceil(THREADS / WARP).max(1), THREADS)
-}
-
-/// This many blocks of this many threads.
-pub(super) fn shape(blocks: u32, threads: u32) -> LaunchConfig {
-    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }

@@ -6,26 +6,26 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits};
 
-use super::device::Device;
+use super::Device;
 
 /// Numbers in page-locked memory.
 ///
 /// The driver's wrapper waits for an event of its own before it gives its memory away: 1.2 us, though nobody ever
 /// records it. Who uses this knows when a kernel or a copy has ended.
 #[derive(Debug)]
-pub(super) struct Pinned<T> {
+pub(crate) struct Pinned<T> {
     memory: PinnedHostSlice<T>,
     address: u64,
 }
 
 impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     /// `len` times `value`, for the GPU to write and the host to read.
-    pub(super) fn for_results(device: &Device, len: usize, value: T) -> Result<Self, DriverError> {
+    pub(crate) fn for_results(device: &Device, len: usize, value: T) -> Result<Self, DriverError> {
         Self::new(device, len, value, 0)
     }
 
     /// `len` zeros, for the host to write, from first to last, and the GPU to read.
-    pub(super) fn for_input(device: &Device, len: usize) -> Result<Self, DriverError> {
+    pub(crate) fn for_input(device: &Device, len: usize) -> Result<Self, DriverError> {
         Self::new(device, len, T::zeroed(), WRITE_COMBINED)
     }
 
@@ -39,11 +39,11 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     }
 
     /// Where they are, for the host and for the GPU.
-    pub(super) fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.address
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.memory.len()
     }
 
@@ -51,7 +51,7 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     ///
     /// # Safety
     /// No kernel may write them now.
-    pub(super) unsafe fn as_slice(&self) -> &[T] {
+    pub(crate) unsafe fn as_slice(&self) -> &[T] {
         // SAFETY: there are as many, all written, and they live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.address as *const T, self.memory.len()) }
     }
@@ -60,7 +60,7 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     ///
     /// # Safety
     /// No kernel may write them now, and no copy to the device read them.
-    pub(super) unsafe fn as_mut_slice(&mut self) -> &mut [T] {
+    pub(crate) unsafe fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as above, and nobody else has them.
         unsafe { std::slice::from_raw_parts_mut(self.address as *mut T, self.memory.len()) }
     }
@@ -69,7 +69,7 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     ///
     /// # Panics
     /// If there is no such place.
-    pub(super) fn read_now(&self, place: usize) -> T {
+    pub(crate) fn read_now(&self, place: usize) -> T {
         assert!(place < self.memory.len());
         // SAFETY: there is such a number, it lives as long as `self`, and every pattern of bits is one.
         unsafe { (self.address as *const T).add(place).read_volatile() }

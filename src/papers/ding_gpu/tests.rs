@@ -18,8 +18,8 @@ use super::search::PublishedSearch;
 use super::twin;
 use super::{ListIntersection, PforBatch, PublishedGpu, RiceBatch, Stage};
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::gpu::device::cuda;
-use crate::exec::{ExecError, Executor, Hit, MAX_K, TopK};
+use crate::exec::{Executor, Hit, MAX_K, TopK};
+use crate::gpu::GpuError;
 use crate::ids::{DocId, QueryId, TermId};
 use crate::index::codec::{Codec, Column, PForDelta, Rice};
 use crate::index::{Bm25, Index};
@@ -32,19 +32,19 @@ fn sized<T>(all: T, few: T) -> T {
 }
 
 /// Fills a buffer with ones.
-pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), ExecError> {
+pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
     let bytes = buffer.num_bytes();
     let (pointer, _guard) = buffer.device_ptr_mut(&gpu.stream);
     // SAFETY: the buffer has that many bytes and is used on this stream alone.
     unsafe { cudarc::driver::result::memset_d8_async(pointer, 0xff, bytes, gpu.stream.cu_stream()) }
-        .map_err(|e| cuda("poisoning a buffer", &e))
+        .map_err(|e| GpuError::of("poisoning a buffer", &e))
 }
 
 /// The GPU; `None`, with a message, where there is none.
 fn open() -> Option<Arc<PublishedGpu>> {
     match PublishedGpu::open() {
         Ok(gpu) => Some(gpu),
-        Err(error @ ExecError::NoGpu(_)) => {
+        Err(error @ GpuError::NoGpu(_)) => {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
             println!("skipped: {error}");
             None

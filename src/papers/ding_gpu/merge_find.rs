@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 use super::compact::{Compaction, Matches};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, MergeFindArgument, threads_for};
-use crate::exec::ExecError;
+use crate::gpu::GpuError;
 
 /// The most levels of recursion: those of the paper's figure 6.
 pub(super) const MAX_LEVELS: u32 = 4;
@@ -35,13 +35,13 @@ pub(super) struct MergeFinder {
 impl MergeFinder {
     /// For lists of at most `len`. Strides at least double from level to level: together they find fewer places than
     /// that.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, ExecError> {
+    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         Ok(Self { d_coarse: gpu.zeros(len as usize)? })
     }
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_coarse)
     }
 
@@ -57,7 +57,7 @@ impl MergeFinder {
         levels: u32,
         matching: bool,
         found: u64,
-    ) -> Result<(), ExecError> {
+    ) -> Result<(), GpuError> {
         let len = a.count.at_most();
         let mut coarse = gpu.address(&self.d_coarse);
         let mut task = MergeFindArgument {
@@ -112,7 +112,7 @@ impl ListIntersection {
     ///
     /// # Errors
     /// If device memory is too small, or a call fails.
-    pub(crate) fn upload(gpu: &Arc<PublishedGpu>, a: &[u32], b: &[u32]) -> Result<Self, ExecError> {
+    pub(crate) fn upload(gpu: &Arc<PublishedGpu>, a: &[u32], b: &[u32]) -> Result<Self, GpuError> {
         let (d_a, d_b) = (gpu.upload(a)?, gpu.upload(b)?);
         let list = |d_list: &CudaSlice<u32>, len: usize| DeviceList {
             address: gpu.address(d_list),
@@ -135,7 +135,7 @@ impl ListIntersection {
     ///
     /// # Errors
     /// If a launch fails.
-    pub(crate) fn run(&mut self, levels: u32) -> Result<(), ExecError> {
+    pub(crate) fn run(&mut self, levels: u32) -> Result<(), GpuError> {
         let found = self.gpu.address(&self.d_found);
         self.finder.find(&self.gpu, self.a, self.b, levels.min(MAX_LEVELS), true, found)?;
         let docs = self.gpu.address(&self.d_a);
@@ -144,7 +144,7 @@ impl ListIntersection {
 
     /// Fills what a run writes with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), ExecError> {
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
         self.finder.poison(&self.gpu)?;
         self.compaction.poison(&self.gpu)?;
         self.matches.poison(&self.gpu)?;
@@ -155,7 +155,7 @@ impl ListIntersection {
     ///
     /// # Errors
     /// If a kernel or the copy failed.
-    pub(crate) fn docs(&self) -> Result<Vec<u32>, ExecError> {
+    pub(crate) fn docs(&self) -> Result<Vec<u32>, GpuError> {
         self.matches.docs(&self.gpu)
     }
 }

@@ -6,13 +6,13 @@ use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError, PinnedHostSl
 use rayon::prelude::*;
 
 /// Words of one staging buffer: 32 MiB, enough for the bus to run at full rate while the next one is filled.
-pub(super) const STAGING_WORDS: usize = 8 << 20;
+pub(crate) const STAGING_WORDS: usize = 8 << 20;
 /// Words that one thread copies at once: one alone copies slower than the bus.
 const COPY_WORDS: usize = 64 << 10;
 
 /// Two page-locked buffers that a large copy goes through in turn: one is filled while the other one travels. Copies
 /// from the mapped file itself would run at a quarter of the rate.
-pub(super) struct Staging<'a> {
+pub(crate) struct Staging<'a> {
     stream: &'a Arc<CudaStream>,
     /// Each with the event that marks its last copy as done.
     buffers: [(PinnedHostSlice<u32>, CudaEvent); 2],
@@ -21,7 +21,7 @@ pub(super) struct Staging<'a> {
 }
 
 impl<'a> Staging<'a> {
-    pub(super) fn new(stream: &'a Arc<CudaStream>, words: usize) -> Result<Self, DriverError> {
+    pub(crate) fn new(stream: &'a Arc<CudaStream>, words: usize) -> Result<Self, DriverError> {
         let buffer = || {
             // SAFETY: words are written by `fill` before a copy reads them, and every pattern of bits is a `u32`.
             let pinned = unsafe { stream.context().alloc_pinned(words) }?;
@@ -31,17 +31,17 @@ impl<'a> Staging<'a> {
     }
 
     /// Bytes copied so far, or about to be.
-    pub(super) fn copied_bytes(&self) -> u64 {
+    pub(crate) fn copied_bytes(&self) -> u64 {
         self.copied_bytes
     }
 
     /// Starts the copy of `source`; it is done when the stream is.
-    pub(super) fn upload(&mut self, source: &[u32]) -> Result<CudaSlice<u32>, DriverError> {
+    pub(crate) fn upload(&mut self, source: &[u32]) -> Result<CudaSlice<u32>, DriverError> {
         self.upload_pieces(std::iter::once(source))
     }
 
     /// Starts the copy of many pieces, one after another; it is done when the stream is.
-    pub(super) fn upload_pieces<'s>(
+    pub(crate) fn upload_pieces<'s>(
         &mut self,
         mut pieces: impl Iterator<Item = &'s [u32]> + Clone,
     ) -> Result<CudaSlice<u32>, DriverError> {
@@ -66,7 +66,7 @@ impl<'a> Staging<'a> {
 
     /// Starts the copy of `words` words that `write` makes: it is told the position of the first, and writes all it
     /// is given.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         words: usize,
         mut write: impl FnMut(usize, &mut [u32]),
