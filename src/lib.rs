@@ -6,14 +6,16 @@
 //! | module | what lives there |
 //! | --- | --- |
 //! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles |
-//! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
+//! | [`corpus`] | what can be read: text collections, other engines' files, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
+//! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`exec`] | executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
 //! | [`report`] | summaries, CSV files, plots |
+//! | [`papers`] | what exists only to re-run the papers' tables and figures |
 //! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
 //! | [`cli`] | the commands |
 
@@ -21,6 +23,7 @@
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod bench;
+pub mod build;
 pub mod cli;
 pub mod corpus;
 pub mod cost;
@@ -30,6 +33,7 @@ pub mod ids;
 pub mod index;
 pub mod live;
 pub mod machine;
+pub mod papers;
 pub mod quantile;
 pub mod query;
 pub mod random;

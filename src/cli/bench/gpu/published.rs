@@ -10,7 +10,7 @@ use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
 use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
 use crate::ids::TermId;
 use crate::index::Index;
-use crate::index::codec::{Codec, Column, PForDelta, Rice};
+use crate::papers::codec::{Codec, Column, PForDelta, Rice};
 use crate::quantile::median;
 use crate::query::Query;
 
