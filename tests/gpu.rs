@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem::build::{BuildOptions, build_from_text};
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
 use tandem::exec::gpu::GpuExecutor;
 use tandem::exec::{ExecError, Executor, Hit, MAX_K};
 use tandem::gpu::{GpuError, list_gpus};
 use tandem::ids::{DocId, QueryId};
-use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
+use tandem::index::{Bm25, Idf, Index, IndexBuilder};
 use tandem::quantile::median;
 use tandem::query::{Mode, Query, prepare_queries};
 

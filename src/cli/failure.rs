@@ -3,13 +3,14 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::build::BuildError;
 use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
 use crate::files::InputError;
 use crate::gpu::GpuError;
-use crate::index::codec::CodecError;
-use crate::index::{BuildError, IndexError};
+use crate::index::IndexError;
 use crate::live::LiveError;
+use crate::papers::codec::CodecError;
 use crate::sched::{LawBroken, PolicyError};
 use crate::sim::SimError;
 

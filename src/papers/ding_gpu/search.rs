@@ -17,8 +17,8 @@ use super::stages::{Stage, StageClock};
 use crate::exec::{ExecError, Hit, TopK, check_k};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
-use crate::index::codec::{Codec, Column, PForDelta};
 use crate::index::{BLOCK_LEN, Bm25, Index};
+use crate::papers::codec::{Codec, Column, PForDelta};
 use crate::query::{Mode, Query, QueryTerm};
 
 /// Levels of recursion of Parallel Merge Find: "three levels appear to perform best" (section 7.3).
@@ -381,7 +381,7 @@ fn decode(
 }
 
 /// A term's documents and frequencies, encoded.
-fn encode(index: &Index, term: TermId, codec: PForDelta) -> Result<[Vec<u32>; 2], crate::index::codec::CodecError> {
+fn encode(index: &Index, term: TermId, codec: PForDelta) -> Result<[Vec<u32>; 2], crate::papers::codec::CodecError> {
     let list = index.list(term);
     let len = list.doc_freq() as usize;
     let (mut docs, mut freqs) = (Vec::with_capacity(len), Vec::with_capacity(len));

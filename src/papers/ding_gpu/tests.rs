@@ -21,8 +21,8 @@ use crate::exec::cpu::CpuExecutor;
 use crate::exec::{Executor, Hit, MAX_K, TopK};
 use crate::gpu::GpuError;
 use crate::ids::{DocId, QueryId, TermId};
-use crate::index::codec::{Codec, Column, PForDelta, Rice};
 use crate::index::{Bm25, Index};
+use crate::papers::codec::{Codec, Column, PForDelta, Rice};
 use crate::query::{Mode, Query};
 use crate::random::Random;
 
