@@ -15,12 +15,13 @@
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
 //! | [`report`] | summaries, CSV files, plots |
 //! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
-//! | [`cli`] | the commands |
+//! | `cli` | the commands (feature `cli`) |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod bench;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod corpus;
 pub mod cost;

@@ -7,7 +7,7 @@ use crate::machine::{Class, Machine};
 #[non_exhaustive]
 pub enum PolicyError {
     /// The machine lacks what the policy needs.
-    #[error("policy {policy} needs a {kind}, the machine has none (add one with --{kind}s 1, or leave the policy out)")]
+    #[error("policy {policy} needs a {kind}, the machine has none")]
     MissingKind {
         /// The policy.
         policy: &'static str,
@@ -15,12 +15,12 @@ pub enum PolicyError {
         kind: Class,
     },
     /// There is nothing to run on.
-    #[error("the machine has no processors (--cpus 0 --gpus 0): give it at least one")]
+    #[error("the machine has no processors: it needs at least one")]
     NoProcessors,
     /// An option's value makes no sense.
     #[error("{option} is {value}, expected {expected}")]
     BadOption {
-        /// The option.
+        /// The option, in words: `cost weight`.
         option: &'static str,
         /// Its value.
         value: f64,

@@ -3,7 +3,7 @@
 use super::PolicyError;
 
 /// What a thief heeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealGuard {
     /// Nothing: an idle processor always steals
     None,
@@ -14,26 +14,41 @@ pub enum StealGuard {
 }
 
 /// The options of all policies; each policy reads its own.
-#[derive(Clone, Copy, Debug, PartialEq, clap::Args)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyOptions {
     /// stealing: a query waits for one kind of processor if it is predicted to be this many times as fast there
-    #[arg(long, value_name = "RATIO", default_value_t = 1.2)]
     pub threshold_ratio: f64,
     /// stealing: a query past this share of the time to its deadline runs next on its preferred kind
-    #[arg(long, value_name = "SHARE", default_value_t = 0.6)]
     pub urgent_share: f64,
     /// stealing: weight of the predicted cost in the order of a queue (0: cost does not count)
-    #[arg(long, value_name = "WEIGHT", default_value_t = 1.0)]
     pub cost_weight: f64,
     /// stealing: weight of the deadline in the order of a queue
-    #[arg(long, value_name = "WEIGHT", default_value_t = 1.0)]
     pub deadline_weight: f64,
     /// stealing: weight of the time that a query gains by running on this kind and not on the other
-    #[arg(long, value_name = "WEIGHT", default_value_t = 0.1)]
     pub affinity_weight: f64,
     /// stealing: what an idle processor heeds before it steals
-    #[arg(long, value_name = "GUARD", value_enum, default_value_t = StealGuard::Gain)]
     pub steal_guard: StealGuard,
+}
+
+impl StealGuard {
+    /// All guards, from the least careful on.
+    pub const ALL: [Self; 3] = [Self::None, Self::Deadline, Self::Gain];
+
+    /// The name, as in options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Deadline => "deadline",
+            Self::Gain => "gain",
+        }
+    }
+}
+
+impl std::fmt::Display for StealGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl Default for PolicyOptions {
@@ -62,15 +77,15 @@ impl PolicyOptions {
             Err(PolicyError::BadOption { option, value, expected })
         };
         if !(self.threshold_ratio >= 1.0 && self.threshold_ratio.is_finite()) {
-            return fault("--threshold-ratio", self.threshold_ratio, "a number of at least 1");
+            return fault("threshold ratio", self.threshold_ratio, "a number of at least 1");
         }
         if !(0.0..=1.0).contains(&self.urgent_share) {
-            return fault("--urgent-share", self.urgent_share, "a number from 0 to 1");
+            return fault("urgent share", self.urgent_share, "a number from 0 to 1");
         }
         let weights = [
-            ("--cost-weight", self.cost_weight),
-            ("--deadline-weight", self.deadline_weight),
-            ("--affinity-weight", self.affinity_weight),
+            ("cost weight", self.cost_weight),
+            ("deadline weight", self.deadline_weight),
+            ("affinity weight", self.affinity_weight),
         ];
         for (option, weight) in weights {
             if !(0.0..=Self::MAX_WEIGHT).contains(&weight) {
@@ -78,21 +93,5 @@ impl PolicyOptions {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_options_default_to_what_the_command_line_says() {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            options: PolicyOptions,
-        }
-        let line = <Line as clap::Parser>::parse_from(["tandem"]);
-        assert_eq!(line.options, PolicyOptions::default());
     }
 }

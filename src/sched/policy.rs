@@ -20,7 +20,7 @@ pub enum Next {
 /// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls, and
 /// owns its queues. Equal histories give equal decisions. Every call costs O(log n) at most in the jobs waiting.
 pub trait Policy: Send {
-    /// Its name, as in `--policy` and in files.
+    /// Its name, as in options and files.
     fn name(&self) -> &'static str;
 
     /// Takes a job that has just arrived.

@@ -56,7 +56,7 @@ impl<'a> Context<'a> {
     /// Cores that the machine has, or fewer if the user wants it so.
     pub(super) fn cores(&self) -> usize {
         let here = std::thread::available_parallelism().map_or(1, usize::from);
-        self.arguments.cores.map_or(here, |cores| usize::from(cores).min(here))
+        self.arguments.cpus.map_or(here, |cpus| usize::from(cpus).min(here))
     }
 
     /// The mode that the user names, else the paper's.

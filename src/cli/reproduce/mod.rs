@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The papers' collections are not ours to ship, and their machines are gone. By default experiments run on a synthetic
-//! index (`corpus::synth`, fitted to the same collection statistics); `--index` and `--queries` name a real one. Ratios
+//! index (`corpus::synth`, fitted to the same collection statistics); `INDEX` and `--queries` name a real one. Ratios
 //! between methods are what can be compared; absolute times tell of the fifteen years between.
 
 mod ding_fig3;
@@ -32,8 +32,9 @@ mod tatikonda_fig7;
 
 use std::path::PathBuf;
 
+use super::Failure;
+use super::options::{check_k, check_seconds};
 use super::output::say;
-use super::{Failure, choices};
 use crate::files::check_writable;
 use crate::query::Mode;
 use crate::report::table::Table;
@@ -51,8 +52,8 @@ pub(super) struct Arguments {
     /// why not, and what comes nearest
     #[arg(long, conflicts_with = "name")]
     list: bool,
-    /// Index to run on, with --queries; by default a synthetic one is made in the output folder
-    #[arg(long, value_name = "DIR", requires = "queries")]
+    /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
+    #[arg(requires = "queries")]
     index: Option<PathBuf>,
     /// Query log: one query a line, `id<TAB>query`, or JSON lines
     #[arg(long, value_name = "FILE", requires = "index")]
@@ -65,7 +66,7 @@ pub(super) struct Arguments {
     limit: Option<u32>,
     /// CPU cores to use at most; all of the machine unless given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    cores: Option<u16>,
+    cpus: Option<u16>,
     /// How the terms of a query combine; as in the paper unless given
     #[arg(long, value_enum)]
     mode: Option<Mode>,
@@ -79,7 +80,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Where results go, and the synthetic index
-    #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
+    #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
 }
 
@@ -97,11 +98,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}")));
         }
     };
-    choices::check_k(arguments.k)?;
-    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
-        let fault = format!("--seconds is {}, expected above 0, at most {MAX_SECONDS}", arguments.seconds);
-        return Err(Failure::input(fault));
-    }
+    check_k(arguments.k)?;
+    check_seconds(arguments.seconds, MAX_SECONDS)?;
     check_writable(&arguments.out.join(format!("{name}.csv")))?;
     let context = Context::new(arguments);
     say(&format!("{name}: {}\n{}\non {}\n\n", experiment.what, experiment.paper, context.machine()))?;
