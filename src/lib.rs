@@ -18,13 +18,14 @@
 //! | [`report`] | summaries, CSV files, plots |
 //! | [`papers`] | what exists only to re-run the papers' tables and figures |
 //! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
-//! | [`cli`] | the commands |
+//! | `cli` | the commands (feature `cli`) |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod bench;
 pub mod build;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod corpus;
 pub mod cost;

@@ -56,7 +56,7 @@ macro_rules! input {
 }
 
 // A full disk or an unreadable path is the user's to mend, like any bad input.
-input!(InputError, IndexError, std::io::Error, PolicyError, TrainError);
+input!(InputError, IndexError, std::io::Error, TrainError);
 
 /// Errors that never are: the work itself failed.
 macro_rules! failed {
@@ -70,6 +70,21 @@ macro_rules! failed {
 }
 
 failed!(CodecError, LawBroken, LiveError);
+
+/// The library speaks of values; here it is known which option gives each.
+impl From<PolicyError> for Failure {
+    fn from(e: PolicyError) -> Self {
+        Self::input(match &e {
+            PolicyError::MissingKind { kind, .. } => {
+                format!("{e} (add one with --{kind}s 1, or leave the policy out)")
+            }
+            PolicyError::NoProcessors => format!("{e} (--cpus 1, say)"),
+            PolicyError::BadOption { option, value, expected } => {
+                format!("--{} is {value}, expected {expected}", option.replace(' ', "-"))
+            }
+        })
+    }
+}
 
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {

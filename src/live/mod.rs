@@ -38,7 +38,7 @@ mod run;
 mod worker;
 
 pub use ending::{Ending, LiveError};
-pub use interrupt::{catch_interrupts, interrupted};
+pub use interrupt::{interrupt, interrupted};
 pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};
 pub use replay::RecordedTimes;

@@ -103,7 +103,7 @@ impl LiveOutcome {
 
 /// Runs a plan on a fleet in real time, on a thread of its own that is tied to the driver's core.
 ///
-/// Ctrl-C ends it early if [`catch_interrupts`](super::catch_interrupts) was called before.
+/// [`interrupt`](super::interrupt) ends it early, from any thread.
 ///
 /// # Errors
 /// If a job asks for a query that a worker does not know or a replayed lane has no time for. What goes wrong later ends

@@ -54,7 +54,7 @@ const NO_LENGTH_THRESHOLD: &str = "\
     policies divide queries by predicted time, not by length; `tandem bench --what gpu` finds from how many postings \
     on the GPU gains over the CPU";
 const ONE_GPU: &str = "one GPU is driven here; `tandem simulate --gpus N` predicts several";
-const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --threads N` tells its own MB/s";
+const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --cpus N` tells its own MB/s";
 
 /// An experiment with methods of GPUs: a build without GPU support lacks it.
 #[cfg(feature = "gpu")]

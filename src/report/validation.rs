@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use super::csv::write_rows;
 use super::number::{optional, text};
+#[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
 use crate::files::Provenance;
 use crate::machine::{Class, PerClass};
+#[cfg(feature = "plots")]
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
 
@@ -199,6 +201,7 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
     })
 }
 
+#[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
 pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> LineChart {

@@ -31,9 +31,9 @@ pub(super) struct Arguments {
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
-    /// Threads; all cores unless given
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// CPU cores to use; all unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -91,5 +91,5 @@ fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
         }
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(BuildOptions { tokenizer, bm25, threads: arguments.threads.map_or(cores, usize::from) })
+    Ok(BuildOptions { tokenizer, bm25, threads: arguments.cpus.map_or(cores, usize::from) })
 }

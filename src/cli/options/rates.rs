@@ -1,4 +1,6 @@
-//! How a set of rates is written on the command line: `120`, `50,100,200` or `50:400:8`.
+//! `--rate`: how a set of rates is written: `120`, `50,100,200` or `50:400:8`.
+
+use crate::report::number::significant;
 
 /// At most this many rates in one command.
 const MAX_RATES: usize = 10_000;
@@ -7,11 +9,11 @@ const MIN_RATE_QPS: f64 = 1e-6;
 /// Above this, arrivals are closer than the nanoseconds they are counted in.
 const MAX_RATE_QPS: f64 = 1e9;
 
-/// Reads `--rate`: numbers between commas, each a rate in queries per second or `A:B:N`, N rates evenly from A to B.
+/// Reads rates: numbers between commas, each a rate in queries per second or `A:B:N`, N rates evenly from A to B.
 ///
 /// # Errors
 /// In words, for an option's message.
-pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
+pub(in crate::cli) fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     let mut rates = Vec::new();
     for part in text.split(',') {
         let fields: Vec<&str> = part.split(':').map(str::trim).collect();
@@ -24,7 +26,7 @@ pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
                     return Err(format!("{part:?}: the number of rates must be from 2 to {MAX_RATES}"));
                 }
                 let step = (to - from) / (count - 1) as f64;
-                rates.extend((0..count).map(|i| super::number::significant(from + step * i as f64, 9)));
+                rates.extend((0..count).map(|i| significant(from + step * i as f64, 9)));
             }
             _ => return Err(format!("{part:?} is neither a rate nor FROM:TO:COUNT")),
         }
@@ -39,7 +41,7 @@ pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
 ///
 /// # Errors
 /// In words, for an option's message.
-pub fn parse_rate(text: &str) -> Result<f64, String> {
+pub(in crate::cli) fn parse_rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of queries per second"))?;
     if !(MIN_RATE_QPS..=MAX_RATE_QPS).contains(&rate) {
         return Err(format!(
