@@ -291,8 +291,7 @@ const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv
 #[test]
 fn a_run_on_the_cpu_writes_its_log_and_summary() {
     let lab = tiny_lab();
-    let (out, _) =
-        tandem(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 500 --queries-count 50"), 0);
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 500 --num-queries 50"), 0);
     assert!(out.contains("cpu-only"), "{out}");
     let (log, provenance) = RunLog::read(&lab.path().join("results/log/cpu-only-500qps-seed1.csv")).unwrap();
     assert_eq!(log.rows.len(), 50);
@@ -306,7 +305,7 @@ fn a_run_on_the_cpu_writes_its_log_and_summary() {
 fn cores_share_queries_by_every_method() {
     let lab = tiny_lab();
     for method in ["inter", "adaptive", "docp-ui", "docp-pi", "fgqp"] {
-        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --rate 300 --queries-count 30";
+        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --rate 300 --num-queries 30";
         tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
         // Answers were checked against the profile's as they came.
         let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
@@ -323,7 +322,7 @@ fn rows_of_a_replayed_gpu_say_so() {
         row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
     }
     workload.write(&path).unwrap();
-    let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --queries-count 20";
+    let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
     let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
     assert!(out.contains("GPU: none used; its lane replays"), "{out}");
     let log = std::fs::read_to_string(lab.path().join("results/log.csv")).unwrap();
@@ -343,7 +342,7 @@ fn what_cannot_be_driven_is_refused_with_exit_code_2() {
         ("--rate 0", "--rate: rate 0 is out of range"),
         ("--rate NaN", "--rate"),
         ("--seconds 0", "--seconds is 0"),
-        ("--queries-count 0", "--queries-count is 0"),
+        ("--num-queries 0", "--num-queries is 0"),
         ("--deadline-ms 0", "--deadline-ms is 0"),
         ("--cpus 0 --gpu none", "nothing real to drive"),
         ("--rate 1e9 --seconds 100", "are too many"),
@@ -363,7 +362,7 @@ fn what_cannot_be_driven_is_refused_with_exit_code_2() {
 fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     let lab = tiny_lab();
     let output =
-        command(lab.path(), &format!("{LIVE} --gpu real --estimates oracle --queries-count 10")).output().unwrap();
+        command(lab.path(), &format!("{LIVE} --gpu real --estimates oracle --num-queries 10")).output().unwrap();
     if output.status.success() {
         println!("skipped: this machine has a GPU");
         return;

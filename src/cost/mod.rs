@@ -4,6 +4,7 @@
 //! index, queries --profile--> Workload (CSV) --train--> ModelFile (JSON) --predict_us--> scheduler
 //! ```
 
+pub mod batches;
 mod evaluate;
 mod model;
 mod model_file;

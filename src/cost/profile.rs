@@ -181,7 +181,7 @@ fn check(executors: &[Box<dyn Executor>], queries: &[Query], options: &ProfileOp
         return wrong("there is no mode to measure");
     }
     if options.repeats == 0 {
-        return wrong("--repeats is 0, expected 1 or more");
+        return wrong("repeats is 0, expected 1 or more");
     }
     Ok(())
 }
@@ -409,7 +409,7 @@ mod tests {
         assert!(refused(&mut [cpu(), cpu()], &queries, usual()).starts_with("a profile takes one processor of a kind"));
         assert_eq!(refused(&mut [cpu()], &[], usual()), "there are no queries to measure");
         let none = ProfileOptions { repeats: 0, ..usual() };
-        assert_eq!(refused(&mut [cpu()], &queries, none), "--repeats is 0, expected 1 or more");
+        assert_eq!(refused(&mut [cpu()], &queries, none), "repeats is 0, expected 1 or more");
         let many = ProfileOptions { k: 1001, ..usual() };
         assert_eq!(refused(&mut [cpu()], &queries, many), "query q0, and, on cpu: k is 1001, expected 1 to 1000");
     }

@@ -69,7 +69,7 @@ pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputErr
     }
     Err(InputError::file(
         "(shipped GPU costs)".as_ref(),
-        "this build ships none for these queries; run without a GPU lane (`--gpu none`)",
+        "this build ships none for these queries; run without a GPU lane",
     ))
 }
 

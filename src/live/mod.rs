@@ -45,7 +45,7 @@ mod worker;
 
 pub use ending::{Ending, LiveError};
 pub use fleet::{Fleet, GpuLane, LaneWork};
-pub use interrupt::{catch_interrupts, interrupted};
+pub use interrupt::{interrupt, interrupted};
 pub use outcome::{LiveOutcome, Spread};
 pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};

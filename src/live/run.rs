@@ -38,7 +38,7 @@ impl std::fmt::Debug for LiveRun<'_> {
 
 /// Runs a plan on a fleet in real time, on a thread of its own that is tied to the driver's core.
 ///
-/// Ctrl-C ends it early if [`catch_interrupts`](super::catch_interrupts) was called before.
+/// [`interrupt`](super::interrupt) ends it early, from any thread.
 ///
 /// # Errors
 /// If a job asks for a query that a worker does not know or a recorded lane has no time for. What goes wrong later ends

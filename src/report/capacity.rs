@@ -15,7 +15,7 @@ pub struct CapacityRow {
     /// Simulated or measured.
     pub source: Source,
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The deadline.
     pub deadline: Nanos,
     /// The highest rate up to which no query missed; 0 if even the lowest rate tried had a miss.

@@ -5,8 +5,8 @@ mod csv;
 pub mod effectiveness;
 pub mod live;
 pub mod number;
+#[cfg(feature = "plots")]
 pub mod plot;
-pub mod rates;
 pub mod source;
 pub mod summary;
 pub mod table;

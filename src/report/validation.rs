@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use super::csv::write_rows;
 use super::number::{optional, text};
+#[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
 use crate::files::Provenance;
 use crate::machine::{Class, PerClass};
+#[cfg(feature = "plots")]
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
 
@@ -17,7 +19,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The rate offered.
     pub rate_qps: f64,
     /// What the simulator predicts.
@@ -44,7 +46,7 @@ impl ValidationRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationCapacityRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The deadline.
     pub deadline: Nanos,
     /// By simulation.
@@ -92,7 +94,7 @@ impl ServiceRun {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// When the run ended, from the start of the first policy's.
     pub at: Duration,
     /// What kind of run.
@@ -199,13 +201,14 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
     })
 }
 
+#[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
 pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> LineChart {
-    let mut policies: Vec<&'static str> = Vec::new();
+    let mut policies: Vec<&str> = Vec::new();
     for row in rows {
-        if !policies.contains(&row.policy) {
-            policies.push(row.policy);
+        if !policies.contains(&row.policy.as_str()) {
+            policies.push(&row.policy);
         }
     }
     let line = |policy: &str, of: &dyn Fn(&ValidationRow) -> (f64, bool)| -> Vec<Point> {

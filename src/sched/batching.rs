@@ -58,9 +58,7 @@ impl BatchLimits {
             if batch.is_empty() {
                 let before_deadline = job.deadline.since(now);
                 allowed = job.allowance().scaled(self.share).min(before_deadline);
-            } else if larger.alone > allowed
-                && forecast.model().batch_time(lane.class, &larger).total() > allowed
-            {
+            } else if larger.alone > allowed && forecast.model().batch_time(lane.class, &larger).total() > allowed {
                 // What the queries take one after another is an upper bound, and quicker to compare.
                 break;
             }

@@ -381,9 +381,7 @@ impl<S: Sink> Dispatcher<S> {
                 self.asked_wake = Some(self.asked_wake.map_or(until, |earlier| earlier.min(until)));
                 Ok(false)
             }
-            Next::WaitUntil(until) => {
-                Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0)))
-            }
+            Next::WaitUntil(until) => Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0))),
         };
         self.chosen = chosen;
         result
@@ -469,12 +467,7 @@ mod tests {
         Job { id: JobId(id), query: QueryId(id), row: id, arrival: Nanos(1), deadline: Nanos(100), predicted }
     }
 
-    fn handle(
-        dispatcher: &mut Dispatcher,
-        now: u64,
-        event: Event,
-        actions: &mut Vec<Action>,
-    ) -> Result<(), LawBroken> {
+    fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         let now = Nanos(now);
         match event {
             Arrive(id) => dispatcher.arrive(now, &job(id))?,
@@ -519,11 +512,7 @@ mod tests {
             (vec![], vec![(1, Arrive(4))], "job 4 arrived where job 0 was due"),
             (vec![], vec![(1, Finish(1))], "nothing ran on it"),
             (vec![], vec![(1, Finish(9))], "nothing ran on it"),
-            (
-                vec![run(&[0]), run(&[0])],
-                vec![(1, Arrive(0)), (2, Finish(0)), (3, Arrive(1))],
-                "after it had finished",
-            ),
+            (vec![run(&[0]), run(&[0])], vec![(1, Arrive(0)), (2, Finish(0)), (3, Arrive(1))], "after it had finished"),
         ];
         for (script, events, expected) in cases {
             let message = first_fault(script, &events);
@@ -555,10 +544,8 @@ mod tests {
         handle(&mut dispatcher, 30, Finish(0), &mut actions).unwrap();
         assert_eq!(dispatcher.in_flight(), 0);
         let rows = dispatcher.into_log().rows;
-        let facts: Vec<_> = rows
-            .iter()
-            .map(|r| (r.job.0, r.released.0, r.started.0, r.finished.0, r.batch, r.stolen))
-            .collect();
+        let facts: Vec<_> =
+            rows.iter().map(|r| (r.job.0, r.released.0, r.started.0, r.finished.0, r.batch, r.stolen)).collect();
         assert_eq!(facts, [(0, 1, 4, 30, 0, true), (1, 4, 4, 30, 0, true)]);
     }
 

@@ -272,7 +272,10 @@ mod tests {
             (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2,0\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
             (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2,0\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
             (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2,0\n"), "at most three decimals"),
-            (format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2,0\n"), "`kind` is \"tpu\", expected the class of a processor"),
+            (
+                format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2,0\n"),
+                "`kind` is \"tpu\", expected the class of a processor",
+            ),
         ];
         for (text, expected) in cases {
             std::fs::write(&path, text).unwrap();

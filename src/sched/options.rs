@@ -29,6 +29,12 @@ impl StealGuard {
     }
 }
 
+impl std::fmt::Display for StealGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The options of all policies; each policy reads its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyOptions {
@@ -92,31 +98,31 @@ impl PolicyOptions {
             Err(PolicyError::BadOption { option, value, expected })
         };
         if !(self.threshold_ratio >= 1.0 && self.threshold_ratio.is_finite()) {
-            return fault("threshold-ratio", self.threshold_ratio, "a number of at least 1");
+            return fault("threshold ratio", self.threshold_ratio, "a number of at least 1");
         }
         if !(0.0..=1.0).contains(&self.urgent_share) {
-            return fault("urgent-share", self.urgent_share, "a number from 0 to 1");
+            return fault("urgent share", self.urgent_share, "a number from 0 to 1");
         }
         let weights = [
-            ("cost-weight", self.cost_weight),
-            ("deadline-weight", self.deadline_weight),
-            ("affinity-weight", self.affinity_weight),
+            ("cost weight", self.cost_weight),
+            ("deadline weight", self.deadline_weight),
+            ("affinity weight", self.affinity_weight),
         ];
         for (option, weight) in weights {
             if !(0.0..=Self::MAX_WEIGHT).contains(&weight) {
                 return fault(option, weight, "a number from 0 to 1000000");
             }
         }
-        for (option, count) in [("batch-limit", self.batch_limit), ("window-queries", self.window_queries)] {
+        for (option, count) in [("batch limit", self.batch_limit), ("window queries", self.window_queries)] {
             if count == 0 {
                 return fault(option, 0.0, "at least 1");
             }
         }
         if !(self.batch_share > 0.0 && self.batch_share <= 1.0) {
-            return fault("batch-share", self.batch_share, "a number above 0 and at most 1");
+            return fault("batch share", self.batch_share, "a number above 0 and at most 1");
         }
         if !(0.0..=Self::MAX_WINDOW_US).contains(&self.window_us) {
-            return fault("window-us", self.window_us, "a number from 0 to 60000000");
+            return fault("window us", self.window_us, "a number from 0 to 60000000");
         }
         Ok(())
     }

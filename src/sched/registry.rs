@@ -178,10 +178,10 @@ mod tests {
         assert!(fault(PolicyKind::Stealing, usual, Machine::new(0, 2)).contains("needs a cpu"));
         assert!(fault(PolicyKind::Combined, usual, Machine::new(0, 0)).contains("no processors"));
         let nan = PolicyOptions { cost_weight: f64::NAN, ..usual };
-        assert!(fault(PolicyKind::Stealing, nan, Machine::new(1, 1)).contains("cost-weight is NaN"));
+        assert!(fault(PolicyKind::Stealing, nan, Machine::new(1, 1)).contains("cost weight is NaN"));
         let half = PolicyOptions { threshold_ratio: 0.5, ..usual };
         assert!(fault(PolicyKind::Stealing, half, Machine::new(1, 1)).contains("at least 1"));
         let empty = PolicyOptions { batch_limit: 0, ..usual };
-        assert!(fault(PolicyKind::Combined, empty, Machine::new(1, 1)).contains("batch-limit is 0"));
+        assert!(fault(PolicyKind::Combined, empty, Machine::new(1, 1)).contains("batch limit is 0"));
     }
 }

@@ -68,9 +68,10 @@ mod tests {
         let mut time = || Nanos((1e6 * (0.01 + random.unit()).powi(3)) as u64);
         let queries = (0..100).map(|id| {
             let mut costs = || {
-                PerClass::from_fn(|_| {
+                PerClass::from_fn(|class| {
                     let alone = time();
-                    Cost { alone, added: alone.scaled(0.1) }
+                    let is_there = matches!(class, Class::CPU | Class::GPU);
+                    if is_there { Cost { alone, added: alone.scaled(0.1) } } else { Cost::NEVER }
                 })
             };
             SimQuery { id: QueryId(id), service: costs(), estimate: costs() }
@@ -104,7 +105,7 @@ mod tests {
             for (kind, certified) in PolicyKind::ALL.into_iter().zip(&mut certified) {
                 let policy = kind.with(PolicyOptions::default());
                 let dearest = dearest(&experiment.queries, &policy, &experiment.model).unwrap();
-                for rate_qps in (1..40).map(|i| f64::from(i) * 200.0) {
+                for rate_qps in (0..45).map(|i| 20.0 * 1.15_f64.powi(i)) {
                     let arrivals = &experiment.arrivals[0];
                     if nobody_misses(&dearest, arrivals, rate_qps, experiment.deadline) {
                         let found = experiment.play(&policy, rate_qps, arrivals, NoMiss::default(), |_| false);

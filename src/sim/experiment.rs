@@ -135,8 +135,7 @@ impl Experiment {
         let dearest = certificate::dearest(&self.queries, policy, &self.model);
         find_capacity(grid, |rate_qps| {
             for arrivals in &self.arrivals {
-                let is_certain =
-                    |dearest| certificate::nobody_misses(dearest, arrivals, rate_qps, self.deadline);
+                let is_certain = |dearest| certificate::nobody_misses(dearest, arrivals, rate_qps, self.deadline);
                 if dearest.as_deref().is_some_and(is_certain) {
                     continue;
                 }

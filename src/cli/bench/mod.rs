@@ -1,6 +1,10 @@
 //! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
 
 mod codecs;
+#[cfg(feature = "gpu")]
+mod gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_gpu.rs"]
 mod gpu;
 mod operators;
 mod simulator;
@@ -10,8 +14,9 @@ mod summary;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Failure;
+use super::options::{IndexAndLog, check_k};
 use super::output::say;
-use super::{Failure, choices};
 use crate::bench::{CopyRate, Times, copy_rate};
 use crate::files::{Provenance, check_writable, write_atomically};
 use crate::index::Index;
@@ -21,11 +26,8 @@ use crate::report::number;
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Folder of the index; left out, the one of the last `validate`, or a synthetic one made in `out/`
-    index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
-    #[arg(long, value_name = "FILE")]
-    queries: Option<PathBuf>,
+    #[command(flatten)]
+    log: IndexAndLog,
     /// Queries taken, from the beginning of the log
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -39,7 +41,7 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
     /// Where bench.csv goes
-    #[arg(long, value_name = "DIR", default_value = "out/bench")]
+    #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
 }
 
@@ -58,8 +60,6 @@ enum Part {
     Simulator,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
-    /// Of that, only how fast lists are decoded
-    GpuDecode,
     /// Of that, only what queries cost on the GPU
     GpuQueries,
     /// Whether the GPU's memory is given back, over a million queries
@@ -80,7 +80,7 @@ struct Measurement {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    arguments.k.iter().try_for_each(|&k| choices::check_k(k))?;
+    arguments.k.iter().try_for_each(|&k| check_k(k))?;
     let path = arguments.out.join("bench.csv");
     check_writable(&path)?;
     let mut measurements = Vec::new();
@@ -92,7 +92,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
-            Part::GpuDecode => gpu::measure_decoding()?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
@@ -145,7 +144,7 @@ fn write(path: &std::path::Path, measurements: &[Measurement]) -> Result<(), Fai
 
 /// The index, and where the log lies.
 fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
-    choices::index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), "what to ask of this index")
+    arguments.log.open("what to ask of this index")
 }
 
 /// The index and the first queries of the log.

@@ -2,10 +2,11 @@
 
 use super::Measurement;
 use crate::bench::{SimulatorTime, time_simulator};
-use crate::cli::{Failure, choices, estimates};
+use crate::cli::options::read_workload;
+use crate::cli::{Failure, estimates};
 use crate::machine::Machine;
 use crate::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
-use crate::sched::PolicyOptions;
+use crate::sched::{PolicyKind, PolicyOptions};
 use crate::sim::{Arrivals, Experiment};
 use crate::time::Nanos;
 
@@ -17,7 +18,7 @@ const LOAD: f64 = 0.5;
 
 pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {
     let machine = Machine::new(1, 1);
-    let (name, workload) = choices::workload(None)?;
+    let (name, workload) = read_workload(None)?;
     let workload = workload.only(Mode::Or);
     let queries = estimates::sim_queries(&workload, "oracle", &machine)?;
     let arrivals = Arrivals {
@@ -29,7 +30,7 @@ pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failu
     let experiment =
         Experiment { machine, queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals], options };
     let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * LOAD;
-    let policies = choices::policies(&[], &options, &experiment.machine)?;
+    let policies = PolicyKind::ALL;
     let times = time_simulator(&experiment, &policies, rate_qps, rounds)?;
     let row = |SimulatorTime { policy, ns_a_query }: SimulatorTime| Measurement {
         part: "simulator",

@@ -7,10 +7,11 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::check_out;
 use super::parameters::Bm25Arguments;
+use crate::build::{BuildError, BuildOptions, Progress, build_from_text};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, read_lines};
-use crate::index::{BuildError, BuildOptions, Index, IndexError, Progress, build_from_text};
+use crate::index::{Index, IndexError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -30,9 +31,9 @@ pub(super) struct Arguments {
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
-    /// Threads; all cores unless given
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// CPU cores to use; all unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -90,5 +91,5 @@ fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
         }
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(BuildOptions { tokenizer, bm25, threads: arguments.threads.map_or(cores, usize::from) })
+    Ok(BuildOptions { tokenizer, bm25, threads: arguments.cpus.map_or(cores, usize::from) })
 }

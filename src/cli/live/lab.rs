@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Arguments;
-use crate::cli::choices::{GpuChoice, index_and_log};
+use crate::cli::options::GpuChoice;
 use crate::cli::output::say;
 use crate::cli::{Failure, defaults};
 use crate::cost::{ProfileOptions, Workload, profile, replay_gpu_times};
@@ -35,8 +35,7 @@ pub(super) struct Lab {
 impl Lab {
     /// Opens, measures and spawns what the arguments ask for, and says what it is.
     pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
-        let purpose = "what to ask of this index";
-        let (index, log) = index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), purpose)?;
+        let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
         let queries = defaults::read_queries(&log, &index)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
         // The driver has the first core.
@@ -128,7 +127,7 @@ fn quick_profile(
     index: &Index,
 ) -> Result<Workload, Failure> {
     let queries = &queries[..queries.len().min(QUICK_QUERIES)];
-    if let Some(path) = &arguments.trace {
+    if let Some(path) = &arguments.arrivals.trace {
         // The workload's queries will be numbered so: what it won't have is known before they are measured.
         let count = queries.len();
         let unknown = |query: QueryId| {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::lab::Lab;
 use super::{Arguments, Plan};
+use crate::cli::Failure;
 use crate::cli::output::say;
-use crate::cli::{Failure, choices};
+use crate::cli::run_logs::log_path;
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun};
@@ -80,13 +81,13 @@ impl<'a> Session<'a> {
         let deadline = self.deadline();
         let Arrivals { unit, queries, .. } = &plan.arrivals;
         let jobs = live::plan(at_rate(unit, plan.rate_qps).zip(queries.iter().copied()), estimates, deadline);
-        let policy = policy.build(&self.arguments.options, self.lab.fleet.machine())?;
+        let policy = policy.build(&self.arguments.options.checked()?, self.lab.fleet.machine())?;
         let run = LiveRun { policy, jobs: &jobs, abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)) };
         Ok(live::run(&mut self.lab.fleet, run)?)
     }
 
     fn deadline(&self) -> Nanos {
-        Nanos::from_ms(self.arguments.deadline_ms)
+        Nanos::from_ms(self.arguments.deadline.ms)
     }
 
     fn note(&mut self, policy: PolicyKind, plan: &Plan, outcome: &LiveOutcome) {
@@ -140,7 +141,7 @@ impl<'a> Session<'a> {
             _ => GpuLane::Real.name(),
         };
         let seed = plan.arrivals.seed;
-        let path = choices::log_path(&self.arguments.out, self.is_single, policy, plan.rate_qps, seed);
+        let path = log_path(&self.arguments.out, self.is_single, policy, plan.rate_qps, seed);
         let provenance = self
             .provenance()
             .with("policy", policy)

@@ -43,7 +43,7 @@ pub(super) fn answer_on_cpu(
     queries: &[Query],
     arguments: &Arguments,
 ) -> Result<Answers, ExecError> {
-    let answers = if arguments.threads > 1 {
+    let answers = if arguments.cpus > 1 {
         answer_in_parallel(&cpu, queries, arguments)?
     } else {
         answer_in_turn(&mut cpu, queries, arguments)?
@@ -106,7 +106,7 @@ fn answer_in_parallel(cpu: &CpuExecutor, queries: &[Query], arguments: &Argument
             let executor = cpu.clone_for_worker();
             scope.spawn(|| work(executor))
         };
-        let threads: Vec<_> = (0..arguments.threads.min(queries.len())).map(start).collect();
+        let threads: Vec<_> = (0..arguments.cpus.min(queries.len())).map(start).collect();
         let results = threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         results.collect::<Result<Vec<_>, _>>()
     })?;

@@ -65,7 +65,9 @@ pub(super) fn report(
     }
     let _ = write!(text, "{table}");
     if capacities.iter().any(|row| row.high_qps.is_none()) {
-        text.push_str("first miss at -: at none of the rates tried; a run of more --queries would tell more\n");
+        text.push_str(
+            "first miss at -: at none of the rates tried; a run of more queries (--num-queries) would tell more\n",
+        );
     }
     if capacities.iter().any(|row| row.flips > 1) {
         text.push_str("flips above 1: as rates rise misses come, go and come again, so the limit isn't sharp\n");

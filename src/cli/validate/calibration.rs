@@ -104,10 +104,10 @@ mod tests {
             unfinished: 0,
         };
         let found = Calibration::of(&outcome, |_, kind| if kind == Class::CPU { Nanos(1000) } else { Nanos(500) });
-        assert_eq!(found.slowdown, PerClass::two(1.3, 1.0));
+        assert_eq!([Class::CPU, Class::GPU].map(|class| found.slowdown[class]), [1.3, 1.0]);
         assert_eq!(found.handoff, PerClass::two(Nanos(200), Nanos(40)));
         assert_eq!(found.service(Class::CPU, Nanos(100)), Nanos(330));
-        let disturbed = Calibration { slowdown: PerClass::two(9.0, 1.0), handoff: PerClass::default() };
+        let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), handoff: PerClass::default() };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Arguments;
 use super::calibration::Calibration;
-use crate::cli::choices::GpuChoice;
+use crate::cli::options::GpuChoice;
 use crate::cli::{Failure, defaults};
 use crate::cost::{
     CostModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, profile,

@@ -45,7 +45,7 @@ pub(super) fn validate_policy(
 ) -> Result<Found, Failure> {
     lab.warm_up()?;
     let calibrations: Vec<Calibration> =
-        (0..FIRST_BACKLOGS).map(|_| lab.calibrate(policy, &arguments.options)).collect::<Result<_, _>>()?;
+        (0..FIRST_BACKLOGS).map(|_| lab.calibrate(policy, &arguments.options.checked()?)).collect::<Result<_, _>>()?;
     let (first, count) = predict(lab, policy, arguments, deadline, &Calibration::median(&calibrations))?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
@@ -155,7 +155,7 @@ fn capacity(
     let capacity = find_capacity(&grid, |rate| {
         let run = SimRun {
             machine: lab.machine(),
-            policy: lab.policy(policy, &arguments.options)?,
+            policy: lab.policy(policy, &arguments.options.checked()?)?,
             queries,
             arrivals: at_rate(&unit, rate).zip(drawn.iter().copied()),
             deadline,
@@ -199,7 +199,7 @@ impl Trial<'_> {
     fn try_rate(&mut self, rate_qps: f64) -> Result<bool, Failure> {
         let mut best: Option<ValidationRow> = None;
         for attempts in 1..=2 {
-            let calibration = self.lab.calibrate(self.policy, &self.arguments.options)?;
+            let calibration = self.lab.calibrate(self.policy, &self.arguments.options.checked()?)?;
             self.calibrations.push((rate_qps, calibration));
             let predicted = self.simulated(rate_qps, &calibration)?;
             let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
@@ -223,7 +223,7 @@ impl Trial<'_> {
         let (unit, drawn) = self.lab.draw(self.count);
         let run = SimRun {
             machine: self.lab.machine(),
-            policy: self.lab.policy(self.policy, &self.arguments.options)?,
+            policy: self.lab.policy(self.policy, &self.arguments.options.checked()?)?,
             queries: &queries,
             arrivals: at_rate(&unit, rate_qps).zip(drawn),
             deadline: self.deadline,
@@ -235,7 +235,7 @@ impl Trial<'_> {
 
     fn driven(&mut self, rate_qps: f64, predicted: Summary, attempts: u32) -> Result<Option<ValidationRow>, Failure> {
         self.progress.set_message(format!("live: {} at {rate_qps:.0} q/s", self.policy));
-        let policy = self.lab.policy(self.policy, &self.arguments.options)?;
+        let policy = self.lab.policy(self.policy, &self.arguments.options.checked()?)?;
         let hopeless = Nanos(self.deadline.0.saturating_mul(HOPELESS_DEADLINES));
         let outcome = self.lab.drive(policy, rate_qps, self.count, self.deadline, Some(hopeless))?;
         if outcome.interrupted() || live::interrupted() {

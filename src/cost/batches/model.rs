@@ -1,0 +1,70 @@
+//! The fitted model of a class's batches, as files hold it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{BatchCost, Cost};
+use crate::machine::{Class, PerClass};
+use crate::query::Mode;
+use crate::time::Nanos;
+
+/// What batches cost on one class of processor, and what each query brings to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchModel {
+    /// What a query alone takes besides the work that a batch shares out, in microseconds: launch, copies, waiting.
+    pub overhead_us: f64,
+    /// What a microsecond of a query's remaining time alone adds to a large batch, by mode: `and`, `or`, `and-or`.
+    pub added_and: f64,
+    /// See [`added_and`](Self::added_and).
+    pub added_or: f64,
+    /// See [`added_and`](Self::added_and).
+    pub added_and_or: f64,
+    /// The formula's constants.
+    pub cost: BatchCost,
+    /// Batches that were measured.
+    pub samples: usize,
+    /// Mean of |predicted - measured| / measured, over batches that the fit had not seen.
+    pub mean_relative_error: f64,
+    /// The 95th percentile of the same.
+    pub p95_relative_error: f64,
+}
+
+impl BatchModel {
+    /// What a microsecond of a query's time alone, beyond the overhead, adds to a large batch.
+    #[must_use]
+    pub fn added_share(&self, mode: Mode) -> f64 {
+        match mode {
+            Mode::And => self.added_and,
+            Mode::Or => self.added_or,
+            Mode::AndOr => self.added_and_or,
+        }
+    }
+
+    /// What a query that takes `alone` by itself costs.
+    #[must_use]
+    pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
+        let shared = alone.since(Nanos::from_us(self.overhead_us));
+        Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone) }
+    }
+}
+
+/// The batch models of a machine's classes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BatchModels(pub PerClass<Option<BatchModel>>);
+
+impl BatchModels {
+    /// What a query that takes `alone` by itself on `class` costs there.
+    #[must_use]
+    pub fn cost(&self, class: Class, alone: Nanos, mode: Mode) -> Cost {
+        match &self.0[class] {
+            Some(model) => model.cost(alone, mode),
+            None => Cost::alone(alone),
+        }
+    }
+
+    /// The constants of the classes' batches.
+    #[must_use]
+    pub fn batch_costs(&self) -> PerClass<Option<BatchCost>> {
+        PerClass::from_fn(|class| self.0[class].as_ref().map(|model| model.cost.clone()))
+    }
+}
