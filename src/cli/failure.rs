@@ -75,8 +75,8 @@ failed!(CodecError, LawBroken, LiveError);
 impl From<PolicyError> for Failure {
     fn from(e: PolicyError) -> Self {
         Self::input(match &e {
-            PolicyError::MissingKind { kind, .. } => {
-                format!("{e} (add one with --{kind}s 1, or leave the policy out)")
+            PolicyError::MissingClass { class, .. } => {
+                format!("{e} (--{class}s 1)")
             }
             PolicyError::NoProcessors => format!("{e} (--cpus 1, say)"),
             PolicyError::BadOption { option, value, expected } => {

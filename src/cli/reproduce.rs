@@ -7,7 +7,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Failure;
 use super::options::{check_k, check_seconds};
 use super::output::say;
 use super::{Failure, defaults};
@@ -98,7 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Cores that the machine has, or fewer if the user wants it so.
 fn cores(arguments: &Arguments) -> usize {
     let here = std::thread::available_parallelism().map_or(1, usize::from);
-    arguments.cores.map_or(here, |cores| usize::from(cores).min(here))
+    arguments.cpus.map_or(here, |cores| usize::from(cores).min(here))
 }
 
 /// The index and queries that the user names, else a synthetic index; `docs` and `limit` are the experiment's defaults.
@@ -130,6 +129,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Input(message) => Self::input(message),
             ExperimentError::Wrong(message) => Self::failed(message),
             ExperimentError::Exec(e) => e.into(),
+            ExperimentError::Gpu(e) => e.into(),
             ExperimentError::Index(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
         }

@@ -14,6 +14,7 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::str::FromStr;
 
+use super::batches::BatchModels;
 use super::{Measured, Workload, WorkloadRow};
 use crate::files::{Cells, CsvLines, InputError, Provenance, open_text, write_atomically};
 use crate::ids::QueryId;
@@ -117,6 +118,9 @@ impl Workload {
             }
             workload.rows.push(parsed);
         }
+        workload.batches = BatchModels::from_provenance(&workload.provenance).map_err(|(key, fault)| {
+            InputError::file(path, format!("the comment line `{key}` holds no model: {fault}"))
+        })?;
         if workload.rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }

@@ -102,12 +102,7 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         what: "time a query of AND, OR and AND+OR, on CPU and GPU",
         here: on_gpu!(table2),
     },
-    Experiment {
-        name: "ding-table3",
-        paper: DING,
-        what: "what the GPU's time goes to",
-        here: on_gpu!(table3),
-    },
+    Experiment { name: "ding-table3", paper: DING, what: "what the GPU's time goes to", here: on_gpu!(table3) },
     Experiment {
         name: "ding-fig7",
         paper: DING,

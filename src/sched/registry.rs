@@ -61,26 +61,16 @@ impl PolicyKind {
         }
     }
 
-    /// What it does, in a line.
-    #[must_use]
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::GpuOnly => "everything on the GPUs, first come, first served",
-            Self::CpuOnly => "everything on the CPUs, first come, first served",
-            Self::BestOf => "each query on its better processor, one at a time in the whole machine",
-            Self::Stealing => "three queues, deadlines and work stealing (Ding et al. 2009, section 9)",
-            Self::Mct => "each query to the processor that is predicted to finish it first",
-            Self::Greedy => "GPUs take what waits, as one batch",
-            Self::Window => "GPUs take batches that close by size or time",
-            Self::Adaptive => "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
-            Self::Combined => "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
-        }
-    }
-
     /// The policy of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it makes batches: without batch costs it is another policy by another name.
+    #[must_use]
+    pub fn batches(self) -> bool {
+        matches!(self, Self::Greedy | Self::Window | Self::Adaptive | Self::Combined)
     }
 
     /// The classes of processor that it cannot do without.

@@ -206,7 +206,9 @@ mod tests {
     /// One CPU, one GPU, and these jobs waiting.
     fn with_jobs(options: PolicyOptions, jobs: &[Job]) -> Stealing {
         let mut policy = Stealing::new(&options, &Machine::new(1, 1)).unwrap();
-        jobs.iter().for_each(|job| drop(policy.arrive(job, job.arrival)));
+        for job in jobs {
+            policy.arrive(job, job.arrival);
+        }
         policy
     }
 

@@ -185,13 +185,7 @@ mod tests {
     use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
-        let service = PerClass::two(Cost::alone(Nanos(cpu_ns)), Cost::alone(Nanos(gpu_ns)));
-        let service =
-            PerClass::from_fn(
-                |class| {
-                    if matches!(class, Class::CPU | Class::GPU) { service[class] } else { Cost::NEVER }
-                },
-            );
+        let service = Cost::on_cpu_and_gpu(Nanos(cpu_ns), Nanos(gpu_ns));
         SimQuery { id: QueryId(id), service, estimate: service }
     }
 

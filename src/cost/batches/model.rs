@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{BatchCost, Cost};
+use crate::files::Provenance;
 use crate::machine::{Class, PerClass};
 use crate::query::Mode;
 use crate::time::Nanos;
@@ -60,6 +61,43 @@ impl BatchModels {
             Some(model) => model.cost(alone, mode),
             None => Cost::alone(alone),
         }
+    }
+
+    /// What a query costs that takes so many microseconds by itself on each class; [`Cost::NEVER`] where that is unknown.
+    #[must_use]
+    pub fn costs(&self, mode: Mode, alone_us: PerClass<Option<f64>>) -> PerClass<Cost> {
+        PerClass::from_fn(|class| match alone_us[class] {
+            Some(us) => self.cost(class, Nanos::from_us(us), mode),
+            None => Cost::NEVER,
+        })
+    }
+
+    /// Takes in what the comment lines of a file say: `batches_gpu: {...}`.
+    ///
+    /// # Errors
+    /// If such a line does not hold a model: its key, and what is wrong.
+    pub fn from_provenance(provenance: &Provenance) -> Result<Self, (String, String)> {
+        let mut models = Self::default();
+        for class in Class::ALL {
+            let key = format!("batches_{class}");
+            if let Some(text) = provenance.get(&key) {
+                let model = serde_json::from_str(text).map_err(|e| (key, e.to_string()))?;
+                models.0[class] = Some(model);
+            }
+        }
+        Ok(models)
+    }
+
+    /// The comment lines that say what these models are.
+    #[must_use]
+    pub fn into_provenance(&self, provenance: Provenance) -> Provenance {
+        self.0.iter().fold(provenance, |provenance, (class, model)| match model {
+            // Numbers that are finite, and strings, always have a JSON form.
+            Some(model) => {
+                provenance.with(&format!("batches_{class}"), serde_json::to_string(model).unwrap_or_default())
+            }
+            None => provenance,
+        })
     }
 
     /// The constants of the classes' batches.

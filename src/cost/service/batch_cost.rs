@@ -14,6 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// What a query costs on processors of one class.
@@ -28,6 +29,16 @@ pub struct Cost {
 impl Cost {
     /// On a class that the machine lacks: later than anything.
     pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
+
+    /// Of a query that takes so long alone on a CPU and on a GPU, gains nothing from company, and runs nowhere else.
+    #[must_use]
+    pub fn on_cpu_and_gpu(cpu: Nanos, gpu: Nanos) -> PerClass<Self> {
+        PerClass::from_fn(|class| match class {
+            Class::CPU => Self::alone(cpu),
+            Class::GPU => Self::alone(gpu),
+            _ => Self::NEVER,
+        })
+    }
 
     /// Of a query that gains nothing from company.
     #[must_use]

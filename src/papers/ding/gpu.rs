@@ -34,7 +34,10 @@ pub(super) fn decode_on_cpu(codec: &dyn Codec, lists: &[Vec<u32>], docs: &mut Ve
 }
 
 /// The shortest of `repeats` times that `work` takes, in microseconds.
-pub(super) fn fastest_us(repeats: usize, mut work: impl FnMut() -> Result<(), ExperimentError>) -> Result<f64, ExperimentError> {
+pub(super) fn fastest_us(
+    repeats: usize,
+    mut work: impl FnMut() -> Result<(), ExperimentError>,
+) -> Result<f64, ExperimentError> {
     let mut fastest = f64::INFINITY;
     for _ in 0..repeats {
         let began = Instant::now();
