@@ -118,9 +118,8 @@ impl Workload {
             }
             workload.rows.push(parsed);
         }
-        workload.batches = BatchModels::from_provenance(&workload.provenance).map_err(|(key, fault)| {
-            InputError::file(path, format!("the comment line `{key}` holds no model: {fault}"))
-        })?;
+        workload.batches = BatchModels::take_from(&mut workload.provenance)
+            .map_err(|fault| InputError::file(path, format!("a comment line cannot be used: {fault}")))?;
         if workload.rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }
@@ -152,7 +151,7 @@ impl Workload {
 
     /// Writes the CSV text.
     fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
-        self.provenance.write_to(out)?;
+        self.batches.in_provenance(&self.provenance).write_to(out)?;
         writeln!(out, "{}", NAMES.join(","))?;
         let time = |us: Option<f64>| us.map_or_else(String::new, |us| format!("{:.3}", us.max(LEAST_US)));
         for row in &self.rows {
