@@ -72,9 +72,12 @@ failed!(CodecError, LawBroken, LiveError);
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
-            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::TooLarge { .. } | ExecError::BadK(_) => {
-                Self::input(e.to_string())
-            }
+            ExecError::NoGpu(_)
+            | ExecError::DoesNotFit { .. }
+            | ExecError::TooLarge { .. }
+            | ExecError::BadK(_)
+            | ExecError::TooManyTerms(_)
+            | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Cuda { .. } | ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
         }
     }

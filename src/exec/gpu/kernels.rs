@@ -8,14 +8,14 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 
+use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
     BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, NO_DIRECTORY,
     PartArgument, SCORE_BINS, SLACK_PARTS, StateArgument, TOO_MANY, TermEntry,
 };
 use super::device::{Device, cuda};
-use crate::exec::{ExecError, MAX_K};
+use crate::exec::ExecError;
 use crate::index::{BLOCK_LEN, LongList};
-use crate::query::Query;
 
 /// For every GPU since Turing; the driver compiles it when it is loaded.
 const PTX: &str = include_str!("../../../kernels/compiled/tandem.ptx");
@@ -86,7 +86,7 @@ impl Kernels {
         let (kernels, layout) = load(&device.context).map_err(|e| cuda("loading the kernels", &e))?;
         let expected = [
             BLOCK_LEN,
-            Query::MAX_TERMS,
+            MAX_TERMS,
             FEW_TERMS,
             MAX_K,
             TILE_DOCS as usize,
@@ -170,7 +170,7 @@ impl Kernels {
         is_last_stage: bool,
     ) -> Result<(), DriverError> {
         let is_last_stage = u32::from(is_last_stage);
-        const { assert!(TERMS == FEW_TERMS || TERMS == Query::MAX_TERMS, "there is no such kernel") };
+        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
         let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
         let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);

@@ -17,6 +17,7 @@
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
+mod accepted;
 mod arguments;
 mod batch;
 mod decoder;
@@ -34,6 +35,7 @@ mod slot;
 mod staging;
 mod upload;
 
+pub use accepted::{MAX_K, MAX_TERMS};
 pub(crate) use decoder::{Consumer, ListDecoder};
 pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;

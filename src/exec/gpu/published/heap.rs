@@ -4,7 +4,8 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape};
-use crate::exec::{ExecError, MAX_K};
+use crate::exec::ExecError;
+use crate::exec::gpu::MAX_K;
 
 /// Memory for a heap and what is taken out of it.
 #[derive(Debug)]
