@@ -90,7 +90,10 @@ impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
             ExecError::Gpu(e) => e.into(),
-            ExecError::TooLarge { .. } | ExecError::BadK(_) => Self::input(e.to_string()),
+            ExecError::TooLarge { .. }
+            | ExecError::BadK(_)
+            | ExecError::TooManyTerms(_)
+            | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
         }
     }

@@ -93,8 +93,8 @@ struct StoredModel {
 }
 
 impl ModelFile {
-    pub(super) fn new(models: Vec<Model>) -> Self {
-        Self { provenance: BTreeMap::new(), batches: BatchModels::default(), models }
+    pub(super) fn new(models: Vec<Model>, batches: BatchModels) -> Self {
+        Self { provenance: BTreeMap::new(), batches, models }
     }
 
     /// The models, in the order of the file.
