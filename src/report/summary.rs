@@ -112,6 +112,7 @@ impl Tally {
 }
 
 impl Sink for Tally {
+    #[inline]
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
         self.delays.push(delay.0);

@@ -76,6 +76,8 @@ struct Flight {
 #[derive(Clone, Debug, Default)]
 struct Concerned {
     processors: Vec<ProcessorId>,
+    /// Bit c: class c is concerned.
+    classes: u8,
     /// By class: how many of its lanes are to be asked,
     lanes: PerClass<u32>,
     /// and for how many of these one of each other class is asked in their place.
@@ -84,17 +86,33 @@ struct Concerned {
 }
 
 impl Concerned {
+    #[inline]
     fn add(&mut self, ask: Ask) {
         match ask {
             Ask::Nobody => {}
             Ask::Processor(processor) => self.processors.push(processor),
-            Ask::Class(class) => self.lanes[class] += 1,
+            Ask::Class(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+            }
             Ask::ClassThenOthers(class) => {
+                self.classes |= 1 << class.index();
                 self.lanes[class] += 1;
                 self.others_too[class] += 1;
             }
             Ask::Everyone => self.everyone = true,
         }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.processors.clear();
+        if self.classes != 0 {
+            self.classes = 0;
+            self.lanes = PerClass::default();
+            self.others_too = PerClass::default();
+        }
+        self.everyone = false;
     }
 }
 
@@ -200,12 +218,11 @@ impl<S: Sink> Dispatcher<S> {
     #[inline]
     pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<(), LawBroken> {
         self.pass_to(now)?;
-        let Some(Running { jobs, number, started, stolen }) = self.lanes.finish(processor) else {
+        let Some((lane, &Running { ref jobs, number, started, stolen })) = self.lanes.finish(processor) else {
             return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
         };
-        let lane = self.lanes.lane(processor);
         self.running -= jobs.len();
-        for job in &jobs {
+        for job in jobs {
             let flight = &mut self.flights[(job.id.0 - self.first_flight) as usize];
             flight.place = Place::Finished;
             self.sink.record(&LogRow {
@@ -227,8 +244,7 @@ impl<S: Sink> Dispatcher<S> {
             self.flights.pop_front();
             self.first_flight += 1;
         }
-        let ask = self.policy.finished(lane, &jobs, now.since(started), now);
-        self.lanes.recycle(jobs);
+        let ask = self.policy.finished(lane, jobs, now.since(started), now);
         self.concerned.add(ask);
         self.concerned.add(Ask::Processor(processor));
         Ok(())
@@ -254,10 +270,7 @@ impl<S: Sink> Dispatcher<S> {
         self.pass_to(now)?;
         // As most events of a lightly loaded run leave it.
         if self.waiting == 0 {
-            self.concerned.processors.clear();
-            self.concerned.lanes = PerClass::default();
-            self.concerned.others_too = PerClass::default();
-            self.concerned.everyone = false;
+            self.concerned.clear();
             return Ok(());
         }
         self.ask_concerned(actions)
@@ -307,15 +320,20 @@ impl<S: Sink> Dispatcher<S> {
             while self.waiting > 0 && self.lanes.has_room(processor) && self.ask(processor, actions)? {}
         }
         self.concerned.processors.clear();
-        for i in 0..self.classes.len() {
-            let class = self.classes[i];
+        while self.concerned.classes != 0 {
+            let class = Class::ALL[self.concerned.classes.trailing_zeros() as usize];
+            self.concerned.classes &= self.concerned.classes - 1;
             let asked = std::mem::take(&mut self.concerned.lanes[class]);
             let others_too = std::mem::take(&mut self.concerned.others_too[class]);
             let started = self.ask_class(class, asked, actions)?;
             // Whoever found no lane here may find one elsewhere.
             let left = (asked - started).min(others_too);
-            for j in (0..self.classes.len()).filter(|&j| j != i && left > 0) {
-                self.ask_class(self.classes[j], left, actions)?;
+            if left > 0 {
+                for i in 0..self.classes.len() {
+                    if self.classes[i] != class {
+                        self.ask_class(self.classes[i], left, actions)?;
+                    }
+                }
             }
         }
         if std::mem::take(&mut self.concerned.everyone) {
@@ -397,7 +415,8 @@ impl<S: Sink> Dispatcher<S> {
         if chosen.is_empty() {
             return Err(self.broken(format!("started an empty batch on processor {processor}")));
         }
-        let mut jobs = self.lanes.empty_batch();
+        let batch = self.lanes.start(processor);
+        (batch.number, batch.started, batch.stolen) = (self.batches, self.now, stolen);
         for &id in chosen {
             let flight = id.0.checked_sub(self.first_flight).and_then(|i| self.flights.get_mut(i as usize));
             let fault = match flight {
@@ -407,16 +426,15 @@ impl<S: Sink> Dispatcher<S> {
                 Some(flight) if flight.place != Place::Waiting => format!("job {id} ran twice"),
                 Some(flight) => {
                     flight.place = Place::Running;
-                    jobs.push(flight.job);
+                    batch.jobs.push(flight.job);
                     continue;
                 }
             };
             return Err(self.broken(fault));
         }
-        self.waiting -= jobs.len();
-        self.running += jobs.len();
+        self.waiting -= chosen.len();
+        self.running += chosen.len();
         actions.push(Action::Start(processor, self.batches));
-        self.lanes.start(processor, Running { jobs, number: self.batches, started: self.now, stolen });
         self.batches += 1;
         Ok(())
     }

@@ -1,14 +1,12 @@
 //! The lanes of a machine as the dispatcher sees them: what each holds, and which have room.
 
-use std::collections::VecDeque;
-
 use super::{Job, Lane};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
-/// A batch under way.
-#[derive(Clone, Debug)]
+/// A batch under way. Its memory is the lane's, and is used again and again.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     pub(super) jobs: Vec<Job>,
     pub(super) number: u32,
@@ -27,12 +25,14 @@ impl LaneSet {
         Self { words: vec![0; lanes.div_ceil(64)] }
     }
 
+    #[inline]
     fn set(&mut self, lane: usize, is_member: bool) {
-        let (word, bit) = (lane / 64, 1 << (lane % 64));
-        if is_member { self.words[word] |= bit } else { self.words[word] &= !bit }
+        let (word, bit) = (&mut self.words[lane / 64], lane % 64);
+        *word = *word & !(1 << bit) | u64::from(is_member) << bit;
     }
 
     /// The first member from position `from` on.
+    #[inline]
     fn first_from(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
         let mut bits = self.words.get(word)? & (u64::MAX << (from % 64));
@@ -44,51 +44,69 @@ impl LaneSet {
     }
 }
 
+/// One lane: a ring of as many batches as it is deep.
+#[derive(Clone, Debug)]
+struct Ring {
+    class: Class,
+    batches: Vec<Running>,
+    /// Where the oldest batch is, and how many there are.
+    oldest: usize,
+    held: usize,
+}
+
+impl Ring {
+    /// The place of the batch after `after` others.
+    #[inline]
+    fn place(&self, after: usize) -> usize {
+        let place = self.oldest + after;
+        if place < self.batches.len() { place } else { place - self.batches.len() }
+    }
+}
+
 /// What the lanes hold.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
-    classes: Vec<Class>,
-    depths: Vec<u32>,
-    running: Vec<VecDeque<Running>>,
+    rings: Vec<Ring>,
     /// Lanes with room, by class: those that hold nothing,
     idle: PerClass<LaneSet>,
     /// and those that hold something.
     partly: PerClass<LaneSet>,
     /// Batches under way in all lanes together.
     pub(super) under_way: usize,
-    /// Memory of batches that have ended.
-    spare: Vec<Vec<Job>>,
 }
 
 impl Lanes {
     pub(super) fn of(machine: &Machine) -> Self {
+        let ring =
+            |class, depth: u32| Ring { class, batches: vec![Running::default(); depth as usize], oldest: 0, held: 0 };
         let mut lanes = Self {
-            classes: machine.processors().map(|(_, processor)| processor.class).collect(),
-            depths: machine.processors().map(|(_, processor)| processor.depth).collect(),
-            running: machine.processors().map(|_| VecDeque::new()).collect(),
+            rings: machine.processors().map(|(_, processor)| ring(processor.class, processor.depth)).collect(),
             idle: PerClass::from_fn(|_| LaneSet::with_room_for(machine.len())),
             partly: PerClass::from_fn(|_| LaneSet::with_room_for(machine.len())),
             under_way: 0,
-            spare: Vec::new(),
         };
-        for (i, &class) in lanes.classes.iter().enumerate() {
-            lanes.idle[class].set(i, true);
+        for (i, ring) in lanes.rings.iter().enumerate() {
+            lanes.idle[ring.class].set(i, true);
         }
         lanes
     }
 
     /// As a policy sees it.
+    #[inline]
     pub(super) fn lane(&self, processor: ProcessorId) -> Lane {
-        let i = processor.index();
-        Lane { processor, class: self.classes[i], under_way: self.running[i].len() as u32 }
+        let ring = &self.rings[processor.index()];
+        Lane { processor, class: ring.class, under_way: ring.held as u32 }
     }
 
     /// Whether it can hold another batch.
+    #[inline]
     pub(super) fn has_room(&self, processor: ProcessorId) -> bool {
-        self.running[processor.index()].len() < self.depths[processor.index()] as usize
+        let ring = &self.rings[processor.index()];
+        ring.held < ring.batches.len()
     }
 
     /// A lane of `class` with room; an idle one if there is one.
+    #[inline]
     pub(super) fn first_with_room(&self, class: Class) -> Option<ProcessorId> {
         let found = self.idle[class].first_from(0).or_else(|| self.partly[class].first_from(0));
         found.map(|i| ProcessorId(i as u32))
@@ -100,42 +118,45 @@ impl Lanes {
         sets.filter_map(|set| set.first_from(from)).min().map(|i| ProcessorId(i as u32))
     }
 
-    /// Room for the jobs of a batch.
-    pub(super) fn empty_batch(&mut self) -> Vec<Job> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    pub(super) fn start(&mut self, processor: ProcessorId, batch: Running) {
+    /// Adds a batch, without jobs yet, to a lane with room.
+    #[inline]
+    pub(super) fn start(&mut self, processor: ProcessorId) -> &mut Running {
         let i = processor.index();
-        self.running[i].push_back(batch);
+        let ring = &mut self.rings[i];
+        let place = ring.place(ring.held);
+        ring.held += 1;
         self.under_way += 1;
-        self.note_room(i);
+        let ring = &mut self.rings[i];
+        self.idle[ring.class].set(i, false);
+        self.partly[ring.class].set(i, ring.held < ring.batches.len());
+        let batch = &mut ring.batches[place];
+        batch.jobs.clear();
+        batch
     }
 
-    /// The oldest batch of the lane, which has ended; give its memory back with [`recycle`](Self::recycle).
-    pub(super) fn finish(&mut self, processor: ProcessorId) -> Option<Running> {
+    /// The oldest batch of the lane, which has ended: it stays readable until another takes its place. And the lane as it
+    /// is now.
+    #[inline]
+    pub(super) fn finish(&mut self, processor: ProcessorId) -> Option<(Lane, &Running)> {
         let i = processor.index();
-        let batch = self.running.get_mut(i)?.pop_front()?;
+        let ring = self.rings.get_mut(i).filter(|ring| ring.held > 0)?;
+        let ended = ring.oldest;
+        ring.oldest = ring.place(1);
+        ring.held -= 1;
         self.under_way -= 1;
-        self.note_room(i);
-        Some(batch)
-    }
-
-    pub(super) fn recycle(&mut self, mut jobs: Vec<Job>) {
-        jobs.clear();
-        self.spare.push(jobs);
+        self.idle[ring.class].set(i, ring.held == 0);
+        self.partly[ring.class].set(i, ring.held > 0);
+        let lane = Lane { processor, class: ring.class, under_way: ring.held as u32 };
+        Some((lane, &ring.batches[ended]))
     }
 
     /// The batch of this number, if it is under way there.
+    #[inline]
     pub(super) fn batch(&self, processor: ProcessorId, number: u32) -> Option<&[Job]> {
-        let running = self.running.get(processor.index())?;
-        running.iter().rev().find(|batch| batch.number == number).map(|batch| &batch.jobs[..])
-    }
-
-    fn note_room(&mut self, i: usize) {
-        let (held, class) = (self.running[i].len(), self.classes[i]);
-        self.idle[class].set(i, held == 0);
-        self.partly[class].set(i, held > 0 && held < self.depths[i] as usize);
+        let ring = self.rings.get(processor.index())?;
+        // The last one is asked for most.
+        let places = (0..ring.held).rev().map(|after| &ring.batches[ring.place(after)]);
+        places.into_iter().find(|batch| batch.number == number).map(|batch| &batch.jobs[..])
     }
 }
 
@@ -147,23 +168,27 @@ mod tests {
     fn a_lane_with_room_is_found_idle_ones_first() {
         let machine = Machine::new(70, 0).with_gpus(2, 1, 2);
         let mut lanes = Lanes::of(&machine);
-        let batch = |number| Running { jobs: Vec::new(), number, started: Nanos::ZERO, stolen: false };
         for cpu in (0..70).map(ProcessorId) {
             assert_eq!(lanes.first_with_room(Class::CPU), Some(cpu));
-            lanes.start(cpu, batch(cpu.0));
+            lanes.start(cpu).number = cpu.0;
         }
         assert_eq!(lanes.first_with_room(Class::CPU), None);
         assert_eq!(lanes.next_with_room(3), Some(ProcessorId(70)));
         // Both GPUs get a batch before either gets two.
         for (gpu, number) in [(70, 70), (71, 71), (70, 72), (71, 73)] {
             assert_eq!(lanes.first_with_room(Class::GPU), Some(ProcessorId(gpu)));
-            lanes.start(ProcessorId(gpu), batch(number));
+            lanes.start(ProcessorId(gpu)).number = number;
         }
         assert_eq!((lanes.first_with_room(Class::GPU), lanes.under_way), (None, 74));
-        assert_eq!(lanes.finish(ProcessorId(71)).map(|batch| batch.number), Some(71));
+        assert_eq!(lanes.finish(ProcessorId(71)).map(|(_, batch)| batch.number), Some(71));
         assert_eq!(lanes.lane(ProcessorId(71)).under_way, 1);
         assert!(lanes.has_room(ProcessorId(71)) && !lanes.has_room(ProcessorId(70)));
         assert_eq!(lanes.first_with_room(Class::GPU), Some(ProcessorId(71)));
         assert!(lanes.batch(ProcessorId(70), 72).is_some() && lanes.batch(ProcessorId(70), 71).is_none());
+        lanes.start(ProcessorId(71)).number = 74;
+        let order: Vec<u32> =
+            (0..2).filter_map(|_| lanes.finish(ProcessorId(71)).map(|(_, batch)| batch.number)).collect();
+        assert_eq!(order, [73, 74]);
+        assert!(lanes.finish(ProcessorId(71)).is_none() && lanes.finish(ProcessorId(99)).is_none());
     }
 }

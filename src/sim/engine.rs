@@ -129,7 +129,11 @@ pub fn drive<S: Sink>(
     let mut free_at = Nanos::ZERO;
     loop {
         let arrival = next.as_ref().map(|job| job.arrival);
-        let Some(due) = events.peek().into_iter().chain(arrival).min() else { return Ok(dispatcher) };
+        let due = match (events.peek(), arrival) {
+            (Some(event), Some(arrival)) => event.min(arrival),
+            (Some(at), None) | (None, Some(at)) => at,
+            (None, None) => return Ok(dispatcher),
+        };
         let now = due.max(free_at);
         free_at = now;
         while let Some(due) = events.pop(next.as_ref().map(|job| job.arrival), now) {
@@ -154,9 +158,15 @@ pub fn drive<S: Sink>(
         for &action in &actions {
             match action {
                 Action::Start(processor, number) => {
-                    rows.clear();
-                    rows.extend(dispatcher.batch(processor, number).unwrap_or_default().iter().map(|job| job.row));
-                    events.finish_at(times.start(processor, &rows, free_at), processor);
+                    let finish = match dispatcher.batch(processor, number).unwrap_or_default() {
+                        [job] => times.start(processor, &[job.row], free_at),
+                        jobs => {
+                            rows.clear();
+                            rows.extend(jobs.iter().map(|job| job.row));
+                            times.start(processor, &rows, free_at)
+                        }
+                    };
+                    events.finish_at(finish, processor);
                 }
                 Action::WakeAt(at) => events.wake_at(at),
             }
