@@ -5,7 +5,7 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles |
+//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`], [`stats`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles, how sure they are |
 //! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
 //! | [`query`] | queries, logs, features, arrivals |
@@ -37,4 +37,5 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;
+pub mod stats;
 pub mod time;
