@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem::build::{BuildOptions, build_from_text};
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::Executor;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::QueryId;
-use tandem::index::{Bm25, BuildOptions, Index, build_from_text};
+use tandem::index::{Bm25, Index};
 use tandem::query::{Mode, Query};
 
 fn main() -> Result<(), Box<dyn Error>> {

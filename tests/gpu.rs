@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem::build::{BuildOptions, build_from_text};
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
-use tandem::exec::gpu::{GpuExecutor, list_gpus};
+use tandem::exec::gpu::GpuExecutor;
 use tandem::exec::{ExecError, Executor, Hit, MAX_K};
+use tandem::gpu::{GpuError, list_gpus};
 use tandem::ids::{DocId, QueryId};
-use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
+use tandem::index::{Bm25, Idf, Index, IndexBuilder};
 use tandem::quantile::median;
 use tandem::query::{Mode, Query, prepare_queries};
 
@@ -41,7 +43,7 @@ impl World {
 
     /// What `write` writes to the path that it is given; `None` where there is no GPU.
     fn with_index(bm25: Bm25, write: impl FnOnce(&Path)) -> Option<Self> {
-        if let Err(ExecError::NoGpu(reason)) = list_gpus() {
+        if let Err(GpuError::NoGpu(reason)) = list_gpus() {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
             println!("skipped: {reason}");
             return None;
@@ -172,7 +174,7 @@ fn lengths(num_docs: u32) -> Vec<u32> {
 fn without_a_gpu_there_is_a_reason_and_no_panic() {
     match list_gpus() {
         Ok(gpus) => println!("{gpus:?}"),
-        Err(ExecError::NoGpu(reason)) => assert!(!reason.is_empty()),
+        Err(GpuError::NoGpu(reason)) => assert!(!reason.is_empty()),
         Err(error) => panic!("{error}"),
     }
 }

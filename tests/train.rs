@@ -40,7 +40,11 @@ fn workload(rows: u32) -> Workload {
             }
         })
         .collect();
-    Workload { provenance: Provenance::new().with("machine", "a test"), rows }
+    Workload {
+        provenance: Provenance::new().with("machine", "a test"),
+        rows,
+        batches: tandem::cost::batches::BatchModels::default(),
+    }
 }
 
 fn trained() -> ModelFile {

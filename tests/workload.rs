@@ -63,7 +63,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
-        let workload = Workload { provenance: Provenance::new().with("docs", 1_000_000), rows };
+        let workload = Workload { provenance: Provenance::new().with("docs", 1_000_000), rows, batches: tandem::cost::batches::BatchModels::default() };
         workload.write(&path).unwrap();
         prop_assert_eq!(Workload::read(&path).unwrap(), workload);
     }

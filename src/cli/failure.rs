@@ -3,12 +3,14 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::build::BuildError;
 use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
 use crate::files::InputError;
-use crate::index::codec::CodecError;
-use crate::index::{BuildError, IndexError};
+use crate::gpu::GpuError;
+use crate::index::IndexError;
 use crate::live::LiveError;
+use crate::papers::codec::CodecError;
 use crate::sched::{LawBroken, PolicyError};
 use crate::sim::SimError;
 
@@ -73,8 +75,8 @@ failed!(CodecError, LawBroken, LiveError);
 impl From<PolicyError> for Failure {
     fn from(e: PolicyError) -> Self {
         Self::input(match &e {
-            PolicyError::MissingKind { kind, .. } => {
-                format!("{e} (add one with --{kind}s 1, or leave the policy out)")
+            PolicyError::MissingClass { class, .. } => {
+                format!("{e} (--{class}s 1)")
             }
             PolicyError::NoProcessors => format!("{e} (--cpus 1, say)"),
             PolicyError::BadOption { option, value, expected } => {
@@ -87,10 +89,18 @@ impl From<PolicyError> for Failure {
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
-            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::TooLarge { .. } | ExecError::BadK(_) => {
-                Self::input(e.to_string())
-            }
-            ExecError::Cuda { .. } | ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+            ExecError::Gpu(e) => e.into(),
+            ExecError::TooLarge { .. } | ExecError::BadK(_) => Self::input(e.to_string()),
+            ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(e: GpuError) -> Self {
+        match e {
+            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } => Self::input(e.to_string()),
+            GpuError::Failed { .. } => Self::failed(e.to_string()),
         }
     }
 }

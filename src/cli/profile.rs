@@ -12,6 +12,7 @@ use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
+use crate::gpu::GpuError;
 use crate::index::Index;
 use crate::machine::Class;
 use crate::quantile::{median, nearest_rank};
@@ -124,7 +125,7 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
                 );
                 executors.push(Box::new(gpu));
             }
-            Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
+            Err(ExecError::Gpu(GpuError::NoGpu(why))) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
             Err(e) => return Err(e.into()),
         }
     }

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::report::number;
-use crate::sched::PolicyKind;
 
 /// The log of a run: `log.csv` if it is the only run, else a file of its own in the folder `log`.
-pub(super) fn log_path(out: &Path, is_single: bool, policy: PolicyKind, rate_qps: f64, seed: u64) -> PathBuf {
+pub(super) fn log_path(out: &Path, is_single: bool, policy: &str, rate_qps: f64, seed: u64) -> PathBuf {
     if is_single {
         return out.join("log.csv");
     }

@@ -20,7 +20,6 @@ mod inverted;
 mod jsonl;
 pub mod pisa;
 mod stop_words;
-pub mod synth;
 mod tokenizer;
 
 pub use batch::{Batch, Collection};

@@ -19,6 +19,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::batches::BatchModels;
 use super::{Measured, Workload, WorkloadRow};
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::Provenance;
@@ -129,7 +130,7 @@ pub fn profile(
             }
         })
         .collect();
-    Ok(Workload { provenance, rows })
+    Ok(Workload { provenance, rows, batches: BatchModels::default() })
 }
 
 /// One query in one mode, measured.

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::batches::BatchModels;
 use super::{Measured, Workload, WorkloadRow};
 use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
 use crate::ids::QueryId;
@@ -156,7 +157,11 @@ impl Workload {
         if rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }
-        Ok(Self { provenance: lines.into_provenance(), rows })
+        let provenance = lines.into_provenance();
+        let batches = BatchModels::from_provenance(&provenance).map_err(|(key, fault)| {
+            InputError::file(path, format!("the comment line `{key}` holds no model: {fault}"))
+        })?;
+        Ok(Self { provenance, rows, batches })
     }
 
     /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.

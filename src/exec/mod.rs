@@ -5,9 +5,14 @@
 //! The reference is the exhaustive one in [`cpu`].
 
 pub mod cpu;
+#[cfg(feature = "gpu")]
+pub mod gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_gpu.rs"]
 pub mod gpu;
 mod topk;
 
+use crate::gpu::GpuError;
 use crate::ids::DocId;
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -30,17 +35,9 @@ pub const MAX_K: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecError {
-    /// There is no GPU to use: no driver, no device, or one too old.
-    #[error("no GPU to use: {0}; CPU executors need none")]
-    NoGpu(String),
-    /// The index does not fit into device memory.
-    #[error("the index needs {needed_bytes} bytes of device memory, {free_bytes} are free")]
-    DoesNotFit {
-        /// What the index takes there.
-        needed_bytes: u64,
-        /// What is free.
-        free_bytes: u64,
-    },
+    /// The GPU could not be used, or failed.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
     /// The index is larger than the device's form of it can be, whatever the memory.
     #[error("the index takes {count} {what} on the GPU, which counts up to 4294967295 of them")]
     TooLarge {
@@ -48,14 +45,6 @@ pub enum ExecError {
         what: &'static str,
         /// How many there would be.
         count: u64,
-    },
-    /// A CUDA call failed.
-    #[error("{doing}: {message}")]
-    Cuda {
-        /// The kernel or call, and the query at hand.
-        doing: String,
-        /// The driver's name for the error.
-        message: String,
     },
     /// `k` is 0 or above [`MAX_K`].
     #[error("k is {0}, expected 1 to {MAX_K}")]

@@ -11,6 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The largest impact that an index of impacts holds.
+pub const MAX_IMPACT: u32 = 255;
+
 /// The form of the inverse document frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -74,7 +77,7 @@ impl Bm25 {
     /// No impact, as [`Bm25::max_impact`] has it, exceeds this at these parameters.
     #[must_use]
     pub fn largest_impact(&self) -> f32 {
-        let largest = if self.is_impacts() { super::MAX_IMPACT as f32 / self.k1 } else { 1.0 };
+        let largest = if self.is_impacts() { MAX_IMPACT as f32 / self.k1 } else { 1.0 };
         largest * Self::LARGEST_IMPACT
     }
 

@@ -1,16 +1,26 @@
 //! The open-loop driver: one thread that releases arrivals, starts batches and takes completions.
 //!
-//! The same loop under either clock. In steady state it allocates nothing: jobs are made before, the log, lags and
-//! actions have their room from the start, and a batch of one job travels by value.
+//! The same loop under either clock, and the simulator's: what is due is taken in together, then it is decided once.
+//!
+//! ```text
+//!   completions of lanes that work ─┐
+//!   recorded completions, wake-up  ─┼─▶ finish · wake · arrive ─▶ decide ─▶ order, then wake who sleeps
+//!   arrivals                       ─┘      all that are due         once
+//! ```
+//!
+//! In steady state it allocates nothing and locks nothing: jobs are made before; the log, lags and actions have their
+//! room from the start; a lane's rings are its own. It looks only at lanes that have work, so idle ones cost nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use super::clock::Clock;
 use super::ending::{Ending, LiveError};
-use super::worker::{Completion, Fleet, Lane};
+use super::fleet::Lane;
+use super::ring::{Completion, Sleeper};
+use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
-use crate::machine::PerClass;
-use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, RunLog};
+use crate::machine::{Machine, PerClass};
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 use crate::time::Nanos;
 
 /// What a run left behind.
@@ -19,9 +29,11 @@ pub(super) struct Driven {
     pub(super) log: RunLog,
     /// For each released job: how late it was released.
     pub(super) lags: Vec<Nanos>,
-    /// For each batch of a worker: time between its start and its completion in which the worker did not work.
-    pub(super) handoffs: Vec<Nanos>,
-    /// Time in which workers of a kind worked.
+    /// For each event: the driver's own time.
+    pub(super) decisions: Vec<Nanos>,
+    /// For each batch of a worker: the time that handing it over and back took.
+    pub(super) handoffs: PerClass<Vec<Nanos>>,
+    /// Time in which workers of a class worked.
     pub(super) worked: PerClass<Nanos>,
     pub(super) ending: Ending,
 }
@@ -35,85 +47,123 @@ pub(super) struct Limits<'a> {
     pub(super) abandon_after: Option<Nanos>,
 }
 
-/// Drives `jobs`, in order of arrival, through the dispatcher onto the fleet's lanes.
-pub(super) fn drive(
-    clock: &mut impl Clock,
-    fleet: &Fleet,
+/// Drives `jobs`, in order of arrival, through the dispatcher onto the lanes.
+#[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
+pub(super) fn drive<C: Clock>(
+    start_clock: impl FnOnce() -> C,
+    model: &MachineModel,
+    lanes: &mut [Lane],
+    sleeper: &Sleeper,
+    times: impl ServiceTimes,
     dispatcher: Dispatcher,
     jobs: &[Job],
     limits: Limits<'_>,
 ) -> Driven {
-    let processors = fleet.machine().len();
+    let starts = lanes.iter().map(|lane| match lane {
+        Lane::Worker(lane) => vec![Nanos::ZERO; lane.slots()],
+        Lane::Recorded => Vec::new(),
+    });
     let mut driver = Driver {
-        clock,
-        fleet,
+        starts: starts.collect(),
+        last_done: vec![0; lanes.len()],
+        working: vec![0; lanes.len().div_ceil(64)],
+        batches_working: 0,
+        machine: &model.machine,
+        decision: model.decision,
+        sleeper,
+        times,
         dispatcher,
         jobs,
         queue: EventQueue::new(),
-        actions: Vec::with_capacity(processors + 1),
-        started: vec![Nanos::ZERO; processors],
-        working: 0,
+        actions: Vec::with_capacity(2 * lanes.len() + 1),
+        rows: Vec::new(),
+        lanes,
         lags: Vec::with_capacity(jobs.len()),
-        handoffs: Vec::with_capacity(jobs.len()),
+        decisions: Vec::with_capacity(3 * jobs.len()),
+        handoffs: PerClass::default(),
         worked: PerClass::default(),
         ending: Ending::Complete,
+        clock: start_clock(),
     };
     driver.run(limits);
-    let Driver { dispatcher, lags, handoffs, worked, ending, .. } = driver;
-    Driven { log: dispatcher.into_log(), lags, handoffs, worked, ending }
+    let Driver { dispatcher, lags, decisions, handoffs, worked, ending, .. } = driver;
+    Driven { log: dispatcher.into_log(), lags, decisions, handoffs, worked, ending }
 }
 
-struct Driver<'a, C> {
-    clock: &'a mut C,
-    fleet: &'a Fleet,
+struct Driver<'a, C, T> {
+    clock: C,
+    machine: &'a Machine,
+    /// What an event costs under a clock that jumps.
+    decision: Nanos,
+    lanes: &'a mut [Lane],
+    /// The driver's own thread, for workers to wake.
+    sleeper: &'a Sleeper,
+    /// What recorded lanes take.
+    times: T,
     dispatcher: Dispatcher,
     /// Those not yet released.
     jobs: &'a [Job],
-    /// Replayed completions and the wake-up.
+    /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
-    /// By processor: when its last batch was handed over.
-    started: Vec<Nanos>,
-    /// Batches that worker threads have now.
-    working: usize,
+    rows: Vec<u32>,
+    /// By lane and slot of its ring: when the batch was handed over,
+    starts: Vec<Vec<Nanos>>,
+    /// and by lane: when the last one was done, since the fleet was made.
+    last_done: Vec<u64>,
+    /// Lanes whose workers have batches now, as bits, and how many batches they have.
+    working: Vec<u64>,
+    batches_working: usize,
     lags: Vec<Nanos>,
-    handoffs: Vec<Nanos>,
+    decisions: Vec<Nanos>,
+    handoffs: PerClass<Vec<Nanos>>,
     worked: PerClass<Nanos>,
     ending: Ending,
 }
 
-impl<C: Clock> Driver<'_, C> {
+impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     fn run(&mut self, limits: Limits<'_>) {
+        let mut now = self.clock.now();
         loop {
-            self.look_at_limits(limits);
-            if let Ok(completion) = self.fleet.completions().try_recv() {
-                self.complete(completion);
+            self.look_at_limits(limits, now);
+            let events = self.take_events(now);
+            if events > 0 {
+                self.clock.pass_decisions(events, self.decision);
+                self.decide();
+                let end = self.clock.now();
+                let each = Nanos(end.since(now).0 / events as u64);
+                self.decisions.extend(std::iter::repeat_n(each, events));
+                now = end;
                 continue;
             }
-            let arrival = self.next_arrival();
-            let due = [self.queue.peek(), arrival].into_iter().flatten().min();
-            match due {
-                Some(at) if at <= self.clock.now() => self.handle_due(arrival),
-                None if self.working == 0 => return,
-                _ => {
-                    let until = due.unwrap_or(Nanos::MAX);
-                    if let Some(completion) = self.clock.wait(until, self.fleet.completions(), self.working > 0) {
-                        self.complete(completion);
-                    }
-                }
+            let due = [self.queue.peek(), self.next_arrival()].into_iter().flatten().min();
+            if due.is_none() && self.batches_working == 0 {
+                break;
+            }
+            let (lanes, working) = (&*self.lanes, &self.working);
+            let has_completion = || members(working).any(|i| worker_has_completion(&lanes[i]));
+            self.clock.wait(due.unwrap_or(Nanos::MAX), self.sleeper, self.batches_working > 0, has_completion);
+            now = self.clock.now();
+        }
+        // Answers of a pipeline's last batch may still be compared.
+        for i in 0..self.lanes.len() {
+            if let Lane::Worker(lane) = &self.lanes[i]
+                && let Err(error) = lane.settle()
+            {
+                self.fail(error);
             }
         }
     }
 
     /// Ends the run early if it has to. From then on nothing is released or started; what runs is waited for.
-    fn look_at_limits(&mut self, limits: Limits<'_>) {
+    fn look_at_limits(&mut self, limits: Limits<'_>, now: Nanos) {
         if !self.goes_on() {
             return;
         }
         if limits.stop.load(Ordering::Relaxed) {
             self.ending = Ending::Interrupted;
         } else if let (Some(limit), Some(oldest)) = (limits.abandon_after, self.dispatcher.oldest_arrival())
-            && self.clock.now().since(oldest) > limit
+            && now.since(oldest) > limit
         {
             self.ending = Ending::Overloaded;
         }
@@ -127,77 +177,159 @@ impl<C: Clock> Driver<'_, C> {
         self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Handles what is due first. Its time in the log is the clock's, not the one it was due at: under a real clock the
-    /// difference is the driver's lag, under a manual one there is none.
-    fn handle_due(&mut self, arrival: Option<Nanos>) {
-        match self.queue.pop(arrival) {
-            Some(Due::Finish(_, processor)) => self.handle(Event::Finish(processor)),
-            Some(Due::Wake(_)) => self.handle(Event::Wake),
-            Some(Due::Arrival) => {
-                if let Some((&job, later)) = self.jobs.split_first() {
-                    self.jobs = later;
-                    self.lags.push(self.clock.now().since(job.arrival));
-                    self.handle(Event::Arrive(job));
+    /// Takes in what has happened or is due, and says how many events that was. Their time in the log is the clock's, not
+    /// the one they were due at: under a real clock the difference is the driver's lag.
+    fn take_events(&mut self, now: Nanos) -> usize {
+        let mut events = 0;
+        if self.batches_working > 0 {
+            for word in 0..self.working.len() {
+                let mut bits = self.working[word];
+                while bits != 0 {
+                    let lane = word * 64 + bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    events += self.take_completions(lane, now);
                 }
             }
-            None => {}
         }
-    }
-
-    fn complete(&mut self, completion: Completion) {
-        let Completion { processor, worked, result } = completion;
-        self.working -= 1;
-        match result {
-            Ok(()) => {
-                let took = self.clock.now().since(self.started[processor.index()]);
-                self.handoffs.push(took.since(worked));
-                self.worked[self.fleet.machine().class(processor)] += worked;
-                self.handle(Event::Finish(processor));
+        while events < C::MOST_AT_ONCE
+            && let Some(due) = self.queue.pop(self.next_arrival(), now)
+        {
+            events += 1;
+            match due {
+                Due::Finish(_, processor) => {
+                    let finished = self.dispatcher.finish(now, processor);
+                    self.keep_law(finished);
+                }
+                Due::Wake(_) => {
+                    let woken = self.dispatcher.wake(now);
+                    self.keep_law(woken);
+                }
+                Due::Arrival => {
+                    if let Some((job, later)) = self.jobs.split_first() {
+                        self.jobs = later;
+                        self.lags.push(now.since(job.arrival));
+                        let arrived = self.dispatcher.arrive(now, job);
+                        self.keep_law(arrived);
+                    }
+                }
             }
-            Err(error) => self.fail(error),
         }
+        events
     }
 
-    fn handle(&mut self, event: Event) {
-        if let Err(law) = self.dispatcher.handle(self.clock.now(), event, &mut self.actions) {
-            self.actions.clear();
-            self.fail(LiveError::Law(law));
+    /// Takes the batches that a lane has completed.
+    fn take_completions(&mut self, lane: usize, now: Nanos) -> usize {
+        let processor = ProcessorId(lane as u32);
+        let Lane::Worker(worker) = &mut self.lanes[lane] else { return 0 };
+        let mut events = 0;
+        loop {
+            let slot = worker.oldest_slot();
+            let Some(Completion { picked_up, worked, done, has_failed }) = worker.take_completion() else { break };
+            events += 1;
+            self.batches_working -= 1;
+            if worker.under_way() == 0 {
+                self.working[lane / 64] &= !(1 << (lane % 64));
+            }
+            if has_failed {
+                if let Some(error) = worker.take_failure() {
+                    fail(&mut self.ending, error);
+                }
+                continue;
+            }
+            let class = self.machine.class(processor);
+            let begin = self.starts[lane][slot].max(self.clock.at(self.last_done[lane]));
+            self.last_done[lane] = done;
+            let handoff = self.clock.at(picked_up).since(begin) + now.since(self.clock.at(done));
+            self.handoffs[class].push(handoff);
+            self.worked[class] += Nanos(worked);
+            if let Err(law) = self.dispatcher.finish(now, processor) {
+                fail(&mut self.ending, LiveError::Law(law));
+            }
+        }
+        events
+    }
+
+    /// Decides what the events lead to, and starts it.
+    fn decide(&mut self) {
+        // The run ends: what the policy would start now stays unfinished, and is not in the log.
+        if !self.goes_on() {
             return;
         }
-        let mut actions = std::mem::take(&mut self.actions);
-        for action in actions.drain(..) {
+        let now = self.clock.now();
+        let decided = self.dispatcher.decide(now, &mut self.actions);
+        self.keep_law(decided);
+        if !self.goes_on() {
+            return;
+        }
+        let mut any_ordered = false;
+        for &action in &self.actions {
             match action {
-                // The run ends: what the policy would start now stays unfinished, and is not in the log.
-                _ if !self.goes_on() => {}
                 Action::WakeAt(at) => self.queue.wake_at(at),
-                Action::Start(processor) => self.start(processor),
+                Action::Start(processor, number) => {
+                    let rows = self.dispatcher.batch(processor, number).unwrap_or_default().iter().map(|job| job.row);
+                    let lane = processor.index();
+                    match &mut self.lanes[lane] {
+                        Lane::Worker(worker) => {
+                            self.starts[lane][worker.next_slot()] = now;
+                            worker.order(rows);
+                            self.working[lane / 64] |= 1 << (lane % 64);
+                            self.batches_working += 1;
+                            any_ordered = true;
+                        }
+                        Lane::Recorded => {
+                            self.rows.clear();
+                            self.rows.extend(rows);
+                            self.queue.finish_at(self.times.start(processor, &self.rows, now), processor);
+                        }
+                    }
+                }
             }
         }
-        self.actions = actions;
-    }
-
-    fn start(&mut self, processor: ProcessorId) {
-        let Some(batch) = self.dispatcher.batch_on(processor) else { return };
-        let now = self.clock.now();
-        self.started[processor.index()] = now;
-        match self.fleet.lane(processor) {
-            Lane::Worker(orders) => match orders.send(batch.clone()) {
-                Ok(()) => self.working += 1,
-                Err(_) => self.fail(LiveError::WorkerPanicked(processor)),
-            },
-            Lane::Replay => match self.fleet.recorded().batch_time(batch, self.fleet.machine().class(processor)) {
-                Some(time) => self.queue.finish_at(now + time, processor),
-                None => {
-                    self.fail(LiveError::NoRecordedTime(batch.jobs()[0].query, self.fleet.machine().class(processor)))
+        if any_ordered {
+            // One fence for all: see `Sleeper`.
+            fence(Ordering::SeqCst);
+            for action in &self.actions {
+                if let Action::Start(processor, _) = action
+                    && let Lane::Worker(worker) = &self.lanes[processor.index()]
+                {
+                    worker.wake_after_fence();
                 }
-            },
+            }
+        }
+        self.actions.clear();
+    }
+
+    fn keep_law(&mut self, result: Result<(), LawBroken>) {
+        if let Err(law) = result {
+            self.fail(LiveError::Law(law));
         }
     }
 
-    /// Ends the run with an error; the first one counts.
     fn fail(&mut self, error: LiveError) {
-        if !matches!(self.ending, Ending::Failed(_)) {
-            self.ending = Ending::Failed(error);
-        }
+        fail(&mut self.ending, error);
     }
+}
+
+/// Ends the run with an error; the first one counts.
+#[cold]
+fn fail(ending: &mut Ending, error: LiveError) {
+    if !matches!(ending, Ending::Failed(_)) {
+        *ending = Ending::Failed(error);
+    }
+}
+
+fn worker_has_completion(lane: &Lane) -> bool {
+    match lane {
+        Lane::Worker(worker) => worker.has_completion(),
+        Lane::Recorded => false,
+    }
+}
+
+/// The positions of the bits that are set.
+fn members(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(word, &bits)| {
+        let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
+        std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)
+            .map(move |bits| word * 64 + bits.trailing_zeros() as usize)
+    })
 }

@@ -16,7 +16,7 @@ pub struct CapacityRow {
     /// Simulated or measured.
     pub source: Source,
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The deadline.
     pub deadline: Nanos,
     /// The highest rate up to which no query missed; 0 if even the lowest rate tried had a miss.
@@ -47,7 +47,7 @@ impl CapacityRow {
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     source: Cow<'static, str>,
-    policy: Cow<'static, str>,
+    policy: String,
     deadline_ms: Digits<12>,
     max_rate_qps: Digits<6>,
     low_qps: Digits<6>,
@@ -68,7 +68,7 @@ impl Record for Line {}
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow]) -> io::Result<()> {
     let line = |row: &CapacityRow| Line {
         source: row.source.name().into(),
-        policy: row.policy.into(),
+        policy: row.policy.clone(),
         deadline_ms: Digits(row.deadline.as_ms()),
         max_rate_qps: Digits(row.low_qps),
         low_qps: Digits(row.low_qps),

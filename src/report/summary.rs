@@ -35,10 +35,10 @@ pub struct Summary {
     pub max_ms: f64,
     /// Queries that finished after their deadline.
     pub missed: usize,
-    /// Share of the time from the first arrival to the last finish in which processors of a kind were busy; `None`
+    /// Share of the time from the first arrival to the last finish in which processors of a class were busy; `None`
     /// where the machine has none.
     pub utilisation: PerClass<Option<f64>>,
-    /// Queries that ran on the kind of processor that was predicted to be slower for them.
+    /// Queries that the policy took from the jobs of another class.
     pub stolen: usize,
     /// Queries finished per second of that time.
     pub throughput_qps: f64,
@@ -55,6 +55,8 @@ pub struct Tally {
     missed: usize,
     stolen: usize,
     busy: PerClass<Nanos>,
+    /// By processor: until when its time has been counted.
+    busy_until: Vec<Nanos>,
     first_arrival: Nanos,
     last_finish: Nanos,
     lag_max: Nanos,
@@ -72,6 +74,7 @@ impl Tally {
             missed: 0,
             stolen: 0,
             busy: PerClass::default(),
+            busy_until: vec![Nanos::ZERO; machine.len()],
             first_arrival: Nanos::MAX,
             last_finish: Nanos::ZERO,
             lag_max: Nanos::ZERO,
@@ -88,9 +91,9 @@ impl Tally {
         let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
         let max_ms = percentile_ms(1.0)?;
         let span_s = self.last_finish.since(self.first_arrival).as_secs();
-        let utilisation = |kind: Class| {
-            let count = self.machine.count(kind) as f64;
-            (count > 0.0).then(|| if span_s > 0.0 { self.busy[kind].as_secs() / (count * span_s) } else { 0.0 })
+        let utilisation = |class: Class| {
+            let count = self.machine.count(class) as f64;
+            (count > 0.0).then(|| if span_s > 0.0 { self.busy[class].as_secs() / (count * span_s) } else { 0.0 })
         };
         Some(Summary {
             queries,
@@ -115,11 +118,14 @@ impl Sink for Tally {
         self.delays.push(delay.0);
         self.delay_sum += u128::from(delay.0);
         self.missed += usize::from(row.missed());
-        self.stolen += usize::from(row.stolen());
-        // The rows of a batch come one after the other; its time counts once.
+        self.stolen += usize::from(row.stolen);
+        // The rows of a batch come one after the other; its time counts once, and so does the time of batches that
+        // overlap on one processor.
         if self.last_batch != Some(row.batch) {
             self.last_batch = Some(row.batch);
-            self.busy[row.kind] += row.finished.since(row.started);
+            let busy_until = &mut self.busy_until[row.processor.index()];
+            self.busy[row.class] += row.finished.since(row.started.max(*busy_until));
+            *busy_until = row.finished.max(*busy_until);
         }
         self.first_arrival = self.first_arrival.min(row.arrival);
         self.last_finish = self.last_finish.max(row.finished);
@@ -132,7 +138,7 @@ impl Summary {
     #[must_use]
     pub fn of_log(log: &RunLog, machine: &Machine) -> Option<Self> {
         let mut rows: Vec<&LogRow> = log.rows.iter().collect();
-        rows.sort_unstable_by_key(|row| (row.batch, row.job));
+        rows.sort_unstable_by_key(|row| (row.finished, row.batch, row.job));
         let mut tally = Tally::new(machine, rows.len());
         rows.into_iter().for_each(|row| tally.record(row));
         tally.summary()
@@ -145,7 +151,7 @@ pub struct SummaryRow {
     /// Simulated or measured.
     pub source: Source,
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The rate offered.
     pub rate_qps: f64,
     /// The seed of arrivals and queries.
@@ -158,7 +164,7 @@ pub struct SummaryRow {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Line {
     source: Cow<'static, str>,
-    policy: Cow<'static, str>,
+    policy: String,
     rate_qps: Digits<9>,
     seed: u64,
     queries: usize,
@@ -210,7 +216,7 @@ impl Line {
         let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
         Self {
             source: source.name().into(),
-            policy: (*policy).into(),
+            policy: policy.clone(),
             rate_qps: Digits(*rate_qps),
             seed: *seed,
             queries: s.queries,
@@ -252,15 +258,16 @@ mod tests {
             started: Nanos(started),
             finished: Nanos(finished),
             processor: ProcessorId(0),
-            kind: Class::CPU,
+            class: Class::CPU,
             batch,
             deadline: Nanos(10_000_000),
             predicted: PerClass::two(Nanos(2), Nanos(1)),
+            stolen: job == 2,
         };
         let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
         let summary = Summary::of_log(&RunLog { rows }, &Machine::new(2, 0)).unwrap();
         assert_eq!(summary.utilisation, PerClass::two(Some(0.5), None));
-        assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 3));
+        assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 1));
         assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
         assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);
     }

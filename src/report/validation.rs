@@ -20,7 +20,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The rate offered.
     pub rate_qps: f64,
     /// What the simulator predicts.
@@ -47,7 +47,7 @@ impl ValidationRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationCapacityRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The deadline.
     pub deadline: Nanos,
     /// By simulation.
@@ -95,7 +95,7 @@ impl ServiceRun {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// When the run ended, from the start of the first policy's.
     pub at: Duration,
     /// What kind of run.
@@ -121,7 +121,7 @@ impl ValidationCapacityRow {
 /// A line of `validation.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
-    policy: Cow<'static, str>,
+    policy: String,
     rate_qps: Digits<6>,
     predicted_mean_ms: Digits<6>,
     measured_mean_ms: Digits<6>,
@@ -141,7 +141,7 @@ struct Line {
 /// A line of `validation_capacity.csv`.
 #[derive(Debug, Serialize, Deserialize)]
 struct CapacityLine {
-    policy: Cow<'static, str>,
+    policy: String,
     deadline_ms: Digits<6>,
     predicted_qps: Digits<6>,
     measured_qps: Digits<6>,
@@ -160,7 +160,7 @@ struct CapacityLine {
 /// A line of `validation_service.csv`.
 #[derive(Debug, Serialize, Deserialize)]
 struct ServiceLine {
-    policy: Cow<'static, str>,
+    policy: String,
     at_s: Digits<6>,
     run: Cow<'static, str>,
     rate_qps: Digits<6>,
@@ -183,7 +183,7 @@ pub fn write_validation(path: &Path, provenance: &Provenance, rows: &[Validation
     let line = |row: &ValidationRow| {
         let (p, m) = (&row.predicted, &row.measured);
         Line {
-            policy: row.policy.into(),
+            policy: row.policy.clone(),
             rate_qps: Digits(row.rate_qps),
             predicted_mean_ms: Digits(p.mean_ms),
             measured_mean_ms: Digits(m.mean_ms),
@@ -213,7 +213,7 @@ pub fn write_validation_capacity(
     rows: &[ValidationCapacityRow],
 ) -> io::Result<()> {
     let line = |row: &ValidationCapacityRow| CapacityLine {
-        policy: row.policy.into(),
+        policy: row.policy.clone(),
         deadline_ms: Digits(row.deadline.as_ms()),
         predicted_qps: Digits(row.predicted_qps),
         measured_qps: Digits(row.measured_qps),
@@ -237,7 +237,7 @@ pub fn write_validation_capacity(
 /// Those of the file system.
 pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
     let line = |row: &ServiceRow| ServiceLine {
-        policy: row.policy.into(),
+        policy: row.policy.clone(),
         at_s: Digits(row.at.as_secs_f64()),
         run: row.run.name().into(),
         rate_qps: Digits(row.rate_qps),
@@ -254,10 +254,10 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
 pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> LineChart {
-    let mut policies: Vec<&'static str> = Vec::new();
+    let mut policies: Vec<&str> = Vec::new();
     for row in rows {
-        if !policies.contains(&row.policy) {
-            policies.push(row.policy);
+        if !policies.contains(&row.policy.as_str()) {
+            policies.push(&row.policy);
         }
     }
     let line = |policy: &str, of: &dyn Fn(&ValidationRow) -> (f64, bool)| -> Vec<Point> {

@@ -30,6 +30,8 @@ struct Line {
     #[serde(with = "class")]
     kind: Class,
     released_us: Us,
+    #[serde(default)]
+    stolen: Flag,
     /// In live runs, whether the row's processor was `real` or a `replay` of recorded times. What happened is told by
     /// the other columns, so readers pass over it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +39,7 @@ struct Line {
 }
 
 impl Record for Line {
-    const OPTIONAL: &'static [&'static str] = &["lane"];
+    const OPTIONAL: &'static [&'static str] = &["stolen", "lane"];
 }
 
 impl Line {
@@ -53,13 +55,17 @@ impl Line {
             predicted_cpu_us: some(row.predicted[Class::CPU]),
             predicted_gpu_us: some(row.predicted[Class::GPU]),
             job: row.job,
-            kind: row.kind,
+            kind: row.class,
             released_us: Us(row.released),
+            stolen: Flag(row.stolen),
             lane: lane.map(str::to_owned),
         }
     }
 
     fn row(&self) -> LogRow {
+        let mut predicted = PerClass::from_fn(|_| Nanos::MAX);
+        predicted[Class::CPU] = or_never(self.predicted_cpu_us);
+        predicted[Class::GPU] = or_never(self.predicted_gpu_us);
         LogRow {
             query: self.query_id,
             arrival: self.arrival_us.0,
@@ -68,10 +74,11 @@ impl Line {
             processor: self.processor,
             batch: self.batch,
             deadline: or_never(self.deadline_us),
-            predicted: PerClass::two(or_never(self.predicted_cpu_us), or_never(self.predicted_gpu_us)),
+            predicted,
             job: self.job,
-            kind: self.kind,
+            class: self.kind,
             released: self.released_us.0,
+            stolen: self.stolen.0,
         }
     }
 }
@@ -85,6 +92,23 @@ fn or_never(time: Option<Us>) -> Nanos {
     time.map_or(Nanos::MAX, |us| us.0)
 }
 
+/// `1` where something is so.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flag(bool);
+
+impl Serialize for Flag {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.0.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let flag = |text: &str| ["0", "1"].iter().position(|&known| known == text);
+        parsed(deserializer, "0 or 1", flag).map(|at| Self(at == 1))
+    }
+}
+
 /// Classes by name.
 mod class {
     use super::*;
@@ -94,8 +118,7 @@ mod class {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Class, D::Error> {
-        let named = |text: &str| Class::ALL.into_iter().find(|class| class.name() == text);
-        parsed(deserializer, "cpu or gpu", named)
+        parsed(deserializer, "the class of a processor", Class::from_name)
     }
 }
 
@@ -151,10 +174,11 @@ mod tests {
             started: Nanos(1_000_999),
             finished: Nanos(u64::MAX - 1),
             processor: ProcessorId(1),
-            kind: Class::GPU,
+            class: Class::GPU,
             batch: 3,
             deadline: Nanos(5),
-            predicted: PerClass::two(Nanos::MAX, Nanos(12)),
+            predicted: PerClass::from_fn(|class| if class == Class::GPU { Nanos(12) } else { Nanos::MAX }),
+            stolen: job == 1,
         }
     }
 
@@ -184,17 +208,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.csv");
         let header = "query_id,arrival_us,started_us,finished_us,processor,batch,deadline_us,predicted_cpu_us,\
-                      predicted_gpu_us,job,kind,released_us";
+                      predicted_gpu_us,job,kind,released_us,stolen";
         let cases = [
             (String::new(), "log.csv: is empty"),
             (String::from("query_id,arrival_us\n"), "log.csv:1:1: the header lacks `started_us`, `finished_us`"),
             (String::from("query_id,wat\n"), "log.csv:1:10: unknown column `wat`"),
             (String::from("job,job\n"), "log.csv:1:5: column `job` is given twice"),
-            (format!("{header}\n1,2\n"), "log.csv:2: 2 values, expected 12 as in the header"),
-            (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
-            (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
-            (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2\n"), "at most three decimals"),
-            (format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2\n"), "`kind` is \"tpu\", expected cpu or gpu"),
+            (format!("{header}\n1,2\n"), "log.csv:2: 2 values, expected 13 as in the header"),
+            (format!("{header}\n1,-2,3,4,0,0,5,6,7,0,cpu,2,0\n"), "log.csv:2:3: `arrival_us` is \"-2\""),
+            (format!("{header}\n1,NaN,3,4,0,0,5,6,7,0,cpu,2,0\n"), "log.csv:2:3: `arrival_us` is \"NaN\""),
+            (format!("{header}\n1,2.0001,3,4,0,0,5,6,7,0,cpu,2,0\n"), "at most three decimals"),
+            (
+                format!("{header}\n1,2,3,4,0,0,5,6,7,0,tpu,2,0\n"),
+                "`kind` is \"tpu\", expected the class of a processor",
+            ),
         ];
         for (text, expected) in cases {
             std::fs::write(&path, text).unwrap();

@@ -1,6 +1,10 @@
 //! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
 
 mod codecs;
+#[cfg(feature = "gpu")]
+mod gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_gpu.rs"]
 mod gpu;
 mod operators;
 mod simulator;
@@ -58,8 +62,6 @@ enum Part {
     Simulator,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
-    /// Of that, only how fast lists are decoded
-    GpuDecode,
     /// Of that, only what queries cost on the GPU
     GpuQueries,
     /// Whether the GPU's memory is given back, over a million queries
@@ -92,7 +94,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
-            Part::GpuDecode => gpu::measure_decoding()?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,

@@ -7,10 +7,11 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::check_out;
 use super::parameters::Bm25Arguments;
+use crate::build::{BuildError, BuildOptions, Progress, build_from_text};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, read_lines};
-use crate::index::{BuildError, BuildOptions, Index, IndexError, Progress, build_from_text};
+use crate::index::{Index, IndexError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

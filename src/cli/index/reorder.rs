@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::check_out;
+use crate::build::BuildError;
+use crate::build::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
 use crate::files::{check_writable, write_atomically};
 use crate::ids::DocId;
-use crate::index::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
-use crate::index::{BuildError, Index};
+use crate::index::Index;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::check_out;
+use crate::build::synth::{SynthOptions, build_synthetic};
 use crate::cli::Failure;
-use crate::corpus::synth::{SynthOptions, build_synthetic};
 use crate::files::check_writable;
 
 #[derive(Debug, clap::Args)]

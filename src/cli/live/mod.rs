@@ -1,6 +1,6 @@
 //! `tandem live`: drives the real executors with the same scheduler code that `simulate` plays.
 
-mod lab;
+pub(super) mod lab;
 mod session;
 
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use super::options::{
 use super::output::say;
 use super::traced::traced;
 use super::{Failure, estimates, interrupts};
+use crate::cost::Cost;
 use crate::exec::cpu::Algorithm;
-use crate::exec::gpu::list_gpus;
 use crate::files::check_writable;
+use crate::gpu::list_gpus;
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
 use crate::query::{Mode, Trace, draw_queries, unit_arrivals};
 use crate::report::number;
 use crate::sched::PolicyKind;
 use crate::sim::{Arrivals, bounds};
-use crate::time::Nanos;
 
 /// Options of `live`.
 #[derive(Debug, clap::Args)]
@@ -87,11 +87,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
     let mut lab = Lab::set_up(arguments)?;
     let machine = lab.fleet.machine().clone();
-    let policies = arguments.options.policies(&arguments.policy, &machine)?;
+    let model = lab.fleet.model().clone();
+    let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = estimates::sim_queries(&lab.workload, &arguments.estimates, &machine)?;
     let services = queries.iter().map(|query| query.service);
-    let region_qps = bounds::region(services, &machine).map(|region| region.rate_qps);
-    let estimates: Vec<(QueryId, PerClass<Nanos>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
+    let region_qps = bounds::region(services, &model).map(|region| region.rate_qps);
+    let estimates: Vec<(QueryId, PerClass<Cost>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
     let traced = arguments.arrivals.trace.as_deref().map(|path| traced(path, &lab.workload, arguments.mode));
     let (traced, traced_qps) = traced.transpose()?.unzip();
     let rates = arguments

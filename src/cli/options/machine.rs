@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::cli::{Failure, defaults};
-use crate::exec::gpu::{GpuExecutor, list_gpus};
+use crate::exec::gpu::GpuExecutor;
 use crate::exec::{ExecError, Executor};
+use crate::gpu::{GpuError, list_gpus};
 use crate::index::Index;
 
 /// More processors of a class than this are surely a slip.
@@ -53,7 +54,7 @@ impl GpuChoice {
         match defaults::gpu_executor(index, index.built_with()) {
             Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
-            Err(ExecError::NoGpu(_)) if self == Self::Auto => Ok(None),
+            Err(ExecError::Gpu(GpuError::NoGpu(_))) if self == Self::Auto => Ok(None),
             Err(e) => Err(e.into()),
         }
     }

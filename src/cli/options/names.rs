@@ -64,6 +64,10 @@ options_take!(PolicyKind {
     BestOf: "Each query on its better processor, one at a time in the whole machine",
     Stealing: "Three queues, deadlines and work stealing (Ding et al. 2009, section 9)",
     Mct: "Each query to the processor that is predicted to finish it first",
+    Greedy: "GPUs take what waits, as one batch",
+    Window: "GPUs take batches that close by size or time",
+    Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
+    Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
 });
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `--policy` and the options of policies.
 
 use crate::cli::Failure;
-use crate::machine::Machine;
-use crate::sched::{PolicyKind, PolicyOptions, StealGuard};
+use crate::cost::MachineModel;
+use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, StealGuard};
 
 /// The options of all policies; each policy reads its own.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -25,29 +25,56 @@ pub(in crate::cli) struct PolicyArguments {
     /// stealing: what an idle processor heeds before it steals
     #[arg(long, value_name = "GUARD", value_enum, default_value_t = PolicyOptions::default().steal_guard)]
     steal_guard: StealGuard,
+    /// policies that batch: the most queries of a batch
+    #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().batch_limit)]
+    batch_limit: u32,
+    /// policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    #[arg(long, value_name = "SHARE", default_value_t = PolicyOptions::default().batch_share)]
+    batch_share: f64,
+    /// window: a batch closes when its oldest query has waited this long, in microseconds
+    #[arg(long, value_name = "US", default_value_t = PolicyOptions::default().window_us)]
+    window_us: f64,
+    /// window: or when it holds so many queries
+    #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().window_queries)]
+    window_queries: u32,
 }
 
 impl PolicyArguments {
     /// The options as policies take them, checked.
     pub(in crate::cli) fn checked(&self) -> Result<PolicyOptions, Failure> {
-        let Self { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard } = *self;
-        let options =
-            PolicyOptions { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard };
+        let Self { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard, .. } =
+            *self;
+        let Self { batch_limit, batch_share, window_us, window_queries, .. } = *self;
+        let options = PolicyOptions {
+            threshold_ratio,
+            urgent_share,
+            cost_weight,
+            deadline_weight,
+            affinity_weight,
+            steal_guard,
+            batch_limit,
+            batch_share,
+            window_us,
+            window_queries,
+        };
         options.check()?;
         Ok(options)
     }
 
-    /// The policies that are named, each once, or all that `machine` can run.
-    pub(in crate::cli) fn policies(&self, named: &[PolicyKind], machine: &Machine) -> Result<Vec<PolicyKind>, Failure> {
+    /// The policies that are named, each once, or all that make sense on this machine.
+    pub(in crate::cli) fn policies(&self, named: &[PolicyKind], model: &MachineModel) -> Result<Vec<BuiltIn>, Failure> {
         let options = self.checked()?;
         if named.is_empty() {
-            return Ok(PolicyKind::ALL.into_iter().filter(|kind| kind.build(&options, machine).is_ok()).collect());
+            let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
+            let all =
+                PolicyKind::ALL.into_iter().filter(|kind| batches || !kind.batches()).map(|kind| kind.with(options));
+            return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
         }
-        let mut policies = Vec::new();
-        for &kind in named {
-            kind.build(&options, machine)?;
-            if !policies.contains(&kind) {
-                policies.push(kind);
+        let mut policies: Vec<BuiltIn> = Vec::new();
+        for policy in named.iter().map(|kind| kind.with(options)) {
+            policy.build(model)?;
+            if !policies.contains(&policy) {
+                policies.push(policy);
             }
         }
         Ok(policies)

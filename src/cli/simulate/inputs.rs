@@ -6,6 +6,7 @@ use super::Arguments;
 use crate::cli::Failure;
 use crate::cli::options::{GpuChoice, read_workload_in};
 use crate::cli::traced::traced;
+use crate::cost::MachineModel;
 use crate::cost::{RecordedGpu, Workload, replay_gpu_times};
 use crate::machine::{Class, Machine};
 use crate::query::{draw_queries, unit_arrivals};
@@ -89,8 +90,8 @@ pub(super) fn asked(arguments: &Arguments) -> Result<Asked, Failure> {
 }
 
 /// How long a run is where it is left open: see [`DEFAULT_DEADLINES`].
-pub(super) fn default_queries(queries: &[SimQuery], machine: &Machine, deadline: Nanos) -> usize {
-    let region = bounds::region(queries.iter().map(|query| query.service), machine);
+pub(super) fn default_queries(queries: &[SimQuery], model: &MachineModel, deadline: Nanos) -> usize {
+    let region = bounds::region(queries.iter().map(|query| query.service), model);
     let wanted = region.map_or(0.0, |region| DEFAULT_DEADLINES * deadline.as_secs() * region.rate_qps);
     (number::significant(wanted, 2) as usize).clamp(DEFAULT_QUERIES, MAX_DEFAULT_QUERIES)
 }

@@ -15,13 +15,14 @@ use super::options::{ArrivalArguments, DeadlineArgument, GpuChoice, PolicyArgume
 use super::output::say;
 use super::run_logs::log_path;
 use super::{Failure, estimates};
+use crate::cost::MachineModel;
 use crate::files::{Provenance, check_writable};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::number::{self, counted};
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, Tally, write_summaries};
-use crate::sched::PolicyKind;
+use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
 use crate::sim::{Arrivals, Experiment, SimError, simulate};
 
 /// Options of `simulate`.
@@ -74,16 +75,17 @@ const MAX_LOG_ROWS: usize = 50_000_000;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out.join("summary.csv"))?;
-    let options = arguments.options.checked()?;
+    arguments.options.checked()?;
     let deadline = arguments.deadline.checked()?;
     check_processors(&counts(arguments))?;
     let Asked { name: workload_name, workload, replayed } = asked(arguments)?;
     let machine = machine(arguments, &workload)?;
-    let policies = arguments.options.policies(&arguments.policy, &machine)?;
+    let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
+    let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = estimates::sim_queries(&workload, &arguments.estimates, &machine)?;
-    let n = arguments.arrivals.num_queries()?.unwrap_or_else(|| default_queries(&queries, &machine, deadline));
+    let n = arguments.arrivals.num_queries()?.unwrap_or_else(|| default_queries(&queries, &model, deadline));
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, n)?;
-    let experiment = Experiment { machine, queries, deadline, arrivals, options };
+    let experiment = Experiment { model, queries, deadline, arrivals };
     let bound_qps = experiment.bound_qps();
     let rates = rates(arguments, &experiment, bound_qps, recorded_qps)?;
     if arguments.log {
@@ -118,7 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.mode,
         workload.rows.len(),
         arguments.cpus,
-        gpus_in_words(&experiment.machine),
+        gpus_in_words(&experiment.model.machine),
         counted(experiment.arrivals.len(), "run", "runs"),
         experiment.arrivals[0].queries.len(),
         arguments.deadline.ms,
@@ -144,23 +146,23 @@ fn progress_bar(runs: u64) -> ProgressBar {
 /// One row a policy, rate and seed, in this order, whichever run ends first.
 fn summaries(
     experiment: &Experiment,
-    policies: &[PolicyKind],
+    policies: &[BuiltIn],
     rates: &[f64],
     progress: &ProgressBar,
 ) -> Result<Vec<SummaryRow>, Failure> {
     let mut runs = Vec::new();
-    for &policy in policies {
+    for policy in policies {
         for &rate_qps in rates {
             runs.extend(experiment.arrivals.iter().map(|arrivals| (policy, rate_qps, arrivals)));
         }
     }
-    let one = |&(policy, rate_qps, arrivals): &(PolicyKind, f64, &Arrivals)| {
-        let tally = Tally::new(&experiment.machine, arrivals.queries.len());
+    let one = |&(policy, rate_qps, arrivals): &(&BuiltIn, f64, &Arrivals)| {
+        let tally = Tally::new(&experiment.model.machine, arrivals.queries.len());
         let tally = experiment.play(policy, rate_qps, arrivals, tally, |_| false)?;
         progress.inc(1);
         let row = |summary| SummaryRow {
             source: Source::Simulated,
-            policy: policy.name(),
+            policy: policy.name().to_owned(),
             rate_qps,
             seed: arrivals.seed,
             summary,
@@ -173,18 +175,18 @@ fn summaries(
 
 fn capacities(
     experiment: &Experiment,
-    policies: &[PolicyKind],
+    policies: &[BuiltIn],
     bound_qps: Option<f64>,
     progress: &ProgressBar,
 ) -> Result<Vec<CapacityRow>, Failure> {
     let region_qps = experiment.region().map(|region| region.rate_qps);
     let Some(grid) = experiment.grid(bound_qps) else { return Ok(Vec::new()) };
-    let row = |&policy: &PolicyKind| {
+    let row = |policy: &BuiltIn| {
         let found = experiment.capacity(policy, &grid)?;
         progress.inc(1);
         Ok(CapacityRow {
             source: Source::Simulated,
-            policy: policy.name(),
+            policy: policy.name().to_owned(),
             deadline: experiment.deadline,
             low_qps: found.low_qps,
             high_qps: found.high_qps,
@@ -212,21 +214,21 @@ fn check_log_rows(experiment: &Experiment, runs: usize) -> Result<(), Failure> {
 /// Writes the logs and gives the file, or the folder for several.
 fn write_logs(
     experiment: &Experiment,
-    policies: &[PolicyKind],
+    policies: &[BuiltIn],
     rates: &[f64],
     provenance: &Provenance,
     out: &Path,
 ) -> Result<PathBuf, Failure> {
     let runs = policies.len() * rates.len();
     let is_single = runs * experiment.arrivals.len() == 1;
-    for &policy in policies {
+    for policy in policies {
         for &rate_qps in rates {
             for arrivals in &experiment.arrivals {
                 let log = simulate(experiment.run(policy, rate_qps, arrivals)?)?;
-                let path = log_path(out, is_single, policy, rate_qps, arrivals.seed);
+                let path = log_path(out, is_single, policy.name(), rate_qps, arrivals.seed);
                 let of_run = provenance
                     .clone()
-                    .with("policy", policy)
+                    .with("policy", policy.name())
                     .with("rate_qps", number::text(rate_qps, 9))
                     .with("seed", arrivals.seed);
                 log.write(&path, &of_run)?;

@@ -156,7 +156,7 @@ fn write_results(
         .flat_map(|row| {
             [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| SummaryRow {
                 source,
-                policy: row.policy,
+                policy: row.policy.clone(),
                 rate_qps: row.rate_qps,
                 seed: arguments.seed,
                 summary,

@@ -3,21 +3,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::algorithm::Algorithm;
+use super::and::Candidates;
+use super::blocks::{ImpactBounds, Term};
+use super::or::{Disjunction, Exhaustive, PrunedOr};
+use super::scoring::fits_u16;
+use super::{and, and_or};
 use crate::exec::{ExecError, Execution, Executor, Hit, TopK, check_k};
 use crate::files::this_machine;
 use crate::ids::DocId;
 use crate::index::{BlockBuffer, Bm25, Index, PostingList};
 use crate::machine::Class;
 use crate::query::{Mode, Query, QueryTerm};
-
-use super::algorithm::Algorithm;
-use super::bounds::ImpactBounds;
-use super::exhaustive::Exhaustive;
-use super::matches::Matches;
-use super::pruned::{Disjunction, Pruned};
-use super::sum::fits_16_bits;
-use super::term::Term;
-use super::{and, and_or};
 
 /// Searches an index on the calling thread.
 ///
@@ -39,8 +36,8 @@ struct Scratch {
     exhaustive: Exhaustive<f32>,
     /// For an index of impacts.
     impacts: Option<Exhaustive<u16>>,
-    matches: Matches,
-    pruned: Pruned,
+    matches: Candidates,
+    pruned: PrunedOr,
     best: TopK,
 }
 
@@ -65,8 +62,8 @@ impl CpuExecutor {
             weights: [0.0; Query::MAX_TERMS],
             exhaustive: Exhaustive::default(),
             impacts: (bm25.is_impacts() && index.is_quantised()).then(Exhaustive::default),
-            matches: Matches::default(),
-            pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
+            matches: Candidates::default(),
+            pruned: PrunedOr::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
             best: TopK::default(),
         };
         Self { index, norms, bm25, scratch }
@@ -98,7 +95,7 @@ impl CpuExecutor {
     /// # Panics
     /// If the index hasn't as many documents.
     pub(super) fn with_index(&self, index: Arc<Index>) -> Self {
-        let Pruned { algorithm, is_seeded, .. } = self.scratch.pruned;
+        let PrunedOr { algorithm, is_seeded, .. } = self.scratch.pruned;
         Self::with_norms(index, Arc::clone(&self.norms), self.bm25).with_algorithm(algorithm).with_seeds(is_seeded)
     }
 
@@ -209,7 +206,7 @@ impl CpuExecutor {
         match pass {
             Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
             Pass::Or => match impacts {
-                Some(impacts) if fits_16_bits(prepared) => impacts.search(prepared, range, norms, best),
+                Some(impacts) if fits_u16(&weights[..terms.len()]) => impacts.search(prepared, range, norms, best),
                 _ => exhaustive.search(prepared, range, norms, best),
             },
         }

@@ -13,11 +13,11 @@ use super::arguments::{
 };
 use super::executor::GpuExecutor;
 use super::kernels::QueryMemory;
-use super::pinned::Pinned;
 use super::plan::{ItemSizes, Plan, num_items_of};
 use super::results::{poison, read_results};
 use super::slot::{BatchSlot, CHUNK_QUERIES, INPUT_WORDS};
 use crate::exec::{ExecError, Execution, Executor, Hit, check_k};
+use crate::gpu::{GpuError, Pinned};
 use crate::query::{Mode, Query};
 
 /// Chunks that queries are cut into at least, so that the next is prepared while one runs, ...
@@ -89,10 +89,7 @@ impl GpuExecutor {
         self.check(|| doing(queries.len(), 0))?;
         if self.slots.is_empty() {
             let needed_bytes = 2 * BatchSlot::bytes(self.lists.host.num_docs());
-            let free_bytes = self.device.free_bytes()?;
-            if needed_bytes > free_bytes {
-                return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
-            }
+            self.device.check_room(needed_bytes)?;
             let new_slot = || BatchSlot::new(&self.device, self.lists.host.num_docs());
             let slots = new_slot().and_then(|first| Ok(vec![first, new_slot()?]));
             self.slots = slots.map_err(|error| self.failed("allocating buffers for batches".to_owned(), &error))?;
@@ -276,7 +273,7 @@ impl GpuExecutor {
                     continue;
                 }
                 read_results(result, k, &mut hits[query])
-                    .map_err(|message| ExecError::Cuda { doing: format!("{}, query {query}", doing()), message })?;
+                    .map_err(|message| GpuError::Failed { doing: format!("{}, query {query}", doing()), message })?;
             }
             slot.queries.clear();
         }

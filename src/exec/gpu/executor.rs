@@ -6,15 +6,15 @@ use cudarc::driver::sys::{self, CUevent_flags};
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError};
 
 use super::arguments::{BatchArgument, FEW_TERMS, LoneArgument, StateArgument, UNWRITTEN};
-use super::device::{Device, cuda};
 use super::kernels::{Kernels, LONE_K, LONE_RESULTS, QueryMemory, num_candidates};
 use super::lists::DeviceLists;
-use super::pinned::Pinned;
 use super::plan::Plan;
 use super::results::{poison, read_results};
 use super::slot::BatchSlot;
 use super::upload::UploadReport;
 use crate::exec::{ExecError, Execution, Executor, Hit};
+use crate::gpu::{Device, GpuError, Pinned};
+use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -22,7 +22,7 @@ use crate::query::{Mode, Query};
 /// How often the results are looked at before the driver is asked for errors.
 const SPINS: u32 = 1 << 14;
 
-/// One stream of the machine's first GPU.
+/// One stream of a GPU.
 #[derive(Debug)]
 pub struct GpuExecutor {
     pub(super) device: Device,
@@ -70,7 +70,7 @@ impl GpuExecutor {
     /// Copies `index` to the machine's first GPU and makes ready to search it with `bm25`.
     ///
     /// # Errors
-    /// [`ExecError::NoGpu`] if there is none to use, [`ExecError::DoesNotFit`] if its memory is too small.
+    /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
     pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
         Self::with_progress(index, bm25, &|_, _| ())
     }
@@ -81,8 +81,21 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        let device = Device::open()?;
-        let stream = device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
+        Self::on_device(DeviceId(0), index, bm25, progress)
+    }
+
+    /// As [`GpuExecutor::with_progress`], on the GPU of this number.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub fn on_device(
+        ordinal: DeviceId,
+        index: &Arc<Index>,
+        bm25: Bm25,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, ExecError> {
+        let device = Device::open(ordinal)?;
+        let stream = device.new_stream()?;
         let kernels = Arc::new(Kernels::load(&device, &stream)?);
         let reserved_bytes = Buffers::bytes(index.num_docs());
         let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
@@ -95,11 +108,8 @@ impl GpuExecutor {
     /// If device memory is too small for its buffers.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
         let needed_bytes = Buffers::bytes(self.lists.host.num_docs());
-        let free_bytes = self.device.free_bytes()?;
-        if needed_bytes > free_bytes {
-            return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
-        }
-        let stream = self.device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
+        self.device.check_room(needed_bytes)?;
+        let stream = self.device.new_stream()?;
         Self::on_stream(self.device.clone(), Arc::clone(&self.kernels), Arc::clone(&self.lists), stream)
     }
 
@@ -114,7 +124,7 @@ impl GpuExecutor {
             let buffers = Buffers::new(&device, &stream, lists.host.num_docs())?;
             Ok((buffers, [event()?, event()?, event()?]))
         };
-        let (buffers, [started, scored, finished]) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
+        let (buffers, [started, scored, finished]) = allocate().map_err(|e| GpuError::of("allocating buffers", &e))?;
         let (slots, topk_us, broken) = (Vec::new(), 0.0, None);
         Ok(Self { device, kernels, lists, stream, buffers, started, scored, topk_us, finished, slots, broken })
     }
@@ -252,19 +262,19 @@ impl GpuExecutor {
 
     /// Notes that the device is lost if it is, and makes an error of a failed call.
     pub(super) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
-        let error = cuda(doing, error);
+        let error = GpuError::of(doing, error);
         // A launch that was refused leaves what the stages before it did.
         let cleared = self.stream.memset_zeros(&mut self.buffers.d_states);
         if cleared.and_then(|()| self.stream.synchronize()).is_err() {
             self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
         }
-        error
+        error.into()
     }
 
     /// An error if the device is lost.
     pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
         match &self.broken {
-            Some(message) => Err(ExecError::Cuda { doing: doing(), message: message.clone() }),
+            Some(message) => Err(GpuError::Failed { doing: doing(), message: message.clone() }.into()),
             None => Ok(()),
         }
     }
@@ -298,7 +308,7 @@ impl Executor for GpuExecutor {
         }
         self.check(|| doing(query, &plan))?;
         let device_us = self.execute(&plan).map_err(|error| self.failed(doing(query, &plan), &error))?;
-        let failed = |message| ExecError::Cuda { doing: doing(query, &plan), message };
+        let failed = |message| GpuError::Failed { doing: doing(query, &plan), message };
         // SAFETY: `execute` has waited for all of the results.
         read_results(unsafe { self.buffers.results.as_slice() }, k, hits).map_err(failed)?;
         Ok(Execution { device_us: Some(device_us) })

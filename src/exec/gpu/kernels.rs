@@ -5,22 +5,22 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
 use super::arguments::{
     BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, NO_DIRECTORY,
     PartArgument, SCORE_BINS, SLACK_PARTS, StateArgument, TOO_MANY, TermEntry,
 };
-use super::device::{Device, cuda};
-use crate::exec::{ExecError, MAX_K};
+use crate::exec::MAX_K;
+use crate::gpu::{Device, GpuError, Images, Module, shape};
 use crate::index::{BLOCK_LEN, LongList};
 use crate::query::Query;
 
-/// For every GPU since Turing; the driver compiles it when it is loaded.
-const PTX: &str = include_str!("../../../kernels/compiled/tandem.ptx");
-/// For compute capability 9.0 (H100, H200, GH200), ready to run.
-const CUBIN_SM_90: &[u8] = include_bytes!("../../../kernels/compiled/tandem.sm_90.cubin");
+const IMAGES: Images = Images {
+    what: "the kernels",
+    ptx: include_str!("../../../kernels/compiled/tandem.ptx"),
+    cubin_sm_90: include_bytes!("../../../kernels/compiled/tandem.sm_90.cubin"),
+};
 
 const TILE_DOCS: u32 = 8192;
 const UNION_THREADS: u32 = 256;
@@ -60,31 +60,9 @@ impl Kernels {
     ///
     /// # Errors
     /// If the driver refuses them, or they were compiled from another version of the sources.
-    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, ExecError> {
-        // The driver's own variable for this purpose, so that other GPUs' way can be tried on any.
-        let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
-        let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
-        let load = |context: &Arc<CudaContext>| {
-            let module = context.load_module(image)?;
-            let mut layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
-            layout.extend(stream.clone_dtoh(&module.get_global("transcode_layout", stream)?)?);
-            let kernels = Self {
-                score_drivers: module.load_function("score_drivers")?,
-                score_lone: module.load_function("score_lone")?,
-                score_lone_long: module.load_function("score_lone_long")?,
-                score_union: module.load_function("score_union")?,
-                merge_topk: module.load_function("merge_topk")?,
-                measure_blocks: module.load_function("measure_blocks")?,
-                scan_rows: module.load_function("scan_rows")?,
-                scan_tiles: module.load_function("scan_tiles")?,
-                write_blocks: module.load_function("write_blocks")?,
-                multiprocessors: device.multiprocessors,
-            };
-            stream.synchronize()?;
-            Ok((kernels, layout))
-        };
-        let (kernels, layout) = load(&device.context).map_err(|e| cuda("loading the kernels", &e))?;
-        let expected = [
+    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+        let module = Module::load(device, IMAGES)?;
+        let layout = [
             BLOCK_LEN,
             Query::MAX_TERMS,
             FEW_TERMS,
@@ -104,22 +82,24 @@ impl Kernels {
             size_of::<StateArgument>(),
             size_of::<DriverEntry>(),
             NO_DIRECTORY as usize,
-            TOO_MANY as u32 as usize,
+            TOO_MANY as usize,
             SLACK_PARTS as usize,
-            TRANSCODE_THREADS as usize,
-            SCAN_THREADS as usize,
-            size_of::<LongList>(),
-            size_of::<PartArgument>(),
-        ]
-        .map(|value| value as u32);
-        let found: Vec<u32> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
-        if found != expected {
-            return Err(ExecError::Cuda {
-                doing: "loading the kernels".to_owned(),
-                message: format!("their layout is {found:?}, expected {expected:?} (run kernels/build.py)"),
-            });
-        }
-        Ok(kernels)
+        ];
+        module.check_layout(stream, "tandem_layout", &layout)?;
+        let layout = [TRANSCODE_THREADS, SCAN_THREADS, size_of::<LongList>() as u32, size_of::<PartArgument>() as u32];
+        module.check_layout(stream, "transcode_layout", &layout.map(|size| size as usize))?;
+        Ok(Self {
+            score_drivers: module.function("score_drivers")?,
+            score_lone: module.function("score_lone")?,
+            score_lone_long: module.function("score_lone_long")?,
+            score_union: module.function("score_union")?,
+            merge_topk: module.function("merge_topk")?,
+            measure_blocks: module.function("measure_blocks")?,
+            scan_rows: module.function("scan_rows")?,
+            scan_tiles: module.function("scan_tiles")?,
+            write_blocks: module.function("write_blocks")?,
+            multiprocessors: device.multiprocessors,
+        })
     }
 
     /// Warps of `score_drivers` that the machine holds at once.
@@ -361,10 +341,6 @@ pub(super) fn num_candidates(num_docs: u32) -> usize {
     num_docs.max(1) as usize
 }
 
-fn shape(blocks: u32, threads: u32) -> LaunchConfig {
-    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,9 +358,9 @@ mod tests {
             "scan_tiles",
             "write_blocks",
         ] {
-            assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
+            assert!(IMAGES.ptx.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
-        assert!(PTX.contains(".target sm_75"));
-        assert!(CUBIN_SM_90.starts_with(b"\x7fELF"));
+        assert!(IMAGES.ptx.contains(".target sm_75"));
+        assert!(IMAGES.cubin_sm_90.starts_with(b"\x7fELF"));
     }
 }

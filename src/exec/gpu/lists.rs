@@ -11,10 +11,10 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use super::arguments::{BlockArgument, ListsArgument, NO_DIRECTORY, TermEntry};
-use super::device::Device;
 use super::kernels::Kernels;
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
 use crate::exec::ExecError;
+use crate::gpu::Device;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
 use crate::query::QueryTerm;
@@ -36,7 +36,7 @@ impl DeviceLists {
     /// `progress` is called with the bytes that are copied, and with all that are to be.
     ///
     /// # Errors
-    /// [`ExecError::DoesNotFit`] if device memory is too small.
+    /// [`GpuError::DoesNotFit`] if device memory is too small.
     pub(super) fn upload(
         device: &Device,
         stream: &Arc<CudaStream>,
@@ -130,11 +130,13 @@ fn kth_score_of_block(list: &PostingList<'_>, weight: f32, k: usize, norm: impl 
 pub(super) mod tests {
     use super::*;
     use crate::exec::gpu::arguments::DIRECTORY_STRIDE;
+    use crate::gpu::GpuError;
+    use crate::ids::DeviceId;
     use crate::random::Random;
 
     /// A device to test on, with its kernels; none, and a word about it, where there is no GPU.
     pub(in crate::exec::gpu) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
-        let device = match Device::open() {
+        let device = match Device::open(DeviceId(0)) {
             Ok(device) => device,
             Err(error) => {
                 assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
@@ -260,7 +262,7 @@ pub(super) mod tests {
         let bm25 = index.built_with();
         // What is asked for before anything is known of the result, and then what is needed at least.
         let needed = |limit_bytes| match with_limit(bm25, 1, limit_bytes) {
-            Err(ExecError::DoesNotFit { needed_bytes, free_bytes }) => {
+            Err(ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
                 assert!(free_bytes == limit_bytes && needed_bytes > free_bytes);
                 needed_bytes
             }

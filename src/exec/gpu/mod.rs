@@ -19,23 +19,13 @@
 
 mod arguments;
 mod batch;
-mod decoder;
-mod device;
 mod executor;
 mod kernels;
-mod limits;
 mod lists;
-mod octets;
-mod pinned;
 mod plan;
-pub(crate) mod published;
 mod results;
 mod slot;
-mod staging;
 mod upload;
 
-pub(crate) use decoder::{Consumer, ListDecoder};
-pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;
-pub(crate) use limits::{DeviceLimits, Reservation, free_device_bytes};
 pub use upload::UploadReport;

@@ -6,9 +6,8 @@ use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError};
 
 use super::arguments::{StateArgument, UNWRITTEN};
-use super::device::Device;
 use super::kernels::num_candidates;
-use super::pinned::Pinned;
+use crate::gpu::{Device, Pinned};
 
 /// Queries of a chunk at most.
 pub(super) const CHUNK_QUERIES: usize = 1024;

@@ -8,7 +8,7 @@ use super::stream::digest;
 use super::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, Served, Stream, adaptive_lanes, inter_lanes, serve,
 };
-use crate::exec::cpu::CpuExecutor;
+use crate::exec::cpu::executor::CpuExecutor;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::ids::{QueryId, TermId};
 use crate::index::Index;

@@ -1,0 +1,19 @@
+//! What can keep an index from being made.
+
+use crate::files::InputError;
+use crate::index::IndexError;
+
+/// Why a build ended without an index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The collection can't be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The index can't be made or written.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The system gives no threads.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
+}

@@ -1,0 +1,45 @@
+//! The pool of tasks: queries in flight, and who may take which of their tasks.
+
+use std::sync::atomic::AtomicUsize;
+
+use super::partition::Partition;
+use super::slot::Slot;
+
+/// Who may take which task: the schedules of parallel loops, as OpenMP names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::exec::cpu::multicore) enum Schedule {
+    /// Task `i` belongs to core `i`.
+    Static,
+    /// Whoever comes takes the next one.
+    Dynamic,
+    /// Whoever comes takes a share of what is left: the half of an even share, so that pieces shrink towards the end.
+    Guided,
+}
+
+/// The slots, and what holds for all of them.
+#[derive(Debug)]
+pub(in crate::exec::cpu::multicore) struct TaskPool {
+    pub(in crate::exec::cpu::multicore) slots: Box<[Slot]>,
+    pub(in crate::exec::cpu::multicore) partition: Partition,
+    pub(in crate::exec::cpu::multicore) schedule: Schedule,
+    /// Cores that have nothing to do, as far as they tell.
+    pub(in crate::exec::cpu::multicore) idle: AtomicUsize,
+}
+
+impl TaskPool {
+    /// A pool of `slots` slots for `workers` cores.
+    pub(in crate::exec::cpu::multicore) fn new(
+        slots: usize,
+        workers: usize,
+        partition: Partition,
+        schedule: Schedule,
+    ) -> Self {
+        let slots = (0..slots).map(|_| Slot::new(workers)).collect();
+        Self { slots, partition, schedule, idle: AtomicUsize::new(0) }
+    }
+
+    /// Tasks that nobody has claimed yet, in all slots.
+    pub(in crate::exec::cpu::multicore) fn unclaimed(&self) -> usize {
+        self.slots.iter().map(|slot| slot.unclaimed() as usize).sum()
+    }
+}
