@@ -36,6 +36,7 @@ pub mod ids;
 pub mod index;
 pub mod live;
 pub mod machine;
+#[cfg(feature = "plots")]
 pub mod papers;
 pub mod quantile;
 pub mod query;

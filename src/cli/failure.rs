@@ -90,7 +90,10 @@ impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
             ExecError::Gpu(e) => e.into(),
-            ExecError::TooLarge { .. } | ExecError::BadK(_) => Self::input(e.to_string()),
+            ExecError::TooLarge { .. }
+            | ExecError::BadK(_)
+            | ExecError::TooManyTerms(_)
+            | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
         }
     }
@@ -118,7 +121,9 @@ impl From<ProfileError> for Failure {
     fn from(e: ProfileError) -> Self {
         match e {
             ProfileError::Options(message) => Self::input(message),
-            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
+            ProfileError::Search { .. } | ProfileError::Batch { .. } | ProfileError::Differ { .. } => {
+                Self::failed(e.to_string())
+            }
         }
     }
 }

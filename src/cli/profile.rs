@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::options::{IndexAndLog, Multicore, check_k};
 use super::{Failure, defaults};
+use crate::cost::batches::BatchModel;
 use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
@@ -88,6 +89,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.provenance = provenance;
     workload.write(&arguments.out)?;
     print_table(&workload, executors.len() > 1);
+    print_batches(&workload);
     outln!("workload: {}", arguments.out.display());
     Ok(())
 }
@@ -102,7 +104,13 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     }
     check_writable(&arguments.out)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
-    Ok(ProfileOptions { modes, k: arguments.k, repeats: arguments.repeats, seed: arguments.seed })
+    Ok(ProfileOptions {
+        modes,
+        k: arguments.k,
+        repeats: arguments.repeats,
+        seed: arguments.seed,
+        ..ProfileOptions::default()
+    })
 }
 
 /// One executor for each kind that is asked for, or present.
@@ -132,7 +140,23 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
     Ok(executors)
 }
 
-/// Service times by kind and mode.
+/// What batches cost, and how wrong the fit is.
+fn print_batches(workload: &Workload) {
+    for (class, model) in workload.batches.0.iter() {
+        let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
+        outln!(
+            "batches on {class}: {samples} of 1 to {}; predicted within {:.1} % in the mean, {:.1} % for 95 of 100 (those \
+             left out of the fit); host {:.1} us and {:.2} us a query",
+            cost.most_queries,
+            mean_relative_error * 100.0,
+            p95_relative_error * 100.0,
+            cost.host_fixed_us,
+            cost.host_each_us,
+        );
+    }
+}
+
+/// Service times by class and mode.
 fn print_table(workload: &Workload, compared: bool) {
     outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
     for mode in Mode::ALL {

@@ -25,4 +25,4 @@ mod tokenizer;
 pub use batch::{Batch, Collection};
 pub use document::Document;
 pub use inverted::{DocumentTable, ListSource, TermList};
-pub use tokenizer::{Tokenizer, Words};
+pub use tokenizer::{Cutter, Tokenizer, Words};

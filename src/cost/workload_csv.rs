@@ -157,10 +157,9 @@ impl Workload {
         if rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }
-        let provenance = lines.into_provenance();
-        let batches = BatchModels::from_provenance(&provenance).map_err(|(key, fault)| {
-            InputError::file(path, format!("the comment line `{key}` holds no model: {fault}"))
-        })?;
+        let mut provenance = lines.into_provenance();
+        let batches = BatchModels::take_from(&mut provenance)
+            .map_err(|fault| InputError::file(path, format!("a comment line cannot be used: {fault}")))?;
         Ok(Self { provenance, rows, batches })
     }
 
@@ -172,7 +171,7 @@ impl Workload {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_csv(path, &self.provenance, self.rows.iter().map(line))
+        write_csv(path, &self.batches.in_provenance(&self.provenance), self.rows.iter().map(line))
     }
 }
 

@@ -341,6 +341,7 @@ fn measure(
         k: arguments.k,
         repeats: usize::from(arguments.repeats),
         seed: arguments.seed,
+        ..ProfileOptions::default()
     };
     let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
     let measured = profile(executors, queries, index, &options, &mut |done| bar.set_position(done));

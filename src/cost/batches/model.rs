@@ -8,6 +8,9 @@ use crate::machine::{Class, PerClass};
 use crate::query::Mode;
 use crate::time::Nanos;
 
+/// How the keys of comment lines that hold models begin.
+const KEY: &str = "batches_";
+
 /// What batches cost on one class of processor, and what each query brings to them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +44,36 @@ impl BatchModel {
         }
     }
 
+    /// Whether every number makes sense.
+    ///
+    /// # Errors
+    /// Names the first that does not, with what would.
+    pub fn check(&self) -> Result<(), String> {
+        let cost = &self.cost;
+        let times = [
+            ("overhead_us", self.overhead_us),
+            ("added_and", self.added_and),
+            ("added_or", self.added_or),
+            ("added_and_or", self.added_and_or),
+            ("host_fixed_us", cost.host_fixed_us),
+            ("host_each_us", cost.host_each_us),
+            ("device_fixed_us", cost.device_fixed_us),
+            ("longest", cost.longest),
+        ];
+        if let Some((name, value)) = times.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+            return Err(format!("{name} is {value}, expected a number from 0"));
+        }
+        if cost.most_queries == 0 {
+            return Err("most_queries is 0, expected at least 1".to_owned());
+        }
+        let is_ascending = cost.crowding.is_sorted_by(|a, b| a.0 < b.0);
+        let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
+        if !is_ascending || !cost.crowding.iter().all(is_possible) {
+            return Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned());
+        }
+        Ok(())
+    }
+
     /// What a query that takes `alone` by itself costs.
     #[must_use]
     pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
@@ -72,30 +105,30 @@ impl BatchModels {
         })
     }
 
-    /// Takes in what the comment lines of a file say: `batches_gpu: {...}`.
+    /// Takes the models out of the comment lines of a file: `batches_gpu: {...}`.
     ///
     /// # Errors
-    /// If such a line does not hold a model: its key, and what is wrong.
-    pub fn from_provenance(provenance: &Provenance) -> Result<Self, (String, String)> {
+    /// If such a line does not hold a model: which, and what is wrong.
+    pub fn take_from(provenance: &mut Provenance) -> Result<Self, String> {
         let mut models = Self::default();
         for class in Class::ALL {
-            let key = format!("batches_{class}");
+            let key = format!("{KEY}{class}");
             if let Some(text) = provenance.get(&key) {
-                let model = serde_json::from_str(text).map_err(|e| (key, e.to_string()))?;
+                let model: BatchModel = serde_json::from_str(text).map_err(|e| format!("`{key}` is no model: {e}"))?;
+                model.check().map_err(|fault| format!("`{key}`: {fault}"))?;
                 models.0[class] = Some(model);
             }
         }
+        *provenance = provenance.without(KEY);
         Ok(models)
     }
 
-    /// The comment lines that say what these models are.
+    /// The comment lines with those that say what these models are, in the place of what they said before.
     #[must_use]
-    pub fn into_provenance(&self, provenance: Provenance) -> Provenance {
-        self.0.iter().fold(provenance, |provenance, (class, model)| match model {
-            // Numbers that are finite, and strings, always have a JSON form.
-            Some(model) => {
-                provenance.with(&format!("batches_{class}"), serde_json::to_string(model).unwrap_or_default())
-            }
+    pub fn in_provenance(&self, provenance: &Provenance) -> Provenance {
+        self.0.iter().fold(provenance.without(KEY), |provenance, (class, model)| match model {
+            // Finite numbers always have a JSON form.
+            Some(model) => provenance.with(&format!("{KEY}{class}"), serde_json::to_string(model).unwrap_or_default()),
             None => provenance,
         })
     }

@@ -6,7 +6,7 @@
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
 
-use crate::query::Query;
+use super::accepted::MAX_TERMS;
 
 /// Terms of nearly every query: parameters of a kernel for no more than these arrive sooner.
 pub(super) const FEW_TERMS: usize = 8;
@@ -100,7 +100,7 @@ pub(super) struct DriverEntry {
 /// A query of up to `TERMS` terms that is passed by value: `LoneQuery`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct LoneArgument<const TERMS: usize = { Query::MAX_TERMS }> {
+pub(super) struct LoneArgument<const TERMS: usize = { MAX_TERMS }> {
     pub(super) query: QueryEntry,
     pub(super) terms: [TermEntry; TERMS],
     pub(super) drivers: [DriverEntry; TERMS],

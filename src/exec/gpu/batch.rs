@@ -8,6 +8,7 @@
 use bytemuck::{Pod, cast_slice};
 use cudarc::driver::{CudaEvent, DevicePtr, DevicePtrMut, DriverError};
 
+use super::accepted::{MAX_TERMS, check};
 use super::arguments::{
     BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry, UNWRITTEN,
 };
@@ -82,6 +83,7 @@ impl GpuExecutor {
         hits: &mut Vec<Vec<Hit>>,
     ) -> Result<Execution, ExecError> {
         check_k(k)?;
+        queries.iter().try_for_each(|query| check(query, k))?;
         hits.resize_with(queries.len(), Vec::new);
         if let [query] = queries {
             return self.search(query, mode, k, &mut hits[0]);
@@ -151,7 +153,7 @@ impl GpuExecutor {
         while next < queries.len() && chunk.plans.len() < chunk_len {
             let query = &queries[next];
             // A term takes at most a term and two drivers, each less than 6 words.
-            if (chunk.terms.len() + Query::MAX_TERMS) * 16 + chunk.queries.len() * 8 > INPUT_WORDS - 64 {
+            if (chunk.terms.len() + MAX_TERMS) * 16 + chunk.queries.len() * 8 > INPUT_WORDS - 64 {
                 break;
             }
             let plan = Plan::new(&self.lists, query, mode, k)?;

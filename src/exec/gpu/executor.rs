@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUevent_flags};
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError};
 
+use super::accepted::MAX_TERMS;
 use super::arguments::{BatchArgument, FEW_TERMS, LoneArgument, StateArgument, UNWRITTEN};
 use super::kernels::{Kernels, LONE_K, LONE_RESULTS, QueryMemory, num_candidates};
 use super::lists::DeviceLists;
@@ -155,7 +156,7 @@ impl GpuExecutor {
         } else if plan.terms.len() <= FEW_TERMS {
             self.execute_at_once::<FEW_TERMS>(plan)
         } else {
-            self.execute_at_once::<{ Query::MAX_TERMS }>(plan)
+            self.execute_at_once::<{ MAX_TERMS }>(plan)
         }
     }
 

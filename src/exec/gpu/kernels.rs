@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
+use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
     BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, NO_DIRECTORY,
     PartArgument, SCORE_BINS, SLACK_PARTS, StateArgument, TOO_MANY, TermEntry,
 };
-use crate::exec::MAX_K;
 use crate::gpu::{Device, GpuError, Images, Module, shape};
 use crate::index::{BLOCK_LEN, LongList};
-use crate::query::Query;
 
 const IMAGES: Images = Images {
     what: "the kernels",
@@ -64,7 +63,7 @@ impl Kernels {
         let module = Module::load(device, IMAGES)?;
         let layout = [
             BLOCK_LEN,
-            Query::MAX_TERMS,
+            MAX_TERMS,
             FEW_TERMS,
             MAX_K,
             TILE_DOCS as usize,
@@ -150,7 +149,7 @@ impl Kernels {
         is_last_stage: bool,
     ) -> Result<(), DriverError> {
         let is_last_stage = u32::from(is_last_stage);
-        const { assert!(TERMS == FEW_TERMS || TERMS == Query::MAX_TERMS, "there is no such kernel") };
+        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
         let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
         let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);

@@ -1,9 +1,10 @@
 //! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists
 //! drive.
 
+use super::accepted::check;
 use super::arguments::{DriverEntry, LoneArgument, QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
 use super::lists::DeviceLists;
-use crate::exec::{ExecError, check_k};
+use crate::exec::ExecError;
 use crate::index::BLOCK_LEN;
 use crate::query::{Mode, Query};
 
@@ -35,7 +36,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Prepares a query. What is planned for one without terms must not be run.
     pub(super) fn new(lists: &DeviceLists, query: &Query, mode: Mode, k: usize) -> Result<Self, ExecError> {
-        check_k(k)?;
+        check(query, k)?;
         let mut seed = 0.0_f32;
         let mut terms = Vec::with_capacity(query.terms.len());
         for term in &query.terms {

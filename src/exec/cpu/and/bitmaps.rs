@@ -13,32 +13,32 @@
 use std::ops::Range;
 
 use super::candidates::Candidates;
+use super::conjunction::SumBounds;
 use crate::exec::TopK;
 use crate::exec::cpu::blocks::{TILE_DOCS, TILE_WORDS, Term, Tile, TilePostings, find_block};
-use crate::exec::cpu::scoring::{Accumulator, pruning};
+use crate::exec::cpu::scoring::Accumulator;
 use crate::exec::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 use crate::ids::DocId;
-use crate::query::Query;
 
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
 
-/// Offers every document in `range` of all lists to `best`; all have a probe. `rest[t]` bounds the sum of the
-/// shares from term t on.
+/// Offers every document in `range` of all lists to `best`; all have a probe. `blocks` are 0, one a term.
 pub(crate) fn search(
     terms: &[Term<'_>],
     range: Range<DocId>,
-    rest: &[f32],
+    bounds: &SumBounds,
     norms: &[f32],
-    matches: &mut Candidates,
+    blocks: &mut [usize],
+    candidates: &mut Candidates,
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = Avx2::detect() {
         // SAFETY: the processor has these features, as has just been asked.
-        return unsafe { search_avx2(avx2, terms, range, rest, norms, matches, best) };
+        return unsafe { search_avx2(avx2, terms, range, bounds, norms, blocks, candidates, best) };
     }
-    search_any(None, terms, range, rest, norms, matches, best);
+    search_any(None, terms, range, bounds, norms, blocks, candidates, best);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -47,12 +47,13 @@ fn search_avx2(
     avx2: Avx2,
     terms: &[Term<'_>],
     range: Range<DocId>,
-    rest: &[f32],
+    bounds: &SumBounds,
     norms: &[f32],
-    matches: &mut Candidates,
+    blocks: &mut [usize],
+    candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    search_any(Some(avx2), terms, range, rest, norms, matches, best);
+    search_any(Some(avx2), terms, range, bounds, norms, blocks, candidates, best);
 }
 
 #[inline(always)]
@@ -60,19 +61,19 @@ fn search_any(
     avx2: Option<Avx2>,
     terms: &[Term<'_>],
     range: Range<DocId>,
-    rest: &[f32],
+    bounds: &SumBounds,
     norms: &[f32],
-    matches: &mut Candidates,
+    blocks: &mut [usize],
+    candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    let mut blocks = [0; Query::MAX_TERMS];
     let end = range.end.0.min(norms.len() as u32);
     let mut start = range.start.0;
-    matches.clear();
+    candidates.clear();
     while start < end {
         let tile = Tile::new(start, end);
         start = tile.end();
-        if best.is_full() && bound(terms, &mut blocks, &tile) <= pruning(best.threshold()) {
+        if best.is_full() && bound(terms, blocks, &tile) <= bounds.slack.pruning(best.threshold()) {
             continue;
         }
         let mut common = [u64::MAX; TILE_WORDS];
@@ -82,9 +83,9 @@ fn search_any(
             }
         }
         if common.iter().map(|word| word.count_ones()).sum::<u32>() >= MANY_MATCHES {
-            if !matches.docs().is_empty() {
-                matches.offer_to(best, terms, rest, norms, false);
-                matches.clear();
+            if !candidates.docs().is_empty() {
+                candidates.offer_to(best, terms, bounds, norms, false);
+                candidates.clear();
             }
             score_tile(avx2, terms, &tile, &common, norms, best);
             continue;
@@ -93,15 +94,15 @@ fn search_any(
             while bits != 0 {
                 let doc = first + bits.trailing_zeros();
                 bits &= bits - 1;
-                if !matches.push(doc) {
-                    matches.offer_to(best, terms, rest, norms, false);
-                    matches.clear();
+                if !candidates.push(doc) {
+                    candidates.offer_to(best, terms, bounds, norms, false);
+                    candidates.clear();
                 }
             }
         }
     }
-    if !matches.docs().is_empty() {
-        matches.offer_to(best, terms, rest, norms, false);
+    if !candidates.docs().is_empty() {
+        candidates.offer_to(best, terms, bounds, norms, false);
     }
 }
 

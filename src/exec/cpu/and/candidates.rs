@@ -14,11 +14,11 @@
 
 use std::ops::Range;
 
+use super::conjunction::SumBounds;
 use crate::exec::TopK;
 use crate::exec::cpu::blocks::{Term, first_geq, intersect};
-use crate::exec::cpu::scoring::{pruning, score_block};
+use crate::exec::cpu::scoring::score_block;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
-use crate::query::Query;
 
 /// At least so many frequencies wanted of a block are decoded together.
 const MANY_FREQS: usize = 3;
@@ -34,7 +34,7 @@ pub(crate) struct Candidates {
     lead_block: usize,
     /// For each term but the first, and origin: block times 128 plus position; what isn't a candidate any
     /// more is left as it was.
-    places: Box<[[u32; BLOCK_LEN]; Query::MAX_TERMS]>,
+    places: Vec<[u32; BLOCK_LEN]>,
     scores: [f32; BLOCK_LEN],
     freqs: [u32; BLOCK_LEN],
     shares: [f32; BLOCK_LEN],
@@ -54,7 +54,7 @@ impl Default for Candidates {
             docs: [0; BLOCK_LEN],
             origin: [0; BLOCK_LEN],
             lead_block: 0,
-            places: Box::new([[0; BLOCK_LEN]; Query::MAX_TERMS]),
+            places: Vec::new(),
             scores: [0.0; BLOCK_LEN],
             freqs: [0; BLOCK_LEN],
             shares: [0.0; BLOCK_LEN],
@@ -76,6 +76,13 @@ const POSITIONS: [u8; BLOCK_LEN] = {
 };
 
 impl Candidates {
+    /// Makes room for the places in so many lists.
+    pub(crate) fn reset(&mut self, num_terms: usize) {
+        if self.places.len() < num_terms {
+            self.places.resize(num_terms, [0; BLOCK_LEN]);
+        }
+    }
+
     /// The candidates.
     #[inline]
     pub(crate) fn docs(&self) -> &[u32] {
@@ -131,9 +138,16 @@ impl Candidates {
     }
 
     /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of probed terms come from
-    /// their probes, those of the others from the noted places. `rest[t]` bounds the sum of the shares from term t on.
+    /// their probes, those of the others from the noted places.
     #[inline(always)]
-    pub(crate) fn offer_to(&mut self, best: &mut TopK, terms: &[Term<'_>], rest: &[f32], norms: &[f32], is_led: bool) {
+    pub(crate) fn offer_to(
+        &mut self,
+        best: &mut TopK,
+        terms: &[Term<'_>],
+        bounds: &SumBounds,
+        norms: &[f32],
+        is_led: bool,
+    ) {
         for (t, term) in terms.iter().enumerate() {
             match term.probe {
                 Some(probe) if t > 0 || !is_led => {
@@ -152,7 +166,7 @@ impl Candidates {
                 }
             }
             if t + 1 < terms.len() && best.is_full() {
-                self.retain_hopeful(rest[t + 1], pruning(best.threshold()));
+                self.retain_hopeful(bounds.from[t + 1], bounds.slack.pruning(best.threshold()));
                 if self.len == 0 {
                     return;
                 }
@@ -298,20 +312,21 @@ mod tests {
             }
             let reach = docs[tail as usize - 1];
             let run = lead.iter().filter(|&&doc| doc <= reach).count();
-            let mut matches = Candidates::default();
-            lead.iter().for_each(|&doc| _ = matches.push(doc));
-            matches.origin = POSITIONS;
-            let mut sieve = matches.sieve(1);
+            let mut candidates = Candidates::default();
+            candidates.reset(2);
+            lead.iter().for_each(|&doc| _ = candidates.push(doc));
+            candidates.origin = POSITIONS;
+            let mut sieve = candidates.sieve(1);
             sieve.keep_common(0..run, &docs, 3);
             drop(sieve);
             let expected: Vec<u32> = lead.iter().copied().filter(|doc| docs.contains(doc)).collect();
-            assert_eq!(matches.docs(), expected, "steps {step} and {other_step}");
-            for (&doc, &origin) in matches.docs().iter().zip(&matches.origin) {
+            assert_eq!(candidates.docs(), expected, "steps {step} and {other_step}");
+            for (&doc, &origin) in candidates.docs().iter().zip(&candidates.origin) {
                 assert_eq!(lead[usize::from(origin)], doc);
-                let place = matches.places[1][usize::from(origin)] as usize;
+                let place = candidates.places[1][usize::from(origin)] as usize;
                 assert_eq!((place / BLOCK_LEN, docs[place % BLOCK_LEN]), (3, doc));
             }
-            assert!(matches.table.iter().all(|&candidate| candidate == 0));
+            assert!(candidates.table.iter().all(|&candidate| candidate == 0));
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! a (rare)     7  90  412  413 ...  983      one decoded block: up to 128 candidates
 //! c (dense)    bit 7? bit 90? ...            probed: 90, 413, 700
-//! b            find block, decode, search    90: frequencies are read for matches only
+//! b            find block, decode, search    90: frequencies are read for candidates only
 //! ```
 //!
 //! - Dense lists have a direct form ([`Probe`](crate::index::Probe)); a bit costs less than a block, so they sieve
@@ -22,19 +22,50 @@
 
 use std::ops::Range;
 
-use super::bitmaps;
 use super::candidates::Candidates;
+use super::conjunction::SumBounds;
 use crate::exec::TopK;
 use crate::exec::cpu::blocks::{Term, find_block, first_geq};
-use crate::exec::cpu::scoring::{pruning, score_block};
+use crate::exec::cpu::scoring::score_block;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::cpu::simd::Avx2;
 use crate::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer};
-use crate::query::Query;
 
 /// At least so many candidates in one block are sought together.
 const MANY_CANDIDATES: usize = 24;
+
+/// Memory of the lists that sieve: one of each a term.
+#[derive(Debug, Default)]
+pub(super) struct Sieves {
+    /// The order in which the lists after the first sieve: dense ones, from rare to common, but those with over half of
+    /// all documents; then the others, then those.
+    order: Vec<u16>,
+    buffers: Vec<BlockBuffer>,
+    /// The block that each list has decoded; `usize::MAX` for none.
+    decoded: Vec<usize>,
+}
+
+impl Sieves {
+    /// Forgets the lists of the query before.
+    pub(super) fn reset(&mut self, terms: &[Term<'_>], num_docs: usize) {
+        if self.buffers.len() < terms.len() {
+            self.buffers.resize_with(terms.len(), BlockBuffer::default);
+        }
+        self.decoded.clear();
+        self.decoded.resize(terms.len(), usize::MAX);
+        let class = |term: &Term<'_>| match term.probe {
+            Some(_) if term.list.doc_freq() as usize <= num_docs / 2 => 0,
+            None => 1,
+            Some(_) => 2,
+        };
+        self.order.clear();
+        for wanted in 0..3 {
+            let others = (0..).zip(terms).skip(1).filter(|(_, term)| class(term) == wanted);
+            self.order.extend(others.map(|(t, _)| t));
+        }
+    }
+}
 
 /// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
 ///
@@ -42,17 +73,18 @@ const MANY_CANDIDATES: usize = 24;
 pub(crate) fn search(
     terms: &[Term<'_>],
     range: Range<DocId>,
+    bounds: &SumBounds,
     norms: &[f32],
-    buffers: &mut [BlockBuffer],
-    matches: &mut Candidates,
+    sieves: &mut Sieves,
+    candidates: &mut Candidates,
     best: &mut TopK,
 ) {
     #[cfg(target_arch = "x86_64")]
     if Avx2::detect().is_some() {
         // SAFETY: the processor has these features, as has just been asked.
-        return unsafe { search_avx2(terms, range, norms, buffers, matches, best) };
+        return unsafe { search_avx2(terms, range, bounds, norms, sieves, candidates, best) };
     }
-    search_any(terms, range, norms, buffers, matches, best);
+    search_any(terms, range, bounds, norms, sieves, candidates, best);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -60,48 +92,30 @@ pub(crate) fn search(
 fn search_avx2(
     terms: &[Term<'_>],
     range: Range<DocId>,
+    bounds: &SumBounds,
     norms: &[f32],
-    buffers: &mut [BlockBuffer],
-    matches: &mut Candidates,
+    sieves: &mut Sieves,
+    candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    search_any(terms, range, norms, buffers, matches, best);
+    search_any(terms, range, bounds, norms, sieves, candidates, best);
 }
 
 #[inline(always)]
 fn search_any(
     terms: &[Term<'_>],
     range: Range<DocId>,
+    bounds: &SumBounds,
     norms: &[f32],
-    buffers: &mut [BlockBuffer],
-    matches: &mut Candidates,
+    sieves: &mut Sieves,
+    candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    // Bounds of the sums of the shares from each term on.
-    let mut rest = [0.0; Query::MAX_TERMS];
-    let rest = &mut rest[..terms.len()];
-    let mut sum = 0.0;
-    for (rest, term) in rest.iter_mut().zip(terms).rev() {
-        sum += term.bound;
-        *rest = sum;
-    }
-    // The same of the terms between the first and each.
-    let mut before = [0.0; Query::MAX_TERMS];
-    for t in 2..terms.len() {
-        before[t] = before[t - 1] + terms[t - 1].bound;
-    }
-    if terms.iter().all(|term| term.probe.is_some()) && terms.len() > 1 {
-        return bitmaps::search(terms, range, rest, norms, matches, best);
-    }
+    let Sieves { order, buffers, decoded } = sieves;
     let Some((lead, others)) = terms.split_first() else { return };
     if others.is_empty() {
-        return search_one(lead, range, norms, &mut buffers[0], best);
+        return search_one(lead, range, bounds, norms, &mut buffers[0], best);
     }
-    let mut order = [0; Query::MAX_TERMS];
-    let order = sieving_order(others, norms.len(), &mut order);
-    // The block that each list has decoded.
-    let mut decoded = [usize::MAX; Query::MAX_TERMS];
-
     let last_docs = lead.list.last_docs();
     let mut start = range.start.0;
     let mut block = find_block(last_docs, 0, start);
@@ -110,37 +124,37 @@ fn search_any(
             return;
         }
         let lead_bound = lead.block_bound(block);
-        if lead_bound + rest[1] <= pruning(best.threshold()) {
+        if lead_bound + bounds.from[1] <= bounds.slack.pruning(best.threshold()) {
             block += 1;
             continue;
         }
-        matches.lead(lead.list, block, start, range.end.0);
-        let Some(&last) = matches.docs().last() else {
+        candidates.lead(lead.list, block, start, range.end.0);
+        let Some(&last) = candidates.docs().last() else {
             // None of the block is in the range: it stands in a gap around one of its ends.
             block += 1;
             continue;
         };
         start = last + 1;
-        for &t in order {
+        for &t in order.iter() {
             let t = usize::from(t);
             let beyond = match terms[t].probe {
                 Some(probe) => {
-                    matches.retain_probed(probe);
+                    candidates.retain_probed(probe);
                     0
                 }
                 None => {
-                    let others = lead_bound + before[t] + rest.get(t + 1).copied().unwrap_or(0.0);
-                    let needed = pruning(best.threshold()) - others;
-                    retain(t, &terms[t], needed, &mut buffers[t], &mut decoded[t], matches)
+                    let others = lead_bound + bounds.between[t] + bounds.from[t + 1];
+                    let needed = bounds.slack.pruning(best.threshold()) - others;
+                    retain(t, &terms[t], needed, &mut buffers[t], &mut decoded[t], candidates)
                 }
             };
             start = start.max(beyond);
-            if matches.docs().is_empty() {
+            if candidates.docs().is_empty() {
                 break;
             }
         }
-        if !matches.docs().is_empty() {
-            matches.offer_to(best, terms, rest, norms, true);
+        if !candidates.docs().is_empty() {
+            candidates.offer_to(best, terms, bounds, norms, true);
         }
         if start >= range.end.0 {
             return;
@@ -149,27 +163,16 @@ fn search_any(
     }
 }
 
-/// The order in which the lists after the first sieve: dense ones, from rare to common, but those with over half of all
-/// documents; then the others, then those.
-fn sieving_order<'o>(others: &[Term<'_>], num_docs: usize, order: &'o mut [u8; Query::MAX_TERMS]) -> &'o [u8] {
-    let class = |term: &Term<'_>| match term.probe {
-        Some(_) if term.list.doc_freq() as usize <= num_docs / 2 => 0,
-        None => 1,
-        Some(_) => 2,
-    };
-    let mut len = 0;
-    for wanted in 0..3 {
-        for (t, _) in (1_u8..).zip(others).filter(|(_, term)| class(term) == wanted) {
-            order[len] = t;
-            len += 1;
-        }
-    }
-    &order[..len]
-}
-
 /// Offers the documents of one list.
 #[inline(always)]
-fn search_one(term: &Term<'_>, range: Range<DocId>, norms: &[f32], buffer: &mut BlockBuffer, best: &mut TopK) {
+fn search_one(
+    term: &Term<'_>,
+    range: Range<DocId>,
+    bounds: &SumBounds,
+    norms: &[f32],
+    buffer: &mut BlockBuffer,
+    best: &mut TopK,
+) {
     let (start, end) = (range.start.0, range.end.0);
     let last_docs = term.list.last_docs();
     let mut shares = [0.0; BLOCK_LEN];
@@ -177,7 +180,7 @@ fn search_one(term: &Term<'_>, range: Range<DocId>, norms: &[f32], buffer: &mut 
         if block > 0 && last_docs[block - 1] + 1 >= end {
             return;
         }
-        if term.block_bound(block) <= pruning(best.threshold()) {
+        if term.block_bound(block) <= bounds.slack.pruning(best.threshold()) {
             continue;
         }
         let len = term.list.decode_docs(block, &mut buffer.docs);
@@ -204,10 +207,10 @@ fn retain(
     needed: f32,
     buffer: &mut BlockBuffer,
     decoded: &mut usize,
-    matches: &mut Candidates,
+    candidates: &mut Candidates,
 ) -> u32 {
     let last_docs = term.list.last_docs();
-    let mut sieve = matches.sieve(t);
+    let mut sieve = candidates.sieve(t);
     let len = sieve.docs().len();
     let mut block = if *decoded == usize::MAX { 0 } else { *decoded };
     let mut beyond = 0;

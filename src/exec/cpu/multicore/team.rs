@@ -11,7 +11,7 @@ use super::parking::ParkedThreads;
 use super::pool::{Schedule, Slot, TaskPool};
 use super::worker::Worker;
 use crate::exec::cpu::executor::Pass;
-use crate::exec::{ExecError, Hit, check_k};
+use crate::exec::{ExecError, Hit, check};
 use crate::query::{Mode, Query};
 
 /// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes
@@ -110,7 +110,7 @@ impl Team {
 
     /// Puts a query up in a slot that is free.
     pub(super) fn begin(&mut self, slot: usize, query: &Query, mode: Mode, k: usize) -> Result<(), ExecError> {
-        check_k(k)?;
+        check(query, k)?;
         let pass = first_pass(mode);
         let pool = &self.shared.pool;
         let num_tasks = pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);

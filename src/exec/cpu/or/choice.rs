@@ -12,7 +12,7 @@
 //! others, and nothing known beforehand tells which.
 
 use crate::exec::cpu::algorithm::Algorithm;
-use crate::query::QueryTerm;
+use crate::exec::cpu::blocks::Term;
 
 /// With fewer postings than this for each document of the result, pruning doesn't pay.
 const POSTINGS_PER_RESULT: u64 = 4;
@@ -23,8 +23,8 @@ const DOCS_PER_POSTING: u64 = 1 << 12;
 
 /// The algorithm that should be the quickest for a query of these terms, of which there is at least one,
 /// in so many documents.
-pub(crate) fn choose(terms: &[QueryTerm], k: usize, num_docs: usize) -> Algorithm {
-    let postings: u64 = terms.iter().map(|term| u64::from(term.doc_freq)).sum();
+pub(crate) fn choose(terms: &[Term<'_>], k: usize, num_docs: usize) -> Algorithm {
+    let postings: u64 = terms.iter().map(|term| u64::from(term.list.doc_freq())).sum();
     let few = (POSTINGS_PER_RESULT * k as u64).max(num_docs as u64 / DOCS_PER_POSTING);
     if postings < few { Algorithm::Exhaustive } else { Algorithm::Maxscore }
 }

@@ -28,7 +28,6 @@ use crate::exec::cpu::scoring::Accumulator;
 use crate::exec::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 use crate::ids::DocId;
 use crate::index::BLOCK_LEN;
-use crate::query::Query;
 
 /// The most documents of a window: as many as 16 bits tell apart.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
@@ -42,7 +41,8 @@ const MAX_NOTED: usize = 8192;
 /// Scratch memory for disjunctions whose scores are summed in `S`.
 #[derive(Debug)]
 pub(crate) struct Exhaustive<S: Accumulator> {
-    blocks: Box<[ScoredBlock<S>]>,
+    /// At least one a term.
+    blocks: Vec<ScoredBlock<S>>,
     freqs: [u32; BLOCK_LEN],
     /// All zero between windows.
     sums: Box<[S; MAX_WINDOW_DOCS]>,
@@ -53,7 +53,7 @@ pub(crate) struct Exhaustive<S: Accumulator> {
 impl<S: Accumulator> Default for Exhaustive<S> {
     fn default() -> Self {
         Self {
-            blocks: vec![ScoredBlock::default(); Query::MAX_TERMS].into(),
+            blocks: Vec::new(),
             freqs: [0; BLOCK_LEN],
             sums: Box::new([S::default(); MAX_WINDOW_DOCS]),
             noted: vec![0; MAX_NOTED].into(),
@@ -65,6 +65,9 @@ impl<S: Accumulator> Default for Exhaustive<S> {
 impl<S: Accumulator> Exhaustive<S> {
     /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
     pub(crate) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
+        if self.blocks.len() < terms.len() {
+            self.blocks.resize(terms.len(), ScoredBlock::default());
+        }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             // SAFETY: the processor has these features, as has just been asked.

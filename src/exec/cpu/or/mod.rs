@@ -17,4 +17,4 @@ mod pruned;
 pub(crate) mod windows;
 
 pub(crate) use exhaustive::Exhaustive;
-pub(crate) use pruned::{Disjunction, PrunedOr};
+pub(crate) use pruned::PrunedOr;

@@ -165,8 +165,8 @@ impl Accumulator for u16 {
 }
 
 /// Whether sums of impacts stay in 16 bits, for terms of these weights.
-pub(crate) fn fits_u16(weights: &[f32]) -> bool {
-    let counts: u64 = weights.iter().map(|&weight| u64::from(Bm25::impact_count(weight))).sum();
+pub(crate) fn fits_u16(weights: impl Iterator<Item = f32>) -> bool {
+    let counts: u64 = weights.map(|weight| u64::from(Bm25::impact_count(weight))).sum();
     counts * u64::from(MAX_IMPACT) <= u64::from(u16::MAX)
 }
 

@@ -6,4 +6,4 @@ mod threshold;
 
 pub(crate) use accumulator::{Accumulator, fits_u16};
 pub(crate) use block::score_block;
-pub(crate) use threshold::{Threshold, pruning};
+pub(crate) use threshold::{Slack, Threshold};

@@ -25,7 +25,7 @@ use crate::exec::cpu::multicore::pool::Partition;
 use crate::exec::cpu::multicore::pool::{Schedule, TaskPool};
 use crate::exec::cpu::multicore::team::first_pass;
 use crate::exec::cpu::multicore::worker::Worker;
-use crate::exec::{ExecError, Execution, Executor, Help, Hit, check_k};
+use crate::exec::{ExecError, Execution, Executor, Help, Hit, check};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 
@@ -85,7 +85,7 @@ impl Executor for Adaptive {
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        check_k(k)?;
+        check(query, k)?;
         self.set_idle(false);
         let pass = first_pass(mode);
         let num_tasks = self.pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);

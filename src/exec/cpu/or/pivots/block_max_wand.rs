@@ -24,19 +24,38 @@ use super::pivot::{Pivot, bound_of_sum};
 use super::wand::{BlockBounds, PivotSearch, set_bits};
 use crate::exec::cpu::blocks::{END, Term, find_block};
 
-/// The block of each list in which a document would lie.
-#[derive(Debug)]
-pub(crate) struct ShallowBlocks<const N: usize> {
-    blocks: [u32; N],
+/// The block of a list in which a document would lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ShallowBlock {
+    block: u32,
     /// The best share that a document in the block can get; 0 past the last block.
-    bounds: [f32; N],
+    bound: f32,
     /// The first document past the block; [`END`] past the last block.
-    next_docs: [u32; N],
+    pub(super) next_doc: u32,
 }
+
+impl ShallowBlock {
+    /// Moves to the block for `doc`, which is not below the last one asked for; tells its bound.
+    #[inline(always)]
+    pub(super) fn bound_at(&mut self, term: &Term<'_>, doc: u32) -> f32 {
+        if self.next_doc <= doc {
+            let last_docs = term.list.last_docs();
+            let block = find_block(last_docs, self.block as usize, doc);
+            self.block = block as u32;
+            self.bound = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
+            self.next_doc = if block + 1 < last_docs.len() { last_docs[block] + 1 } else { END };
+        }
+        self.bound
+    }
+}
+
+/// Those of all lists.
+#[derive(Debug)]
+pub(crate) struct ShallowBlocks<const N: usize>([ShallowBlock; N]);
 
 impl<const N: usize> Default for ShallowBlocks<N> {
     fn default() -> Self {
-        Self { blocks: [0; N], bounds: [0.0; N], next_docs: [0; N] }
+        Self([ShallowBlock::default(); N])
     }
 }
 
@@ -45,14 +64,7 @@ impl<const N: usize> BlockBounds<N> for ShallowBlocks<N> {
 
     #[inline(always)]
     fn bound(&mut self, lane: usize, term: &Term<'_>, doc: u32) -> f32 {
-        if self.next_docs[lane] <= doc {
-            let last_docs = term.list.last_docs();
-            let block = find_block(last_docs, self.blocks[lane] as usize, doc);
-            self.blocks[lane] = block as u32;
-            self.bounds[lane] = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
-            self.next_docs[lane] = if block + 1 < last_docs.len() { last_docs[block] + 1 } else { END };
-        }
-        self.bounds[lane]
+        self.0[lane].bound_at(term, doc)
     }
 
     #[inline(always)]
@@ -62,7 +74,7 @@ impl<const N: usize> BlockBounds<N> for ShallowBlocks<N> {
         for lane in set_bits(pivot.members) {
             bounds[lane] = search.blocks.bound(lane, &search.terms[lane], pivot.doc);
             sum += bounds[lane];
-            pivot.limit = pivot.limit.min(search.blocks.next_docs[lane]);
+            pivot.limit = pivot.limit.min(search.blocks.0[lane].next_doc);
         }
         pivot.sum = bound_of_sum(sum);
         if pivot.sum > search.threshold.pruning() {

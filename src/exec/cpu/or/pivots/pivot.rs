@@ -13,17 +13,15 @@
 //! ```
 //!
 //! Which term moves next doesn't change the work: no order must be mended, and no branch depends on it. The lanes are
-//! compared with one after the other, some instructions a term; sorting pays for many more terms than queries have.
+//! compared with one after the other, some instructions a term. Sorting pays for many more terms than most queries have:
+//! see `sorted.rs`.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 use crate::exec::cpu::blocks::{END, Term};
+use crate::exec::cpu::scoring::Slack;
 use crate::exec::cpu::simd::{above, below};
-
-/// Sums of up to 64 bounds are rounded, and so are differences with them: this much more is surely
-/// an upper bound still.
-const SLACK: f32 = 1.0 + 1.0 / 65536.0;
 
 /// A document for each term that its next posting is not below, and its bound. For at most `N` terms.
 #[derive(Debug)]
@@ -49,10 +47,10 @@ pub(crate) struct Pivot {
     pub(crate) limit: u32,
 }
 
-/// A number that no sum of these numbers exceeds, in whatever order they are added, nor a difference with some of them.
+/// As [`Slack::bound_of_sum`], of as many as there are lanes.
 #[inline]
 pub(crate) fn bound_of_sum(sum: f32) -> f32 {
-    sum * SLACK
+    Slack::OF_64.bound_of_sum(sum)
 }
 
 impl Pivot {

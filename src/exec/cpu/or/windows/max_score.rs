@@ -37,7 +37,6 @@ use super::window::Window;
 use crate::exec::TopK;
 use crate::exec::cpu::blocks::{Term, find_block};
 use crate::exec::cpu::scoring::Threshold;
-use crate::query::Query;
 
 /// A list is taken by a pass of its own if it is shorter than the other essential ones together by a factor of
 /// their number to this power: its documents are looked up in each of them, and the more they are, the later their
@@ -55,9 +54,17 @@ pub(crate) struct WindowSearch<'a> {
     pub(crate) num_docs: u32,
     pub(crate) norms: &'a [f32],
     pub(crate) scorer: &'a mut WindowScorer,
+    pub(crate) bounds: &'a mut WindowBounds,
     /// Must not count on an order of documents.
     pub(crate) threshold: &'a mut Threshold,
     pub(crate) best: &'a mut TopK,
+}
+
+/// What a pass knows of the terms in the window that it is at: memory for [`Window`]'s columns.
+#[derive(Debug, Default)]
+pub(crate) struct WindowBounds {
+    bounds: Vec<f32>,
+    first_blocks: Vec<u32>,
 }
 
 /// Offers every document that can enter.
@@ -93,8 +100,11 @@ impl WindowSearch<'_> {
 
     /// One pass over all windows, with [`Window`]'s `first_term` and `end_of_essential`.
     fn pass(&mut self, first_term: usize, end_of_essential: usize, window_docs: usize) {
-        let mut bounds = [0.0; Query::MAX_TERMS];
-        let mut first_blocks = [0; Query::MAX_TERMS];
+        let WindowBounds { bounds, first_blocks } = &mut *self.bounds;
+        bounds.clear();
+        bounds.resize(self.terms.len(), 0.0);
+        first_blocks.clear();
+        first_blocks.resize(self.terms.len(), 0);
         let mut start = self.docs.start;
         while start < self.docs.end {
             let end = start.saturating_add(window_docs as u32).min(self.docs.end);
@@ -106,8 +116,8 @@ impl WindowSearch<'_> {
                 let begins = block.checked_sub(1).map_or(0, |before| last_docs[before] + 1);
                 bounds[i] = if block < last_docs.len() && begins < end { term.bound } else { 0.0 };
             }
-            let (bounds, first_blocks) = (&bounds, &first_blocks);
-            self.score(&Window { start, end, bounds, first_blocks, first_term, end_of_essential });
+            let window = Window { start, end, bounds, first_blocks, first_term, end_of_essential };
+            self.scorer.score(self.terms, self.norms, &window, self.threshold, self.best);
             start = end;
         }
     }

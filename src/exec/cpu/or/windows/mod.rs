@@ -17,6 +17,6 @@ mod scorer;
 mod table;
 mod window;
 
-pub(crate) use max_score::WindowSearch;
+pub(crate) use max_score::{WindowBounds, WindowSearch};
 pub(crate) use scorer::WindowScorer;
 pub(crate) use table::WindowTable;

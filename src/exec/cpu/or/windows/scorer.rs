@@ -30,7 +30,6 @@ use crate::exec::cpu::scoring::Threshold;
 use crate::exec::cpu::simd::Avx2;
 use crate::exec::cpu::simd::{Docs, STEP};
 use crate::index::BLOCK_LEN;
-use crate::query::Query;
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
@@ -56,25 +55,26 @@ pub(crate) fn window_docs(postings: usize, num_docs: usize) -> usize {
 /// Scratch memory for scoring windows, kept from query to query.
 #[derive(Debug)]
 pub(crate) struct WindowScorer {
-    decoded: Box<[DecodedBlock; Query::MAX_TERMS]>,
+    /// At least one a term.
+    decoded: Vec<DecodedBlock>,
     /// All zero between windows.
     accumulators: Box<[f32; MAX_WINDOW_DOCS]>,
     touched: Touched,
     candidates: Candidates<MAX_WINDOW_DOCS>,
     /// `before[i]`: the bounds of terms before i; `from[i]`: of term i and those after it.
-    before: [f32; Query::MAX_TERMS + 1],
-    from: [f32; Query::MAX_TERMS + 1],
+    before: Vec<f32>,
+    from: Vec<f32>,
 }
 
 impl Default for WindowScorer {
     fn default() -> Self {
         Self {
-            decoded: Box::new(std::array::from_fn(|_| DecodedBlock::default())),
+            decoded: Vec::new(),
             accumulators: Box::new([0.0; MAX_WINDOW_DOCS]),
             touched: Touched { words: [0; MAX_WINDOW_DOCS / CHUNK_DOCS / 64] },
             candidates: Candidates::default(),
-            before: [0.0; Query::MAX_TERMS + 1],
-            from: [0.0; Query::MAX_TERMS + 1],
+            before: Vec::new(),
+            from: Vec::new(),
         }
     }
 }
@@ -82,7 +82,14 @@ impl Default for WindowScorer {
 impl WindowScorer {
     /// Forgets the lists of the query before; `num_terms` of the next.
     pub(crate) fn reset(&mut self, num_terms: usize) {
+        if self.decoded.len() < num_terms {
+            self.decoded.resize_with(num_terms, DecodedBlock::default);
+        }
         self.decoded[..num_terms].iter_mut().for_each(DecodedBlock::reset);
+        for bounds in [&mut self.before, &mut self.from] {
+            bounds.clear();
+            bounds.resize(num_terms + 1, 0.0);
+        }
     }
 
     /// Offers every document of the window that can enter, in ascending order.

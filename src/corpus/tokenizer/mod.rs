@@ -7,12 +7,16 @@
 //! "The Cats' tails"  ──words──▶  the cats tails  ──stop words──▶  cats tails  ──stem──▶  cat tail
 //! ```
 
+mod ascii;
+mod words;
+
+use std::borrow::Cow;
 use std::fmt;
 
 use rust_stemmers::{Algorithm, Stemmer};
-use unicode_segmentation::UnicodeSegmentation;
 
 use super::stop_words::ENGLISH;
+pub use words::Cutter;
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,54 +163,36 @@ impl Tokenizer {
         name
     }
 
+    /// Calls `visit` for each word of `text`, in order: lower-cased, as UTF-8. Words are what terms are made of, by
+    /// [`term_of`](Self::term_of).
+    pub fn for_each_word(&self, text: &str, cutter: &mut Cutter, visit: impl FnMut(&[u8])) {
+        words::for_each_word(self.words, text, cutter, visit);
+    }
+
+    /// The term that stands for `word`; `None` for a stop word.
+    #[must_use]
+    pub fn term_of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
+        match &self.stem {
+            _ if self.is_stop_word(word) => None,
+            None => Some(Cow::Borrowed(word)),
+            Some((_, stemmer)) => Some(stemmer.stem(word)),
+        }
+    }
+
+    /// Whether every word is a term: no stop words, no stems.
+    #[must_use]
+    pub fn keeps_words(&self) -> bool {
+        self.stem.is_none() && self.stop_words.is_none()
+    }
+
     /// Calls `visit` for each term of `text`, in order.
     pub fn for_each_term(&self, text: &str, mut visit: impl FnMut(&str)) {
-        let mut word = String::new();
-        let mut take = |word: &str| {
-            if self.is_stop_word(word) {
-                return;
+        self.for_each_word(text, &mut Cutter::default(), |word| {
+            let word = String::from_utf8_lossy(word);
+            if let Some(term) = self.term_of(&word) {
+                visit(&term);
             }
-            match &self.stem {
-                None => visit(word),
-                Some((_, stemmer)) => visit(&stemmer.stem(word)),
-            }
-        };
-        match self.words {
-            Words::Ascii => {
-                let mut step = |c: char| {
-                    if c.is_ascii_alphanumeric() {
-                        word.push(c);
-                    } else if !word.is_empty() {
-                        take(&word);
-                        word.clear();
-                    }
-                };
-                for c in text.chars() {
-                    if c.is_ascii() {
-                        step(c.to_ascii_lowercase());
-                    } else {
-                        // Some letters lower-case to several; İ, for one, to an ASCII i and a combining dot.
-                        c.to_lowercase().for_each(&mut step);
-                    }
-                }
-                step(' ');
-            }
-            Words::Unicode => {
-                for piece in text.unicode_words() {
-                    word.clear();
-                    if piece.is_ascii() {
-                        let kept = piece.bytes().filter(u8::is_ascii_alphanumeric);
-                        word.extend(kept.map(|byte| char::from(byte.to_ascii_lowercase())));
-                    } else {
-                        let lower = piece.to_lowercase();
-                        word.extend(lower.chars().filter(|c| c.is_alphanumeric()));
-                    }
-                    if !word.is_empty() {
-                        take(&word);
-                    }
-                }
-            }
-        }
+        });
     }
 
     /// The terms of `text`, in order.
