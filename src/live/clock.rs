@@ -58,6 +58,20 @@ pub(super) fn since(epoch: Instant) -> u64 {
     epoch.elapsed().as_nanos() as u64
 }
 
+/// Processor time that the calling thread has taken; where the system does not tell, the time since it first asked.
+pub(super) fn thread_time() -> Duration {
+    #[cfg(target_os = "linux")]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
+    }
+}
+
 impl Clock for RealClock {
     // After a stall some hundreds are due; a worker that is idle should not wait for all of them.
     const MOST_AT_ONCE: usize = 64;
@@ -112,11 +126,11 @@ impl Clock for ManualClock {
         self.now += Nanos(decision.0.saturating_mul(events as u64));
     }
 
-    fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
+    fn wait(&mut self, until: Nanos, _driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
         if busy {
             // Workers take real time: their completions come at the time at which the clock stands.
             while !has_completion() {
-                driver.sleep(LONGEST_SLEEP, &mut has_completion);
+                std::thread::yield_now();
             }
         } else {
             self.now = self.now.max(until);

@@ -4,16 +4,17 @@
 //!
 //! ```text
 //!   completions of lanes that work ─┐
-//!   recorded completions, wake-up  ─┼─▶ finish · wake · arrive ─▶ decide ─▶ order, then wake who sleeps
+//!   recorded completions, wake-up  ─┼─▶ finish · wake · arrive ─▶ decide ─▶ orders
 //!   arrivals                       ─┘      all that are due         once
 //! ```
 //!
 //! In steady state it allocates nothing and locks nothing: jobs are made before; the log, lags and actions have their
 //! room from the start; a lane's rings are its own. It looks only at lanes that have work, so idle ones cost nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper};
@@ -35,6 +36,8 @@ pub(super) struct Driven {
     pub(super) handoffs: PerClass<Vec<Nanos>>,
     /// Time in which workers of a class worked.
     pub(super) worked: PerClass<Nanos>,
+    /// Processor time of the loop.
+    pub(super) driver_time: Duration,
     pub(super) ending: Ending,
 }
 
@@ -85,9 +88,11 @@ pub(super) fn drive<C: Clock>(
         ending: Ending::Complete,
         clock: start_clock(),
     };
+    let began = thread_time();
     driver.run(limits);
+    let driver_time = thread_time().saturating_sub(began);
     let Driver { dispatcher, lags, decisions, handoffs, worked, ending, .. } = driver;
-    Driven { log: dispatcher.into_log(), lags, decisions, handoffs, worked, ending }
+    Driven { log: dispatcher.into_log(), lags, decisions, handoffs, worked, driver_time, ending }
 }
 
 struct Driver<'a, C, T> {
@@ -136,13 +141,13 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 now = end;
                 continue;
             }
-            let due = [self.queue.peek(), self.next_arrival()].into_iter().flatten().min();
-            if due.is_none() && self.batches_working == 0 {
+            let due = self.queue.peek().unwrap_or(Nanos::MAX).min(self.next_arrival().unwrap_or(Nanos::MAX));
+            if due == Nanos::MAX && self.batches_working == 0 {
                 break;
             }
             let (lanes, working) = (&*self.lanes, &self.working);
-            let has_completion = || members(working).any(|i| worker_has_completion(&lanes[i]));
-            self.clock.wait(due.unwrap_or(Nanos::MAX), self.sleeper, self.batches_working > 0, has_completion);
+            let has_completion = || working.iter().enumerate().any(|(word, &bits)| completed(lanes, word, bits) != 0);
+            self.clock.wait(due, self.sleeper, self.batches_working > 0, has_completion);
             now = self.clock.now();
         }
         // Answers of a pipeline's last batch may still be compared.
@@ -183,10 +188,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         let mut events = 0;
         if self.batches_working > 0 {
             for word in 0..self.working.len() {
-                let mut bits = self.working[word];
-                while bits != 0 {
-                    let lane = word * 64 + bits.trailing_zeros() as usize;
-                    bits &= bits - 1;
+                for lane in members(word, completed(self.lanes, word, self.working[word])) {
                     events += self.take_completions(lane, now);
                 }
             }
@@ -261,7 +263,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         if !self.goes_on() {
             return;
         }
-        let mut any_ordered = false;
         for &action in &self.actions {
             match action {
                 Action::WakeAt(at) => self.queue.wake_at(at),
@@ -274,7 +275,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             worker.order(rows);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
-                            any_ordered = true;
                         }
                         Lane::Recorded => {
                             self.rows.clear();
@@ -282,17 +282,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             self.queue.finish_at(self.times.start(processor, &self.rows, now), processor);
                         }
                     }
-                }
-            }
-        }
-        if any_ordered {
-            // One fence for all: see `Sleeper`.
-            fence(Ordering::SeqCst);
-            for action in &self.actions {
-                if let Action::Start(processor, _) = action
-                    && let Lane::Worker(worker) = &self.lanes[processor.index()]
-                {
-                    worker.wake_after_fence();
                 }
             }
         }
@@ -318,18 +307,21 @@ fn fail(ending: &mut Ending, error: LiveError) {
     }
 }
 
-fn worker_has_completion(lane: &Lane) -> bool {
-    match lane {
-        Lane::Worker(worker) => worker.has_completion(),
-        Lane::Recorded => false,
-    }
+/// Of the working lanes `bits` of a word, those that have completed something. Whoever sleeps over an order is woken.
+///
+/// All are looked at before anything is done about any: what a worker has written comes from its core's cache, and so
+/// these journeys overlap.
+fn completed(lanes: &[Lane], word: usize, bits: u64) -> u64 {
+    members(word, bits).fold(0, |done, lane| {
+        let Lane::Worker(worker) = &lanes[lane] else { return done };
+        worker.wake_if_asleep();
+        done | u64::from(worker.has_completion()) << (lane % 64)
+    })
 }
 
-/// The positions of the bits that are set.
-fn members(words: &[u64]) -> impl Iterator<Item = usize> {
-    words.iter().enumerate().flat_map(|(word, &bits)| {
-        let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
-        std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)
-            .map(move |bits| word * 64 + bits.trailing_zeros() as usize)
-    })
+/// The positions that the bits of a word stand for.
+fn members(word: usize, bits: u64) -> impl Iterator<Item = usize> {
+    let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
+    std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)
+        .map(move |bits| word * 64 + bits.trailing_zeros() as usize)
 }

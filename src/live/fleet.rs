@@ -98,19 +98,22 @@ impl WorkerLane {
         self.rings.slots()
     }
 
-    /// Orders a batch; the worker is still to be woken.
+    /// Orders a batch. A worker that falls asleep at this very moment is woken by a later
+    /// [look](Self::wake_if_asleep), of which there are many while it has work.
     pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>) {
         self.ordered = self.ordered.wrapping_add(1);
         self.rings.order(self.ordered, rows);
     }
 
-    pub(super) fn wake_after_fence(&self) {
-        self.rings.worker.wake_after_fence();
+    #[inline]
+    pub(super) fn wake_if_asleep(&self) {
+        self.rings.worker.wake_if_asleep();
     }
 
     /// Whether the oldest batch under way is done.
+    #[inline]
     pub(super) fn has_completion(&self) -> bool {
-        self.rings.completed(self.seen.wrapping_add(1)).is_some()
+        self.rings.has_completed(self.seen.wrapping_add(1))
     }
 
     /// The completion of the oldest batch under way, if it is done.
@@ -227,6 +230,7 @@ impl Fleet {
             driver: Arc::clone(&self.driver),
             epoch: self.epoch,
             depth: depth as usize,
+            driver_sleeps: !cores.driver_owns_core(),
             owns_core: cores.worker_owns_core(core),
             taken: 0,
             completed: 0,
@@ -254,10 +258,10 @@ impl Fleet {
             }
             for lane in workers(&mut self.lanes) {
                 lane.order(std::iter::once(row));
-                lane.rings.worker.wake();
             }
             for lane in workers(&mut self.lanes) {
                 while lane.take_completion().is_none() {
+                    lane.wake_if_asleep();
                     std::thread::yield_now();
                 }
                 lane.settle()?;

@@ -1,5 +1,7 @@
 //! What a live run has measured.
 
+use std::time::Duration;
+
 use super::ending::Ending;
 use crate::machine::PerClass;
 use crate::quantile::select_nearest_rank;
@@ -50,6 +52,9 @@ pub struct LiveOutcome {
     /// Time in which workers of a class were at their batches, all together; without the hand-offs.
     /// 0 for recorded lanes.
     pub worked: PerClass<Nanos>,
+    /// Processor time of the driver's loop. Under a real clock about as long as the run, since it polls; under one that
+    /// jumps, what driving costs.
+    pub driver_time: Duration,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
     /// Jobs that were released and never finished.

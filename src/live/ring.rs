@@ -126,13 +126,11 @@ impl Rings {
         self.orders.len()
     }
 
-    /// Driver: orders the queries of these rows. The worker is to be [woken](Sleeper::wake) afterwards.
+    /// Driver: orders the queries of these rows. The worker is to be [woken](Sleeper::wake_if_asleep) afterwards.
     pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>) {
         let slot = &self.orders[self.slot(turn)];
         slot.queries.store(rows.len() as u32, Ordering::Relaxed);
-        for (place, row) in slot.places(rows.len()).zip(rows) {
-            place.store(row, Ordering::Relaxed);
-        }
+        slot.places(rows.len()).zip(rows).for_each(|(place, row)| place.store(row, Ordering::Relaxed));
         slot.turn.store(turn, Ordering::Release);
     }
 
@@ -161,6 +159,12 @@ impl Rings {
         slot.worked.store(completion.worked, Ordering::Relaxed);
         slot.done.store(completion.done, Ordering::Relaxed);
         slot.turn.store(turn, Ordering::Release);
+    }
+
+    /// Driver: whether the completion of this turn is there.
+    #[inline]
+    pub(super) fn has_completed(&self, turn: u32) -> bool {
+        self.completions[self.slot(turn)].turn.load(Ordering::Acquire) == turn
     }
 
     /// Driver: the completion of this turn, if it is there.
@@ -208,8 +212,10 @@ impl Rings {
 
 /// A thread that may sleep until another has written something for it.
 ///
-/// The sleeper says that it sleeps and then looks once more; the other writes and then looks whether it sleeps. The two
-/// fences see to it that one of them notices, so that no wake-up is lost and nobody is called who is awake.
+/// The sleeper says that it sleeps and then looks once more; the other writes and then looks whether it sleeps. Either
+/// the other fences between the two ([`wake`](Self::wake)): then one of them notices. Or it does not, because it waits for
+/// an answer anyway, and looks again and again as long as none has come ([`wake_if_asleep`](Self::wake_if_asleep)): a
+/// load from its own cache, where a fence would wait for what it has written to reach the sleeper's.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Sleeper {
@@ -236,12 +242,20 @@ impl Sleeper {
     /// Wakes the thread if it sleeps; to be called after what it waits for has been written.
     pub(super) fn wake(&self) {
         fence(Ordering::SeqCst);
-        self.wake_after_fence();
+        self.wake_if_asleep();
     }
 
-    /// The same after a sequentially consistent fence of the caller's, who has several to wake.
-    pub(super) fn wake_after_fence(&self) {
-        if self.is_asleep.load(Ordering::Relaxed) && self.is_asleep.swap(false, Ordering::Relaxed) {
+    /// The same without the fence: to be called again until the thread is seen to have got it.
+    #[inline]
+    pub(super) fn wake_if_asleep(&self) {
+        if self.is_asleep.load(Ordering::Relaxed) {
+            self.wake_now();
+        }
+    }
+
+    #[cold]
+    fn wake_now(&self) {
+        if self.is_asleep.swap(false, Ordering::Relaxed) {
             let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             thread.iter().for_each(Thread::unpark);
         }
@@ -297,8 +311,13 @@ mod tests {
             });
             for turn in 1..=1000 {
                 rings.order(turn, std::iter::once(turn));
-                rings.worker.wake();
+                if turn % 2 == 0 {
+                    rings.worker.wake();
+                }
                 while !rings.is_checked(turn) {
+                    if turn % 2 == 1 {
+                        rings.worker.wake_if_asleep();
+                    }
                     std::thread::yield_now();
                 }
             }

@@ -134,7 +134,7 @@ fn log_with_room(rows: usize) -> RunLog {
 }
 
 fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
-    let Driven { log, lags, decisions, handoffs, worked, ending } = driven;
+    let Driven { log, lags, decisions, handoffs, worked, driver_time, ending } = driven;
     let released = lags.len();
     LiveOutcome {
         unreleased: planned - released,
@@ -143,6 +143,7 @@ fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
         decision: Spread::of(decisions),
         handoff: handoffs.map(Spread::of),
         worked,
+        driver_time,
         log,
         ending,
     }

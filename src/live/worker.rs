@@ -40,8 +40,10 @@ pub(super) struct Worker {
     pub(super) class: Class,
     pub(super) queries: Arc<QuerySet>,
     pub(super) rings: Arc<Rings>,
-    /// Whom completions may wake.
+    /// Whom completions may wake,
     pub(super) driver: Arc<Sleeper>,
+    /// unless it polls as long as anybody works.
+    pub(super) driver_sleeps: bool,
     pub(super) epoch: Instant,
     pub(super) depth: usize,
     /// Whether nobody else needs the core while it polls.
@@ -174,7 +176,9 @@ impl Worker {
             self.rings.fail(error);
         }
         self.rings.complete(self.completed, Completion { picked_up, worked, done, has_failed });
-        self.driver.wake();
+        if self.driver_sleeps {
+            self.driver.wake();
+        }
     }
 
     /// Polls for an order, then sleeps for it; an executor that can help others does so meanwhile. `false` when the fleet

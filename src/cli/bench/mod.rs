@@ -1,6 +1,7 @@
 //! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
 
 mod codecs;
+mod dispatcher;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(not(feature = "gpu"))]
@@ -42,6 +43,9 @@ pub(super) struct Arguments {
     /// What to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
+    /// CPU lanes of the dispatcher's machine
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    lanes: u16,
     /// Where bench.csv goes
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
@@ -60,6 +64,8 @@ enum Part {
     Operators,
     /// What a simulated query costs, by policy
     Simulator,
+    /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
+    Dispatcher,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
     /// Of that, only what queries cost on the GPU
@@ -96,6 +102,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
+            Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };
         notes += &note;

@@ -124,6 +124,7 @@ mod tests {
             decision: spread(120),
             handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
+            driver_time: std::time::Duration::ZERO,
             unreleased: 0,
             unfinished: 0,
         };
