@@ -5,7 +5,7 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles |
+//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`], [`stats`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles, how sure they are |
 //! | [`corpus`] | what can be read: text collections, other engines' files, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
 //! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
@@ -36,6 +36,7 @@ pub mod ids;
 pub mod index;
 pub mod live;
 pub mod machine;
+#[cfg(feature = "plots")]
 pub mod papers;
 pub mod quantile;
 pub mod query;
@@ -43,4 +44,5 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;
+pub mod stats;
 pub mod time;

@@ -49,7 +49,11 @@ const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv
 #[test]
 fn a_run_on_the_cpu_writes_its_log_and_summary() {
     let lab = tiny_lab();
-    let (out, _) = tandem(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 500 --num-queries 50"), 0);
+    let (out, _) = tandem(
+        lab.path(),
+        &format!("{LIVE} --gpu none --estimates oracle --rate 500 --num-queries 50 --deadline-ms 5000"),
+        0,
+    );
     assert!(out.contains("cpu-only"), "{out}");
     let (log, provenance) = RunLog::read(&lab.path().join("results/log/cpu-only-500qps-seed1.csv")).unwrap();
     assert_eq!(log.rows.len(), 50);

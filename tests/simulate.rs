@@ -188,7 +188,10 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
         ("--deadline-ms inf", "--deadline-ms is inf"),
         ("--cpus 0 --gpus 0", "no processors"),
         ("--cpus 100000000000", "at most 1024"),
-        ("--gpus 0 --policy stealing", "policy stealing needs a gpu, the machine has none (add one with --gpus 1"),
+        (
+            "--gpus 0 --policy stealing",
+            "policy stealing needs a gpu, the machine has none: add one, or leave the policy out (--gpus 1)",
+        ),
         ("--policy fastest", "possible values: gpu-only, cpu-only, best-of, stealing, mct"),
         ("--threshold-ratio 0.5", "--threshold-ratio is 0.5"),
         ("--cost-weight NaN", "--cost-weight is NaN"),

@@ -107,7 +107,7 @@ fn batch_model() -> BatchModel {
 #[test]
 fn batch_costs_that_make_no_sense_are_refused() {
     let line = |model: &BatchModel| format!("# batches_gpu: {}\n", serde_json::to_string(model).unwrap());
-    let read = |head: String| parse(&format!("{head}{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n"));
+    let read = |head: String| parse(&format!("# docs: 100\n{head}{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n"));
     assert_eq!(read(line(&batch_model())).unwrap().batches.0[Class::GPU], Some(batch_model()));
     let mut descending = batch_model();
     descending.cost.crowding.reverse();

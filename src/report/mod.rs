@@ -1,7 +1,6 @@
 //! Summaries, CSV files, tables and plots: the same for simulated and live runs.
 
 pub mod capacity;
-mod csv;
 pub mod effectiveness;
 pub mod live;
 pub mod number;

@@ -3,13 +3,14 @@
 //! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
 //! exceed ([`quantile`](crate::quantile)). Delay counts from the intended arrival.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use super::csv::write_rows;
-use super::number;
+use serde::{Deserialize, Serialize};
+
 use super::source::Source;
-use crate::files::Provenance;
+use crate::files::{Decimals, Digits, Provenance, Record, write_csv};
 use crate::machine::{Class, Machine, PerClass};
 use crate::quantile::select_nearest_rank;
 use crate::sched::{LogRow, RunLog, Sink};
@@ -160,39 +161,87 @@ pub struct SummaryRow {
     pub summary: Summary,
 }
 
-/// The columns of `summary.csv`.
-pub(super) const COLUMNS: &str = "\
-    source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,gpu_utilisation,\
-    stolen,p999_ms,throughput_qps,lag_max_ms";
+/// A line of `summary.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    source: Cow<'static, str>,
+    policy: String,
+    rate_qps: Digits<9>,
+    seed: u64,
+    queries: usize,
+    mean_ms: Decimals<6>,
+    p50_ms: Decimals<6>,
+    p95_ms: Decimals<6>,
+    p99_ms: Decimals<6>,
+    max_ms: Decimals<6>,
+    missed: usize,
+    cpu_utilisation: Option<Digits<6>>,
+    gpu_utilisation: Option<Digits<6>>,
+    stolen: usize,
+    p999_ms: Decimals<6>,
+    throughput_qps: Digits<9>,
+    lag_max_ms: Decimals<6>,
+    /// What live runs say beyond simulated ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lag_p50_ms: Option<Decimals<6>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lag_p99_ms: Option<Decimals<6>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) handoff_p50_us: Option<Decimals<3>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unfinished: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unreleased: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) overloaded: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gpu: Option<Cow<'static, str>>,
+}
+
+impl Record for Line {
+    const OPTIONAL: &'static [&'static str] =
+        &["lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu"];
+}
 
 /// Writes `summary.csv`, whole or not at all.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]) -> io::Result<()> {
-    write_rows(path, provenance, COLUMNS, rows, line)
+    write_csv(path, provenance, rows.iter().map(Line::of))
 }
 
-/// The fields under [`COLUMNS`].
-pub(super) fn line(row: &SummaryRow) -> String {
-    let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
-    format!(
-        "{source},{policy},{},{seed},{},{:.6},{:.6},{:.6},{:.6},{:.6},{},{},{},{},{:.6},{},{:.6}",
-        number::text(*rate_qps, 9),
-        s.queries,
-        s.mean_ms,
-        s.p50_ms,
-        s.p95_ms,
-        s.p99_ms,
-        s.max_ms,
-        s.missed,
-        number::optional(s.utilisation[Class::CPU], 6),
-        number::optional(s.utilisation[Class::GPU], 6),
-        s.stolen,
-        s.p999_ms,
-        number::text(s.throughput_qps, 9),
-        s.lag_max_ms,
-    )
+impl Line {
+    /// Without the columns of live runs.
+    pub(super) fn of(row: &SummaryRow) -> Self {
+        let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
+        Self {
+            source: source.name().into(),
+            policy: policy.clone(),
+            rate_qps: Digits(*rate_qps),
+            seed: *seed,
+            queries: s.queries,
+            mean_ms: Decimals(s.mean_ms),
+            p50_ms: Decimals(s.p50_ms),
+            p95_ms: Decimals(s.p95_ms),
+            p99_ms: Decimals(s.p99_ms),
+            max_ms: Decimals(s.max_ms),
+            missed: s.missed,
+            cpu_utilisation: s.utilisation[Class::CPU].map(Digits),
+            gpu_utilisation: s.utilisation[Class::GPU].map(Digits),
+            stolen: s.stolen,
+            p999_ms: Decimals(s.p999_ms),
+            throughput_qps: Digits(s.throughput_qps),
+            lag_max_ms: Decimals(s.lag_max_ms),
+            lag_p50_ms: None,
+            lag_p99_ms: None,
+            handoff_p50_us: None,
+            unfinished: None,
+            unreleased: None,
+            overloaded: None,
+            gpu: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,17 +12,19 @@ mod simulator;
 mod sizes;
 mod summary;
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use super::options::{IndexAndLog, check_k};
 use super::output::say;
 use crate::bench::{CopyRate, Times, copy_rate};
-use crate::files::{Provenance, check_writable, write_atomically};
+use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
 use crate::query::Query;
-use crate::report::number;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -135,18 +137,25 @@ fn metrics(times: &Times) -> [(&'static str, f64); 4] {
     ]
 }
 
-fn write(path: &std::path::Path, measurements: &[Measurement]) -> Result<(), Failure> {
-    let provenance = Provenance::new().with_command_and_machine();
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(["part", "name", "metric", "value"])?;
-        for Measurement { part, name, metric, value } in measurements {
-            csv.write_record([part, name.as_str(), metric, &number::text(*value, 6)])?;
-        }
-        csv.flush()
-    })?;
-    Ok(())
+/// A line of `bench.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    part: Cow<'static, str>,
+    name: String,
+    metric: Cow<'static, str>,
+    value: Digits<6>,
+}
+
+impl Record for Line {}
+
+fn write(path: &Path, measurements: &[Measurement]) -> Result<(), Failure> {
+    let line = |measurement: &Measurement| Line {
+        part: measurement.part.into(),
+        name: measurement.name.clone(),
+        metric: measurement.metric.into(),
+        value: Digits(measurement.value),
+    };
+    Ok(write_csv(path, &Provenance::new().with_command_and_machine(), measurements.iter().map(line))?)
 }
 
 /// The index, and where the log lies.

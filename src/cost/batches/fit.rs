@@ -255,7 +255,7 @@ mod tests {
         let mut random = Random::new(5, 5);
         let alone: Vec<Alone> = (0..300)
             .map(|i| {
-                let device_us = 6.0 + 10.0 * random.exponential();
+                let device_us = 6.0 + 10.0 * random.draw::<f64>(&rand_distr::Exp1);
                 Alone { mode: Mode::ALL[i % 3], total_us: device_us + 9.0, device_us: Some(device_us) }
             })
             .collect();
