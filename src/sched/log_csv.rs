@@ -117,7 +117,7 @@ impl std::fmt::Display for Line<'_> {
 }
 
 /// Prints a time as microseconds with three decimals, [`Nanos::MAX`] as nothing.
-struct Us(Nanos);
+pub(super) struct Us(pub(super) Nanos);
 
 impl std::fmt::Display for Us {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -129,7 +129,7 @@ impl std::fmt::Display for Us {
 }
 
 /// Reads microseconds with at most three decimals, exactly.
-fn parse_us(text: &str) -> Option<Nanos> {
+pub(super) fn parse_us(text: &str) -> Option<Nanos> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     if decimals.len() > 3 || !(whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit())) {
         return None;
