@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem::ids::{DocId, JobId, QueryId};
-use tandem::live::{self, Ending, Fleet, LaneWork, LiveError, LiveQuery, LiveRun, QuerySet};
+use tandem::live::{self, Ending, Fleet, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{Mode, Query};
 use tandem::sched::{Ask, Job, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
@@ -102,12 +102,15 @@ proptest! {
                 deadline: DEADLINE,
             })
             .unwrap();
-            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None };
+            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };
             let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
             prop_assert!(model.decision > Nanos::ZERO || driven.lag.max == Nanos::ZERO);
+            // Told the same once more, the policy decides the same.
+            let parity = driven.journal.replay(&model.machine, policy(), &jobs, &driven.log);
+            prop_assert_eq!((parity.same, parity.difference), (parity.batches, None));
             // Every event took its time, and nothing else did.
             prop_assert!(jobs.is_empty() || driven.decision.max == model.decision);
         }
@@ -218,7 +221,7 @@ fn jobs_are_released_whatever_the_backlog() {
         Ok(one_hit(1.0))
     });
     let jobs = jobs_at_once(50);
-    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
+    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None, keep_journal: false };
     let outcome = live::run(&mut fleet, run).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 50);
@@ -230,7 +233,7 @@ fn one_fleet_serves_many_runs() {
     let mut fleet = fleet(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
-        let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+        let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
         assert_eq!(outcome.log.rows.len(), count as usize);
     }
 }
@@ -239,14 +242,14 @@ fn one_fleet_serves_many_runs() {
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     let mut fleet = fleet(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
     // The worker has survived.
     let jobs = jobs_at_once(3);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
 }
 
@@ -254,7 +257,7 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
 fn an_executor_that_panics_ends_the_run_with_an_error() {
     let mut fleet = fleet(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
     assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2);
 }
@@ -267,7 +270,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
         Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
     });
     let jobs = jobs_at_once(20);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
     let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
     assert_eq!(outcome.log.rows.len(), 10);
@@ -277,7 +280,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 fn a_plan_that_the_fleet_cannot_run_is_refused_before_it_starts() {
     let jobs = jobs_at_once(3);
     let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), Vec::new());
-    let error = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
+    let error = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap_err();
     assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
 }
 
@@ -286,7 +289,7 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
-    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
+    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)), keep_journal: false };
     let outcome = live::run_under_manual_clock(&mut fleet, run).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
@@ -348,13 +351,13 @@ impl Pipeline for ScriptedGpu {
 }
 
 /// Runs `count` jobs in batches of three on one GPU with a pipeline.
-fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> live::LiveOutcome {
+fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
     let gpu = ScriptedGpu { under_way: VecDeque::new(), score };
     let model = MachineModel::from(Machine::default().with_gpus(1, 1, 2));
     let work = vec![LaneWork::Executor(Box::new(gpu))];
     let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
     let jobs = jobs_at_once(count);
-    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None }).unwrap()
+    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap()
 }
 
 #[test]
@@ -389,7 +392,7 @@ fn a_pipelines_last_answers_are_checked_too() {
         let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
         let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
         let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
-        live::run(&mut fleet, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None }).unwrap()
+        live::run(&mut fleet, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap()
     };
     let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
@@ -404,7 +407,75 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
-    let outcome = live::run(&mut fleet, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2000);
+}
+
+/// A machine of two CPU workers and a GPU two batches deep, costs of ten queries on it, and 300 jobs at random gaps.
+fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
+    let batches = BatchCost {
+        host_fixed_us: 5.0,
+        host_each_us: 1.0,
+        device_fixed_us: 5.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 64,
+    };
+    let machine = Machine::new(2, 0).with_gpus(1, 1, 2);
+    let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
+    let cost = |us: u64| Cost { alone: Nanos(us * 1000), added: Nanos(us * 200) };
+    let costs: Vec<_> = (0..10)
+        .map(|i| {
+            PerClass::from_fn(|class| match class {
+                Class::CPU => Cost::alone(Nanos(20_000 + 3000 * i)),
+                Class::GPU => cost(15 + 2 * i),
+                _ => Cost::NEVER,
+            })
+        })
+        .collect();
+    let queries: Vec<_> = (0..).map(QueryId).zip(costs.iter().copied()).collect();
+    let arrivals = (0..300u32).map(|i| (Nanos(u64::from(i * i % 97) * 100 + u64::from(i) * 12_000), i % 10));
+    let mut arrivals: Vec<_> = arrivals.collect();
+    arrivals.sort();
+    let jobs = live::plan(arrivals, &queries, Nanos(1_000_000_000));
+    (model, costs, jobs)
+}
+
+#[test]
+fn a_live_run_told_again_to_its_policy_decides_the_same() {
+    let (model, costs, jobs) = small_machine();
+    let lanes = [LaneWork::TimeWarp, LaneWork::Recorded, LaneWork::TimeWarp];
+    let mut fleet = Fleet::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
+    for kind in PolicyKind::ALL {
+        let policy = || kind.with(PolicyOptions::default()).build(&model).unwrap();
+        let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };
+        let LiveOutcome { log, journal, ending, .. } = live::run(&mut fleet, run).unwrap();
+        assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
+        let parity = journal.replay(&model.machine, policy(), &jobs, &log);
+        assert_eq!((parity.same, parity.difference), (parity.batches, None), "{kind}");
+        // Another log is told apart.
+        let mut other = log.clone();
+        other.rows[17].processor.0 ^= 1;
+        let parity = journal.replay(&model.machine, policy(), &jobs, &other);
+        assert!(parity.same < parity.batches && parity.difference.is_some(), "{kind}");
+    }
+}
+
+#[test]
+fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
+    let (model, costs, jobs) = small_machine();
+    let lanes = (0..3).map(|_| LaneWork::TimeWarp).collect();
+    // What handing over costs is real here, and is not to be waited for as well.
+    let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
+    let mut fleet = Fleet::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
+    let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
+    let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
+    let outcome = live::run(&mut fleet, run).unwrap();
+    assert_eq!((outcome.log.rows.len(), outcome.unfinished), (jobs.len(), 0));
+    for row in &outcome.log.rows {
+        assert!(row.finished.since(row.started) >= costs[row.query.index()][Class::CPU].alone, "{row:?}");
+    }
+    let worked: Nanos = outcome.worked[Class::CPU];
+    assert!(worked > Nanos::ZERO && outcome.handoff[Class::CPU].max > Nanos::ZERO);
 }

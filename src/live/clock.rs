@@ -27,6 +27,9 @@ pub(super) trait Clock {
     /// The same, of a time since the fleet was made.
     fn at(&self, since_epoch: u64) -> Nanos;
 
+    /// A time of the run as one since the fleet was made.
+    fn since_epoch(&self, at: Nanos) -> u64;
+
     /// The driver has handled so many events, which takes its `decision` time for each: a clock that jumps passes it.
     fn pass_decisions(&mut self, events: usize, decision: Nanos);
 
@@ -84,6 +87,10 @@ impl Clock for RealClock {
         Nanos(since_epoch).since(self.start)
     }
 
+    fn since_epoch(&self, at: Nanos) -> u64 {
+        (self.start + at).0
+    }
+
     fn pass_decisions(&mut self, _events: usize, _decision: Nanos) {}
 
     fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
@@ -120,6 +127,11 @@ impl Clock for ManualClock {
 
     fn at(&self, _since_epoch: u64) -> Nanos {
         self.now
+    }
+
+    fn since_epoch(&self, _at: Nanos) -> u64 {
+        // What takes real time takes none of this clock's.
+        0
     }
 
     fn pass_decisions(&mut self, events: usize, decision: Nanos) {

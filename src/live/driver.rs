@@ -21,13 +21,15 @@ use super::ring::{Completion, Sleeper};
 use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{Machine, PerClass};
-use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
 use crate::time::Nanos;
 
 /// What a run left behind.
 #[derive(Debug)]
 pub(super) struct Driven {
     pub(super) log: RunLog,
+    /// What the dispatcher was told, if it was to be kept.
+    pub(super) journal: Journal,
     /// For each released job: how late it was released.
     pub(super) lags: Vec<Nanos>,
     /// For each event: the driver's own time.
@@ -41,9 +43,10 @@ pub(super) struct Driven {
     pub(super) ending: Ending,
 }
 
-/// When to stop before the plan's end.
+/// When to stop before the plan's end, and whether to keep a journal until then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits<'a> {
+    pub(super) keep_journal: bool,
     /// Set by Ctrl-C.
     pub(super) stop: &'a AtomicBool,
     /// The age of the oldest unfinished job at which the backlog counts as hopeless.
@@ -81,6 +84,8 @@ pub(super) fn drive<C: Clock>(
         actions: Vec::with_capacity(2 * lanes.len() + 1),
         rows: Vec::new(),
         lanes,
+        // Each job arrives and finishes, and decisions are at most as many as events.
+        journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
         lags: Vec::with_capacity(jobs.len()),
         decisions: Vec::with_capacity(3 * jobs.len()),
         handoffs: PerClass::default(),
@@ -91,8 +96,9 @@ pub(super) fn drive<C: Clock>(
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    let Driver { dispatcher, lags, decisions, handoffs, worked, ending, .. } = driver;
-    Driven { log: dispatcher.into_log(), lags, decisions, handoffs, worked, driver_time, ending }
+    let Driver { dispatcher, journal, lags, decisions, handoffs, worked, ending, .. } = driver;
+    let journal = journal.unwrap_or_default();
+    Driven { log: dispatcher.into_log(), journal, lags, decisions, handoffs, worked, driver_time, ending }
 }
 
 struct Driver<'a, C, T> {
@@ -119,6 +125,7 @@ struct Driver<'a, C, T> {
     /// Lanes whose workers have batches now, as bits, and how many batches they have.
     working: Vec<u64>,
     batches_working: usize,
+    journal: Option<Journal>,
     lags: Vec<Nanos>,
     decisions: Vec<Nanos>,
     handoffs: PerClass<Vec<Nanos>>,
@@ -199,16 +206,19 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             events += 1;
             match due {
                 Due::Finish(_, processor) => {
+                    note(&mut self.journal, now, Told::Finish(processor));
                     let finished = self.dispatcher.finish(now, processor);
                     self.keep_law(finished);
                 }
                 Due::Wake(_) => {
+                    note(&mut self.journal, now, Told::Wake);
                     let woken = self.dispatcher.wake(now);
                     self.keep_law(woken);
                 }
                 Due::Arrival => {
                     if let Some((job, later)) = self.jobs.split_first() {
                         self.jobs = later;
+                        note(&mut self.journal, now, Told::Arrive);
                         self.lags.push(now.since(job.arrival));
                         let arrived = self.dispatcher.arrive(now, job);
                         self.keep_law(arrived);
@@ -244,6 +254,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             let handoff = self.clock.at(picked_up).since(begin) + now.since(self.clock.at(done));
             self.handoffs[class].push(handoff);
             self.worked[class] += Nanos(worked);
+            note(&mut self.journal, now, Told::Finish(processor));
             if let Err(law) = self.dispatcher.finish(now, processor) {
                 fail(&mut self.ending, LiveError::Law(law));
             }
@@ -258,6 +269,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             return;
         }
         let now = self.clock.now();
+        note(&mut self.journal, now, Told::Decide);
         let decided = self.dispatcher.decide(now, &mut self.actions);
         self.keep_law(decided);
         if !self.goes_on() {
@@ -272,7 +284,13 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                     match &mut self.lanes[lane] {
                         Lane::Worker(worker) => {
                             self.starts[lane][worker.next_slot()] = now;
-                            worker.order(rows);
+                            let mut until = 0;
+                            if worker.pretends() {
+                                self.rows.clear();
+                                self.rows.extend(rows.clone());
+                                until = self.clock.since_epoch(self.times.start(processor, &self.rows, now));
+                            }
+                            worker.order(rows, until);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
                         }
@@ -296,6 +314,12 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
 
     fn fail(&mut self, error: LiveError) {
         fail(&mut self.ending, error);
+    }
+}
+
+fn note(journal: &mut Option<Journal>, now: Nanos, told: Told) {
+    if let Some(journal) = journal {
+        journal.entries.push((now, told));
     }
 }
 

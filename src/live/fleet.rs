@@ -14,6 +14,7 @@ use crate::cost::{Cost, MachineModel};
 use crate::exec::Executor;
 use crate::ids::ProcessorId;
 use crate::machine::{Class, Machine, PerClass, Processor};
+use crate::time::Nanos;
 
 /// What stands in the GPU's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,9 @@ pub enum LaneWork {
     Executor(Box<dyn Executor>),
     /// Nothing does: its batches take the recorded times.
     Recorded,
+    /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
+    /// known. Handing over is real too, so that the machine's costs of it are left out of the times.
+    TimeWarp,
 }
 
 impl fmt::Debug for LaneWork {
@@ -57,6 +61,7 @@ impl fmt::Debug for LaneWork {
         match self {
             Self::Executor(executor) => write!(f, "Executor({})", executor.device()),
             Self::Recorded => f.write_str("Recorded"),
+            Self::TimeWarp => f.write_str("TimeWarp"),
         }
     }
 }
@@ -77,12 +82,19 @@ pub(super) struct WorkerLane {
     /// Turns ordered and completions seen.
     ordered: u32,
     seen: u32,
+    /// Whether it lets recorded times pass instead of working.
+    pretends: bool,
 }
 
 impl WorkerLane {
     /// Batches under way.
     pub(super) fn under_way(&self) -> u32 {
         self.ordered.wrapping_sub(self.seen)
+    }
+
+    /// Whether it lets recorded times pass instead of working.
+    pub(super) fn pretends(&self) -> bool {
+        self.pretends
     }
 
     /// The slot of the oldest batch under way, and of the next one ordered: from 0 to below [`slots`](Self::slots).
@@ -98,11 +110,11 @@ impl WorkerLane {
         self.rings.slots()
     }
 
-    /// Orders a batch. A worker that falls asleep at this very moment is woken by a later
+    /// Orders a batch; a lane that pretends is at it `until` then. A worker that falls asleep at this very moment is woken by a later
     /// [look](Self::wake_if_asleep), of which there are many while it has work.
-    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>) {
+    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
         self.ordered = self.ordered.wrapping_add(1);
-        self.rings.order(self.ordered, rows);
+        self.rings.order(self.ordered, rows, until);
     }
 
     #[inline]
@@ -143,6 +155,8 @@ impl WorkerLane {
 #[derive(Debug)]
 pub struct Fleet {
     model: MachineModel,
+    /// What recorded times are made of: the model without what is real.
+    played: MachineModel,
     queries: Arc<QuerySet>,
     /// By row of the workload: what a recorded lane takes.
     recorded: Vec<PerClass<Cost>>,
@@ -174,11 +188,13 @@ impl Fleet {
         let is_gpu = |processor: usize| model.machine.class(ProcessorId(processor as u32)).is_gpu();
         let cores_of = |work: &LaneWork| match work {
             LaneWork::Executor(executor) => executor.num_cores(),
+            LaneWork::TimeWarp => 1,
             LaneWork::Recorded => 0,
         };
         let busy = work.iter().enumerate().filter(|(i, _)| !is_gpu(*i)).map(|(_, work)| cores_of(work)).sum();
         let mut fleet = Self {
             model: MachineModel::default(),
+            played: MachineModel::default(),
             queries,
             recorded,
             cores: Cores::share(busy),
@@ -194,12 +210,13 @@ impl Fleet {
             let own_core = *core;
             *core += cores_of(&work);
             let lane = match work {
-                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, executor, own_core)?,
+                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), own_core)?,
+                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, own_core)?,
                 LaneWork::Recorded => Lane::Recorded,
             };
             fleet.lanes.push(lane);
         }
-        fleet.model = model;
+        fleet.set_model(model);
         Ok(fleet)
     }
 
@@ -208,14 +225,15 @@ impl Fleet {
     pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
         let (queries, cores, driver, threads) = (Arc::default(), Cores::default(), Arc::default(), Vec::new());
-        Self { model, queries, recorded, cores, lanes, driver, epoch: Instant::now(), threads }
+        let played = model.clone();
+        Self { model, played, queries, recorded, cores, lanes, driver, epoch: Instant::now(), threads }
     }
 
     fn spawn_worker(
         &mut self,
         model: &MachineModel,
         position: usize,
-        mut executor: Box<dyn Executor>,
+        executor: Option<Box<dyn Executor>>,
         core: usize,
     ) -> Result<Lane, LiveError> {
         let processor = ProcessorId(position as u32);
@@ -236,16 +254,20 @@ impl Fleet {
             completed: 0,
             last_done: 0,
         };
+        let pretends = executor.is_none();
         let serve = move || {
             cores.pin_worker(core);
-            worker.serve(executor.as_mut());
+            match executor {
+                Some(mut executor) => worker.serve(executor.as_mut()),
+                None => worker.pretend(),
+            }
         };
         let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
         self.threads.push(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
-        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0 }))
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends }))
     }
 
-    /// Lets every worker run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
+    /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
     /// answer shows before anything is measured.
     ///
     /// # Errors
@@ -257,7 +279,7 @@ impl Fleet {
                 break;
             }
             for lane in workers(&mut self.lanes) {
-                lane.order(std::iter::once(row));
+                lane.order(std::iter::once(row), 0);
             }
             for lane in workers(&mut self.lanes) {
                 while lane.take_completion().is_none() {
@@ -281,7 +303,13 @@ impl Fleet {
     /// # Panics
     /// If the machine is another.
     pub fn set_model(&mut self, model: MachineModel) {
-        assert_eq!(model.machine, self.model.machine, "a fleet's processors stay what they are");
+        assert_eq!(model.machine.len(), self.lanes.len(), "a fleet's processors stay what they are");
+        self.played = model.clone();
+        for (processor, Processor { class, .. }) in model.machine.processors() {
+            if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
+                self.played.handoff[class] = Nanos::ZERO;
+            }
+        }
         self.model = model;
     }
 
@@ -297,7 +325,10 @@ impl Fleet {
     /// If the machine has no such processor.
     #[must_use]
     pub fn is_recorded(&self, processor: ProcessorId) -> bool {
-        matches!(self.lanes[processor.index()], Lane::Recorded)
+        match &self.lanes[processor.index()] {
+            Lane::Worker(lane) => lane.pretends,
+            Lane::Recorded => true,
+        }
     }
 
     /// What stands in the GPU's place: a GPU if there is one.
@@ -341,9 +372,9 @@ impl Fleet {
         self.recorded.get(row as usize).map(|costs| costs[class]).filter(|cost| *cost != Cost::NEVER)
     }
 
-    /// What a run needs, apart from each other.
-    pub(super) fn parts(&mut self) -> (&MachineModel, &[PerClass<Cost>], &mut [Lane]) {
-        (&self.model, &self.recorded, &mut self.lanes)
+    /// What a run needs, apart from each other: the model, what recorded times are made of, the lanes.
+    pub(super) fn parts(&mut self) -> (&MachineModel, &MachineModel, &[PerClass<Cost>], &mut [Lane]) {
+        (&self.model, &self.played, &self.recorded, &mut self.lanes)
     }
 }
 

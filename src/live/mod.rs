@@ -23,6 +23,11 @@
 //!   completion waits in the driver's event queue. It has no thread on purpose: on two cores, one is the driver's and
 //!   one the CPU worker's; a third thread that spins to hit a time exactly would take from either the very time that is
 //!   being measured.
+//! - **Time-warp.** The same recorded times, but a thread lets them pass ([`LaneWork::TimeWarp`]): against the
+//!   simulator, such a run shows what scheduling costs on this machine and predictions miss; against a live run, what
+//!   queries cost otherwise than recorded. The two errors of a prediction are told apart.
+//! - **Journal.** On request a run keeps all that its dispatcher was told and when; played again, the policy must decide
+//!   the same ([`Journal::replay`](crate::sched::Journal::replay)).
 //! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the
 //!   simulator writes. That test is why the loop is generic over its clock.
 //! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::ending::Ending;
 use crate::machine::PerClass;
 use crate::quantile::select_nearest_rank;
-use crate::sched::RunLog;
+use crate::sched::{Journal, RunLog};
 use crate::time::Nanos;
 
 /// Mean, median, 99th percentile and maximum of some times.
@@ -37,6 +37,8 @@ impl Spread {
 pub struct LiveOutcome {
     /// The jobs that finished.
     pub log: RunLog,
+    /// What the dispatcher was told, if [that was asked for](super::LiveRun::keep_journal); else empty.
+    pub journal: Journal,
     /// How the run ended.
     pub ending: Ending,
     /// How late the driver released jobs.

@@ -38,6 +38,7 @@ type Segment = OnceLock<Box<[AtomicU32]>>;
 struct OrderSlot {
     turn: AtomicU32,
     queries: AtomicU32,
+    until: AtomicU64,
     rows: [AtomicU32; INLINE],
     more: Box<[Segment]>,
 }
@@ -45,8 +46,8 @@ struct OrderSlot {
 impl OrderSlot {
     fn new() -> Self {
         let more = std::iter::repeat_with(Segment::new).take(SEGMENTS).collect();
-        let (turn, queries, rows) = Default::default();
-        Self { turn, queries, rows, more }
+        let (turn, queries, until, rows) = Default::default();
+        Self { turn, queries, until, rows, more }
     }
 
     fn segment(&self, number: usize) -> &[AtomicU32] {
@@ -126,10 +127,11 @@ impl Rings {
         self.orders.len()
     }
 
-    /// Driver: orders the queries of these rows. The worker is to be [woken](Sleeper::wake_if_asleep) afterwards.
-    pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>) {
+    /// Driver: orders the queries of these rows; who only lets the time pass does so `until` then. The worker is to be [woken](Sleeper::wake_if_asleep) afterwards.
+    pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
         let slot = &self.orders[self.slot(turn)];
         slot.queries.store(rows.len() as u32, Ordering::Relaxed);
+        slot.until.store(until, Ordering::Relaxed);
         slot.places(rows.len()).zip(rows).for_each(|(place, row)| place.store(row, Ordering::Relaxed));
         slot.turn.store(turn, Ordering::Release);
     }
@@ -149,6 +151,11 @@ impl Rings {
         let queries = slot.queries.load(Ordering::Relaxed) as usize;
         rows.extend(slot.places(queries).map(|place| place.load(Ordering::Relaxed)));
         true
+    }
+
+    /// Worker: until when the order of this turn, which it has taken, would take.
+    pub(super) fn until(&self, turn: u32) -> u64 {
+        self.orders[self.slot(turn)].until.load(Ordering::Relaxed)
     }
 
     /// Worker: reports a batch. The driver is to be [woken](Sleeper::wake) afterwards.
@@ -277,13 +284,13 @@ mod tests {
                     while !rings.take(turn, &mut rows) {
                         std::thread::yield_now();
                     }
-                    assert_eq!(rows, (turn..turn + size).collect::<Vec<_>>());
+                    assert_eq!(rows, (turn..turn + size, 0).collect::<Vec<_>>());
                     let completion = Completion { picked_up: 1, worked: 2, done: u64::from(turn), has_failed: false };
                     rings.complete(turn, completion);
                 }
             });
             for (turn, size) in (1..).zip(sizes) {
-                rings.order(turn, turn..turn + size);
+                rings.order(turn, turn..turn + size, 0);
                 // Up to three under way.
                 let oldest = turn.saturating_sub(2);
                 while oldest > 0 && rings.completed(oldest).is_none() {
@@ -310,7 +317,7 @@ mod tests {
                 }
             });
             for turn in 1..=1000 {
-                rings.order(turn, std::iter::once(turn));
+                rings.order(turn, std::iter::once(turn), 0);
                 if turn % 2 == 0 {
                     rings.worker.wake();
                 }

@@ -24,6 +24,8 @@ pub struct LiveRun<'a> {
     /// Give up when the oldest unfinished job is older than this: at a hopeless rate the backlog only grows, and its
     /// last jobs would take as long as the overload was deep.
     pub abandon_after: Option<Nanos>,
+    /// Whether to keep what the dispatcher was told, for [`Journal::replay`](crate::sched::Journal::replay).
+    pub keep_journal: bool,
 }
 
 impl std::fmt::Debug for LiveRun<'_> {
@@ -78,13 +80,13 @@ fn drive_run<C: Clock>(
     stop: &AtomicBool,
     start_clock: impl FnOnce() -> C,
 ) -> LiveOutcome {
-    let LiveRun { policy, jobs, abandon_after } = run;
-    let limits = Limits { stop, abandon_after };
+    let LiveRun { policy, jobs, abandon_after, keep_journal } = run;
+    let limits = Limits { stop, abandon_after, keep_journal };
     let sleeper = Arc::clone(fleet.driver());
     sleeper.attend();
-    let (model, recorded, lanes) = fleet.parts();
+    let (model, played, recorded, lanes) = fleet.parts();
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, log_with_room(jobs.len()));
-    let times = MeasuredTimes::new(model, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
+    let times = MeasuredTimes::new(played, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
     let driven = drive(start_clock, model, lanes, &sleeper, times, dispatcher, jobs, limits);
     sum_up(driven, jobs.len())
 }
@@ -134,7 +136,7 @@ fn log_with_room(rows: usize) -> RunLog {
 }
 
 fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
-    let Driven { log, lags, decisions, handoffs, worked, driver_time, ending } = driven;
+    let Driven { log, journal, lags, decisions, handoffs, worked, driver_time, ending } = driven;
     let released = lags.len();
     LiveOutcome {
         unreleased: planned - released,
@@ -145,6 +147,7 @@ fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
         worked,
         driver_time,
         log,
+        journal,
         ending,
     }
 }

@@ -66,11 +66,26 @@ impl Worker {
         }
     }
 
+    /// Serves until the rings are closed, but only lets the time pass that each batch would take.
+    pub(super) fn pretend(mut self) {
+        self.rings.worker.attend();
+        let mut rows = Vec::new();
+        while self.wait_for_order(|| Help::Never) {
+            self.take(&mut rows);
+            let picked_up = since(self.epoch);
+            while since(self.epoch) < self.rings.until(self.taken) {
+                self.pause();
+            }
+            self.complete(picked_up, Ok(()));
+            self.rings.set_checked(self.completed);
+        }
+    }
+
     fn serve_singly(&mut self, executor: &mut dyn Executor) {
         let queries = Arc::clone(&self.queries);
         let mut desk = Desk { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() };
         let mut rows = Vec::new();
-        while self.wait_for_order(executor) {
+        while self.wait_for_order(|| executor.help()) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
             let run = guarded(|| self.run(executor, &queries, &rows, &mut desk));
@@ -110,7 +125,7 @@ impl Worker {
         let mut unchecked: Option<Vec<u32>> = None;
         let mut spare: Vec<Vec<u32>> = Vec::new();
         loop {
-            if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(executor) {
+            if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
                 return;
             }
             let Some(pipeline) = executor.pipeline() else { return };
@@ -181,9 +196,9 @@ impl Worker {
         }
     }
 
-    /// Polls for an order, then sleeps for it; an executor that can help others does so meanwhile. `false` when the fleet
-    /// is dropped.
-    fn wait_for_order(&self, executor: &mut dyn Executor) -> bool {
+    /// Polls for an order, then sleeps for it; an executor that can `help` others does so meanwhile. `false` when the
+    /// fleet is dropped.
+    fn wait_for_order(&self, mut help: impl FnMut() -> Help) -> bool {
         let next = self.taken.wrapping_add(1);
         let mut idle = Instant::now();
         loop {
@@ -198,7 +213,7 @@ impl Worker {
             }
             let is_tired = idle.elapsed() > POLL;
             let has_news = || self.rings.has_order(next) || self.rings.is_closed();
-            match executor.help() {
+            match help() {
                 Help::Given => idle = Instant::now(),
                 Help::Never if is_tired => self.rings.worker.sleep(LONGEST_SLEEP, has_news),
                 Help::NotNow if is_tired => self.rings.worker.sleep(NAP, has_news),

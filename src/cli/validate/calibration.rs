@@ -92,7 +92,7 @@ mod tests {
     use crate::ids::{JobId, ProcessorId};
     use crate::live::{Ending, Spread};
     use crate::machine::Machine;
-    use crate::sched::{LogRow, RunLog};
+    use crate::sched::{Journal, LogRow, RunLog};
 
     fn row(query: u32, class: Class, batch: u32, started: u64, finished: u64) -> LogRow {
         LogRow {
@@ -119,6 +119,7 @@ mod tests {
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
             log: RunLog { rows },
+            journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
             decision: spread(120),

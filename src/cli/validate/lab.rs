@@ -260,7 +260,7 @@ impl Lab {
         abandon_after: Option<Nanos>,
     ) -> Result<LiveOutcome, Failure> {
         let jobs: Vec<Job> = live::plan(at_rate(&unit, rate_qps).zip(drawn), &self.estimates, deadline);
-        let run = LiveRun { policy, jobs: &jobs, abandon_after };
+        let run = LiveRun { policy, jobs: &jobs, abandon_after, keep_journal: false };
         let outcome = live::run(&mut self.fleet, run)?;
         if let live::Ending::Failed(e) = &outcome.ending {
             return Err(Failure::failed(e.to_string()));
