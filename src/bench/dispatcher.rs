@@ -198,7 +198,10 @@ fn play(
 ) -> Result<LiveOutcome, DispatcherError> {
     let jobs = plan(costs, rate_qps, (rate_qps * SECONDS) as usize);
     let policy = factory.build(fleet.model())?;
-    let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)), keep_journal: false })?;
+    let outcome = live::run(
+        fleet,
+        LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)), keep_journal: false },
+    )?;
     match outcome.ending {
         live::Ending::Failed(error) => Err(error.into()),
         _ => Ok(outcome),

@@ -385,7 +385,7 @@ mod tests {
             if k > crate::exec::MAX_K {
                 return Err(ExecError::BadK(k));
             }
-            Ok(Execution { device_us: (self.kind == Class::GPU).then_some(0.5) })
+            Ok(Execution { device_us: (self.kind == Class::GPU).then_some(0.5), ..Execution::default() })
         }
     }
 

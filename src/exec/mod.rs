@@ -90,11 +90,15 @@ pub(crate) fn check(query: &Query, k: usize) -> Result<(), ExecError> {
     if num_terms <= Query::MAX_TERMS { Ok(()) } else { Err(ExecError::TooManyTerms(num_terms)) }
 }
 
-/// What is known after a query ran.
+/// What is known after a query ran, or a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Execution {
-    /// The device's own time in microseconds, where it has a clock of its own (GPU events).
+    /// The device's own time in microseconds, where it has a clock of its own: from its first kernel's beginning to its
+    /// last one's end, less the time between in which it had nothing to do.
     pub device_us: Option<f64>,
+    /// What the host did for it, where that is told apart: microseconds in which the calling thread prepared requests and
+    /// read answers; not those in which it waited for the device.
+    pub host_us: Option<f64>,
 }
 
 /// A query as it is asked: one of a batch, in which modes and numbers of results may mix.

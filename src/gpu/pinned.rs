@@ -43,19 +43,6 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
         self.address
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.memory.len()
-    }
-
-    /// The numbers.
-    ///
-    /// # Safety
-    /// No kernel may write them now.
-    pub(crate) unsafe fn as_slice(&self) -> &[T] {
-        // SAFETY: there are as many, all written, and they live as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.address as *const T, self.memory.len()) }
-    }
-
     /// The numbers.
     ///
     /// # Safety
@@ -73,5 +60,23 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
         assert!(place < self.memory.len());
         // SAFETY: there is such a number, it lives as long as `self`, and every pattern of bits is one.
         unsafe { (self.address as *const T).add(place).read_volatile() }
+    }
+
+    /// As [`read_now`](Self::read_now), and leaves `value` in the number's place if it was another one: for words that
+    /// a kernel writes once each.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    #[inline]
+    pub(crate) fn replace_now(&mut self, place: usize, value: T) -> T
+    where
+        T: PartialEq,
+    {
+        let found = self.read_now(place);
+        if found != value {
+            // SAFETY: there is such a number, and the kernel that has written it does so no more.
+            unsafe { (self.address as *mut T).add(place).write_volatile(value) };
+        }
+        found
     }
 }

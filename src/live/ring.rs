@@ -284,7 +284,7 @@ mod tests {
                     while !rings.take(turn, &mut rows) {
                         std::thread::yield_now();
                     }
-                    assert_eq!(rows, (turn..turn + size, 0).collect::<Vec<_>>());
+                    assert_eq!(rows, (turn..turn + size).collect::<Vec<_>>());
                     let completion = Completion { picked_up: 1, worked: 2, done: u64::from(turn), has_failed: false };
                     rings.complete(turn, completion);
                 }

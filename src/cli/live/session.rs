@@ -88,7 +88,12 @@ impl<'a> Session<'a> {
         let Arrivals { unit, queries, .. } = &plan.arrivals;
         let jobs = live::plan(at_rate(unit, plan.rate_qps).zip(queries.iter().copied()), estimates, deadline);
         let policy = policy.build(self.lab.fleet.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)), keep_journal: false };
+        let run = LiveRun {
+            policy,
+            jobs: &jobs,
+            abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)),
+            keep_journal: false,
+        };
         Ok(live::run(&mut self.lab.fleet, run)?)
     }
 

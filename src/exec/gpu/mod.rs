@@ -23,9 +23,11 @@ mod batch;
 mod executor;
 mod kernels;
 mod lists;
+mod lone;
 mod plan;
-mod results;
+mod share;
 mod slot;
+mod terms;
 mod upload;
 
 pub(crate) use accepted::check;

@@ -7,8 +7,8 @@ use super::crossover::pairs;
 use super::queries::K;
 use crate::cli::bench::{Arguments, input};
 use crate::cli::{Failure, defaults};
-use crate::exec::ExecError;
 use crate::exec::gpu::GpuExecutor;
+use crate::exec::{Answers, ExecError, Executor, Request};
 use crate::gpu::{GpuError, Reservation, free_device_bytes};
 use crate::ids::DeviceId;
 use crate::query::{Mode, Query};
@@ -36,10 +36,11 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     drop(GpuExecutor::new(&index, index.built_with())?);
     let free_at_first = free_device_bytes(DeviceId(0))?;
     let mut gpu = GpuExecutor::new(&index, index.built_with())?;
-    let mut hits = Vec::new();
+    let mut answers = Answers::default();
     let mut search = |gpu: &mut GpuExecutor, first: usize, mode: Mode| {
-        let batch: Vec<Query> = queries.iter().cycle().skip(first % queries.len()).take(BATCH).cloned().collect();
-        gpu.search_batch(&batch, mode, K, &mut hits).map(drop)
+        let asked = queries.iter().cycle().skip(first % queries.len()).take(BATCH);
+        let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+        gpu.search_batch(&batch, &mut answers).map(drop)
     };
     for mode in Mode::ALL {
         search(&mut gpu, 0, mode)?;

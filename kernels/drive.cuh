@@ -1,5 +1,4 @@
-// drivers.cu: the best documents with all of a query's terms (AND) or any of them (OR), without reading most of its lists.
-// In:   the lists; the queries of a batch, or a lone one; which lists drive. Out: candidates, counted in the query's state.
+// drive.cuh: the best documents with all of a query's terms (AND) or any of them (OR), without reading most of its lists.
 //
 // A list drives: a warp goes through blocks of it, and looks the documents that may be among the best up in the other lists,
 // a document a thread. For AND the shortest list drives and a document must be found everywhere. For OR every list drives
@@ -13,33 +12,28 @@
 // Survivors wait in a queue in shared memory until there are 32: lanes stay busy however few survive. Their documents are
 // read only then. A warp shares nothing with the others of its thread block: no barrier but __syncwarp is needed.
 //
-// A lone query's time is that of reads that wait for each other: block, document, norm, then four for each list it is looked
-// up in. So few blocks are shared out by quarters, 32 postings a warp, that no warp goes this way twice.
-//
-// score_drivers scores the queries of a batch, for topk.cu to sort. score_lone is the whole of a single query: its last thread
-// block sorts what all have found. score_lone_long is the same for queries of more than FEW_TERMS terms.
+// lone.cu goes this way with a query alone, batch.cu with many.
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
 // a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
 // candidates depends on timing, but the best k among them do not. Twin on the host: exec/cpu/exhaustive.rs.
-// Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch. Shared memory: 14 KiB; score_lone 17 KiB.
-// Launch bounds: 128 threads, 8 blocks a multiprocessor: 61 and 64 registers; 10 blocks would spill some.
-// Bound by: a lone query by latency, a batch by instructions and latency (docs/gpu.md). Asking for the next list's directory
-// before it is known to be needed gained nothing, nor did submitting score_lone as a captured graph.
+// Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch.
+// Asking for the next list's directory before it is known to be needed gained nothing.
+#pragma once
 
 #include "histogram.cuh"
 #include "lists.cuh"
-#include "merge.cuh"
 
 constexpr u32 DRIVE_WARPS = DRIVE_THREADS / WARP;
-constexpr u32 OCTET = 8;                                // lanes that read a block's impacts: 16 postings each
-constexpr u32 GROUP = WARP / OCTET;                     // blocks that a warp reads at a time
+constexpr u32 EIGHTH = 8;                               // lanes that read a block's impacts: 16 postings each
+constexpr u32 GROUP = WARP / EIGHTH;                    // blocks that a warp reads at a time
 constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer than a warp wait while blocks are read
 
 // Shared memory of a warp.
 struct Queue {
     QueryTerm terms[MAX_TERMS];
     u32 places[QUEUE_LEN];  // of postings in the driving list
+    u32 scored;             // postings that were scored
 };
 
 // The driver of an item: the last one whose first item is not after it. The whole warp asks for one item, and looks at 32
@@ -93,10 +87,10 @@ struct Drive {
         return least <= 1 || header.impact_at(lists.rows, place % BLOCK_LEN) >= least;
     }
 
-    // Puts those postings into the queue that may be among the best, of up to GROUP blocks: an octet of lanes takes the block
+    // Puts those postings into the queue that may be among the best, of up to GROUP blocks: eight lanes take the block
     // whose header it is given, if `exists`, a lane sixteen of its postings.
     __device__ __forceinline__ void enqueue(const Header& header, u32 block, bool exists) {
-        const u32 part = lane % OCTET;
+        const u32 part = lane % EIGHTH;
         u32 entering = 0;
         if (exists && part < byte_rows(header.len())) {
             const u32 least = least_impact(header.max_impact);
@@ -130,6 +124,7 @@ struct Drive {
         waiting -= count;
         const bool exists = lane < count;
         const u32 place = exists ? queue.places[waiting + lane] : 0;
+        if (lane == 0) queue.scored += count;
         __syncwarp();
         score(place, exists);
     }
@@ -208,62 +203,54 @@ struct Drive {
             enters = can_enter(term.weight * own.max_impact + rest());
         }
         for (u32 left = __ballot_sync(FULL_WARP, enters); left != 0;) {
-            // Octet i takes the i-th block that is left, if there are so many.
-            u32 octets = left;
+            // The i-th eight lanes take the i-th block that is left, if there are so many.
+            u32 mine = left;
 #pragma unroll
             for (u32 i = 0; i < GROUP; ++i) {
-                if (lane / OCTET == i) octets = left;
+                if (lane / EIGHTH == i) mine = left;
                 left &= left - 1;
             }
-            const u32 source = octets != 0 ? __ffs(octets) - 1 : 0;
+            const u32 source = mine != 0 ? __ffs(mine) - 1 : 0;
             Header header;
             header.row = __shfl_sync(FULL_WARP, own.row, source);
             header.first_doc = 0;
             header.packing = __shfl_sync(FULL_WARP, own.packing, source);
             header.max_impact = __shfl_sync(FULL_WARP, own.max_impact, source);
-            enqueue(header, begin + source, octets != 0);
+            enqueue(header, begin + source, mine != 0);
             while (waiting >= WARP) score_waiting();
         }
     }
 };
 
-// What the warp has to do: its item of the batch, if it has one.
-template <u32 TERMS>
-__device__ __forceinline__ void drive_item(
-    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* states, const State* gates,
-    u64* candidates, Queue& queue
-) {
-    const u32 lane = threadIdx.x % WARP;
-    const u32 item = blockIdx.x * DRIVE_WARPS + threadIdx.x / WARP;
-    if (item >= batch.num_items) return;
-    const Driver* drivers = batch.drivers != nullptr ? batch.drivers : lone.drivers;
-    const Driver driver = drivers[find_driver(drivers, batch.num_drivers, item, lane)];
-    Query query = batch.queries != nullptr ? batch.queries[driver.query] : lone.query;
-    if (batch.needs_all != 0) query.need_all();
-    if (gates != nullptr && num_found(gates + driver.query) >= query.k) return;  // documents with all terms were enough
-
-    const u32* terms =
-        reinterpret_cast<const u32*>(batch.terms != nullptr ? batch.terms + query.first_term : lone.terms);
-    for (u32 i = lane; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
-        reinterpret_cast<u32*>(queue.terms)[i] = terms[i];
+// Copies a query's terms to where a warp looks them up.
+__device__ __forceinline__ void copy_terms(const QueryTerm* terms, u32 num_terms, Queue& queue, u32 lane) {
+    const u32* words = reinterpret_cast<const u32*>(terms);
+    for (u32 i = lane; i < num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
+        reinterpret_cast<u32*>(queue.terms)[i] = words[i];
     }
+    if (lane == 0) queue.scored = 0;
     __syncwarp();
-    State* state = states + driver.query;
+}
+
+// What a warp does for one item of a driver.
+__device__ __forceinline__ void drive_item(
+    const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
+    u64* candidates, u32 capacity, u32 lane
+) {
     // Others raise the threshold meanwhile: lane 0's look counts for the warp, which must stay together.
     const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
     const QueryTerm& term = queue.terms[driver.term];
     const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
-    Drive drive = {
-        lists, query, queue, state, candidates + static_cast<u64>(driver.query) * batch.capacity, batch.capacity,
-        driver.term, batch.needs_all != 0, lane, 0, floor,
-    };
+    Drive drive = {lists, query, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
     if (!drive.can_enter(term.rest)) return;  // meanwhile the threshold is above all that this list can begin
 
     const u32 number = item - driver.first_item;
     if (driver.blocks_an_item == 0) {
         const u32 place = number * WARP + lane;
         const bool enters = place < term.doc_freq && drive.posting_can_enter(place);
-        if (__any_sync(FULL_WARP, enters)) drive.score(place, enters);
+        const u32 entering = __ballot_sync(FULL_WARP, enters);
+        if (lane == 0) queue.scored = __popc(entering);
+        if (entering != 0) drive.score(place, enters);
     } else {
         const u32 end = min((number + 1) * driver.blocks_an_item, num_blocks);
         for (u32 begin = number * driver.blocks_an_item; begin < end; begin += WARP) {
@@ -271,73 +258,4 @@ __device__ __forceinline__ void drive_item(
         }
     }
     while (drive.waiting != 0) drive.score_waiting();
-}
-
-// A batch's queries, or a lone one's. `gates` are null, or the states of the stage before: where that has found k documents,
-// this one has nothing to do.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_drivers(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
-    const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* states, const State* gates, u64* candidates
-) {
-    __shared__ Queue queues[DRIVE_WARPS];
-    drive_item(lists, batch, lone, states, gates, candidates, queues[threadIdx.x / WARP]);
-}
-
-// The whole of a lone query, or a stage of one, in one launch: the thread block that is done last sorts the results, writes
-// them to the host's memory, and clears what the next query will find.
-template <u32 TERMS>
-__device__ __forceinline__ void score_alone(
-    const Lists& lists, const Batch& batch, const LoneQuery<TERMS>& lone, State* state, State* gate, u64* candidates,
-    u64* results, u32 is_last_stage
-) {
-    __shared__ union Shared {
-        Queue queues[DRIVE_WARPS];
-        Merge merge;
-    } shared;
-    __shared__ u64 progress;
-    if (blockIdx.x == 0 && threadIdx.x == 0) state->started_ns = clock_ns();
-    drive_item(lists, batch, lone, state, gate, candidates, shared.queues[threadIdx.x / WARP]);
-
-    // The barrier puts all of the block's candidates and counts before thread 0's fence, and the fence before its sign-off: the
-    // block that signs off last sees those of every block.
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        progress = atomicAdd(&state->progress, 1ull << 32);
-        __threadfence();
-    }
-    __syncthreads();
-    if (progress >> 32 != gridDim.x - 1) return;
-    const u32 found = static_cast<u32>(progress);
-    const Times times = {gate != nullptr ? &gate->started_ns : &state->started_ns, clock_ns()};
-    Query query = lone.query;
-    if (batch.needs_all != 0) query.need_all();
-    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // then the stage before has written the results
-    if (!had_all && (is_last_stage != 0 || found >= query.k)) {
-        merge_candidates<DRIVE_THREADS>(query, state, candidates, found, batch.capacity, results, &times, shared.merge);
-    }
-    if (is_last_stage == 0) return;
-    __syncthreads();
-    for (u32 i = threadIdx.x; i < sizeof(State) / sizeof(u32); i += DRIVE_THREADS) {
-        reinterpret_cast<u32*>(state)[i] = 0;
-        if (gate != nullptr) reinterpret_cast<u32*>(gate)[i] = 0;
-    }
-}
-
-// For queries of up to FEW_TERMS terms.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
-    const __grid_constant__ LoneQuery<FEW_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
-    u32 is_last_stage
-) {
-    score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
-}
-
-// The same for queries of more than FEW_TERMS terms.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone_long(
-    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch,
-    const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, State* gate, u64* candidates, u64* results,
-    u32 is_last_stage
-) {
-    score_alone(lists, batch, lone, state, gate, candidates, results, is_last_stage);
 }
