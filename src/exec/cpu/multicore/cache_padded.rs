@@ -3,4 +3,4 @@
 /// What lies on cache lines of its own, so that changing it disturbs nobody who reads something else.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct CachePadded<T>(pub(super) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);

@@ -12,14 +12,14 @@ use crate::index::{BLOCK_LEN, Index, IndexBuilder, IndexError, PostingList};
 /// Documents keep their numbers and lengths, so that norms and results are those of the whole.
 #[derive(Debug)]
 pub struct PartitionedIndex {
-    pub(in crate::exec::cpu::multicore) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
 }
 
 #[derive(Debug)]
-pub(in crate::exec::cpu::multicore) struct Part {
-    pub(in crate::exec::cpu::multicore) index: Arc<Index>,
+pub(crate) struct Part {
+    pub(crate) index: Arc<Index>,
     /// Its terms, by those of the whole; [`ABSENT`] where it has no such list.
-    pub(in crate::exec::cpu::multicore) terms: Arc<[u32]>,
+    pub(crate) terms: Arc<[u32]>,
 }
 
 impl PartitionedIndex {

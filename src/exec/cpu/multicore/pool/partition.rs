@@ -5,13 +5,11 @@
 
 use std::ops::Range;
 
+use super::claims::MAX_TASKS;
 use crate::exec::cpu::executor::Pass;
 use crate::ids::DocId;
 use crate::index::Index;
 use crate::query::QueryTerm;
-
-/// The most tasks of a query: what a claim can count.
-pub(in crate::exec::cpu::multicore) const MAX_TASKS: usize = (1 << 16) - 1;
 
 /// Blocks of the leading list in a task of an AND, at least: 256 postings, half a skip block of Tatikonda et al.
 /// Searching it takes some microseconds, and beginning it some tenths of one: with fewer, that is seen; with more,
@@ -24,7 +22,7 @@ const OR_BLOCKS: usize = 32;
 
 /// A way to cut queries.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::exec::cpu::multicore) enum Partition {
+pub(crate) enum Partition {
     /// By document, in so many ranges of equal length.
     Documents {
         /// How many.
@@ -39,7 +37,7 @@ pub(in crate::exec::cpu::multicore) enum Partition {
 
 impl Partition {
     /// How many tasks a pass over these lists has, at least 1.
-    pub(in crate::exec::cpu::multicore) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
+    pub(crate) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
         match self {
             Self::Documents { parts } => parts,
             Self::Blocks { most_tasks } => {
@@ -50,13 +48,7 @@ impl Partition {
     }
 
     /// The documents of a run of tasks.
-    pub(in crate::exec::cpu::multicore) fn range(
-        self,
-        index: &Index,
-        terms: &[QueryTerm],
-        pass: Pass,
-        tasks: Range<u32>,
-    ) -> Range<DocId> {
+    pub(crate) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
         match self {
             Self::Documents { parts } => {
                 let bound = |task: u32| match u64::from(index.num_docs()) * u64::from(task) / u64::from(parts) {

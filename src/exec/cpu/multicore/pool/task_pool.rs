@@ -7,7 +7,7 @@ use super::slot::Slot;
 
 /// Who may take which task: the schedules of parallel loops, as OpenMP names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::exec::cpu::multicore) enum Schedule {
+pub(crate) enum Schedule {
     /// Task `i` belongs to core `i`.
     Static,
     /// Whoever comes takes the next one.
@@ -18,28 +18,23 @@ pub(in crate::exec::cpu::multicore) enum Schedule {
 
 /// The slots, and what holds for all of them.
 #[derive(Debug)]
-pub(in crate::exec::cpu::multicore) struct TaskPool {
-    pub(in crate::exec::cpu::multicore) slots: Box<[Slot]>,
-    pub(in crate::exec::cpu::multicore) partition: Partition,
-    pub(in crate::exec::cpu::multicore) schedule: Schedule,
+pub(crate) struct TaskPool {
+    pub(crate) slots: Box<[Slot]>,
+    pub(crate) partition: Partition,
+    pub(crate) schedule: Schedule,
     /// Cores that have nothing to do, as far as they tell.
-    pub(in crate::exec::cpu::multicore) idle: AtomicUsize,
+    pub(crate) idle: AtomicUsize,
 }
 
 impl TaskPool {
     /// A pool of `slots` slots for `workers` cores.
-    pub(in crate::exec::cpu::multicore) fn new(
-        slots: usize,
-        workers: usize,
-        partition: Partition,
-        schedule: Schedule,
-    ) -> Self {
+    pub(crate) fn new(slots: usize, workers: usize, partition: Partition, schedule: Schedule) -> Self {
         let slots = (0..slots).map(|_| Slot::new(workers)).collect();
         Self { slots, partition, schedule, idle: AtomicUsize::new(0) }
     }
 
     /// Tasks that nobody has claimed yet, in all slots.
-    pub(in crate::exec::cpu::multicore) fn unclaimed(&self) -> usize {
+    pub(crate) fn unclaimed(&self) -> usize {
         self.slots.iter().map(|slot| slot.unclaimed() as usize).sum()
     }
 }
