@@ -21,7 +21,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words = arguments.next().unwrap_or_else(|| "posting list blocks".to_owned());
 
     let dir = tempfile::tempdir()?;
-    let options = BuildOptions { tokenizer: Tokenizer::from_name("ascii")?, bm25: Bm25::default(), threads: 2 };
+    let options = BuildOptions {
+        tokenizer: Tokenizer::from_name("ascii")?,
+        bm25: Bm25::default(),
+        threads: 2,
+        memory_bytes: None,
+    };
     build_from_text(Collection::open(Path::new(&folder))?, dir.path(), &options, &|_| {})?;
     let index = Arc::new(Index::open(dir.path())?);
     println!("{folder}: {} documents, {} postings", index.num_docs(), index.num_postings());

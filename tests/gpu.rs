@@ -288,7 +288,8 @@ fn equals_the_cpu_on_real_collections() {
         let tokenizer = || Tokenizer::from_name("ascii").unwrap();
         let world = World::with_index(Bm25::default(), |path| {
             let collection = Collection::open(&data.join(format!("corpus/{name}.jsonl.zst"))).unwrap();
-            let options = BuildOptions { tokenizer: tokenizer(), bm25: Bm25::default(), threads: 2 };
+            let options =
+                BuildOptions { tokenizer: tokenizer(), bm25: Bm25::default(), threads: 2, memory_bytes: None };
             build_from_text(collection, path, &options, &|_| ()).unwrap();
         });
         let Some(mut world) = world else { return };
@@ -450,8 +451,8 @@ fn what_the_kernels_do_not_take_is_refused_and_others_are_answered_on() {
     for mode in Mode::ALL {
         for (query, k, expected) in [(&long, 10, MAX_TERMS), (&short, MAX_K + 1, MAX_K), (&short, exec::MAX_K, MAX_K)] {
             let alone = world.gpu.search(query, mode, k, &mut hits).map(|_| ());
-            let batch = [short.clone(), query.clone()];
-            let batch = world.gpu.search_batch(&batch, mode, k, &mut Vec::new()).map(|_| ());
+            let batch = [(&short, 10), (query, k)].map(|(query, k)| Request { query, mode, k });
+            let batch = world.gpu.search_batch(&batch, &mut Answers::default()).map(|_| ());
             for refused in [alone, batch] {
                 let is_said = matches!(refused, Err(ExecError::BeyondGpu { most, .. }) if most == expected);
                 assert!(is_said, "{refused:?}");

@@ -112,7 +112,7 @@ impl From<BuildError> for Failure {
     fn from(e: BuildError) -> Self {
         match e {
             BuildError::Threads(_) => Self::failed(e.to_string()),
-            BuildError::Input(_) | BuildError::Index(_) => Self::input(e.to_string()),
+            BuildError::Input(_) | BuildError::Index(_) | BuildError::Run { .. } => Self::input(e.to_string()),
         }
     }
 }

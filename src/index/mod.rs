@@ -53,7 +53,7 @@ pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, ListBits, PostingList};
 pub(crate) use packed::sum_gaps;
 pub use probe::Probe;
-pub use writer::IndexWriter;
+pub use writer::{ExternalIds, IndexFolder, IndexWriter};
 
 /// Postings in a full block.
 pub const BLOCK_LEN: usize = 128;

@@ -8,7 +8,17 @@ use crate::corpus::Words;
 use crate::index::Index;
 
 fn build(input: &Path, dir: &Path, words: Words, threads: usize) -> Result<BuildSummary, String> {
-    let options = BuildOptions { tokenizer: Tokenizer::new(words), bm25: Bm25::default(), threads };
+    build_within(input, dir, words, threads, None)
+}
+
+fn build_within(
+    input: &Path,
+    dir: &Path,
+    words: Words,
+    threads: usize,
+    memory_bytes: Option<u64>,
+) -> Result<BuildSummary, String> {
+    let options = BuildOptions { tokenizer: Tokenizer::new(words), bm25: Bm25::default(), threads, memory_bytes };
     let collection = Collection::open(input).map_err(|e| e.to_string())?;
     build_from_text(collection, dir, &options, &|_| ()).map_err(|e| e.to_string())
 }
@@ -62,18 +72,27 @@ fn write_large(path: &Path, documents: usize) {
     fs::write(path, out).unwrap();
 }
 
+fn index_bytes(input: &Path, out: &Path, threads: usize, memory_bytes: Option<u64>, is_on_disk: bool) -> Vec<u8> {
+    let summary = build_within(input, out, Words::Ascii, threads, memory_bytes).unwrap();
+    assert_eq!(summary.runs_on_disk > 0, is_on_disk, "{summary:?}");
+    assert_eq!(fs::read_dir(out).unwrap().count(), 1, "nothing but the index stays");
+    fs::read(out.join(crate::index::FILE_NAME)).unwrap()
+}
+
 #[test]
-fn the_index_is_the_same_for_any_number_of_threads() {
+fn the_index_is_the_same_for_any_number_of_threads_and_any_memory() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("c.jsonl");
     write_large(&input, 1_800);
-    let bytes = [1, 3].map(|threads| {
-        let out = dir.path().join(threads.to_string());
-        build(&input, &out, Words::Ascii, threads).unwrap();
-        fs::read(out.join(crate::index::FILE_NAME)).unwrap()
-    });
+    let whole = index_bytes(&input, &dir.path().join("0"), 1, None, false);
+    for (number, (threads, memory_bytes)) in
+        (1..).zip([(3, None), (1, Some(0)), (3, Some(0)), (2, Some(4 << 20)), (2, Some(128 << 20))])
+    {
+        let out = dir.path().join(number.to_string());
+        let bytes = index_bytes(&input, &out, threads, memory_bytes, memory_bytes.is_some_and(|bytes| bytes < 5 << 20));
+        assert!(bytes == whole, "{threads} threads, memory {memory_bytes:?}");
+    }
     assert!(fs::metadata(&input).unwrap().len() > 16 << 20, "several batches");
-    assert!(bytes[0] == bytes[1]);
 }
 
 #[test]
@@ -110,4 +129,55 @@ fn small_real_collections_have_the_published_figures() {
         let got = (index.num_docs(), index.num_tokens(), index.num_terms(), index.num_postings());
         assert_eq!(got, (documents, tokens, terms, postings), "{name}");
     }
+}
+
+#[test]
+fn a_build_that_was_interrupted_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("c.jsonl"), dir.path().join("out"));
+    write_large(&input, 600);
+    let whole = index_bytes(&input, &dir.path().join("whole"), 1, None, false);
+    // What a killed build leaves: some runs, one that is torn, and the index's own part.
+    let tokenizer = Tokenizer::new(Words::Ascii);
+    let options = BuildOptions { tokenizer, bm25: Bm25::default(), threads: 1, memory_bytes: Some(0) };
+    let leave = |batches: usize| {
+        fs::create_dir_all(&out).unwrap();
+        fs::write(out.join(".tandem-index.tandem-dead.part"), "x").unwrap();
+        let mut collection = Collection::open(&input).unwrap();
+        let key = format!("{} {}", collection.identity(), options.tokenizer.name());
+        let store = Store::open(&out, &key, &options).unwrap();
+        for number in 0..batches {
+            let Some(batch) = collection.next_batch().unwrap() else { break };
+            // Every other one, as another thread might not have come so far.
+            if number % 2 == 0 {
+                let mut accumulator = Accumulator::default();
+                accumulator.add(number as u64, &batch, &options.tokenizer).unwrap();
+                store.take_last(&mut accumulator).unwrap();
+            }
+        }
+        fs::write(out.join(".tandem-build/run-999"), "torn").unwrap();
+    };
+    for batches in [1, 4, 1000] {
+        leave(batches);
+        let summary = build_within(&input, &out, Words::Ascii, 2, Some(0)).unwrap();
+        assert!(summary.resumed_bytes > 0 && summary.resumed_bytes < summary.bytes, "{summary:?}");
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing but the index stays");
+        assert!(fs::read(out.join(crate::index::FILE_NAME)).unwrap() == whole);
+    }
+    // Another text, another tokenizer: it begins anew.
+    leave(4);
+    let summary = build_within(&input, &out, Words::Unicode, 2, Some(0)).unwrap();
+    assert_eq!(summary.resumed_bytes, 0);
+}
+
+#[test]
+fn the_second_of_two_writers_to_a_folder_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("c.jsonl");
+    fs::write(&input, "{\"id\":\"x\",\"text\":\"a\"}\n").unwrap();
+    let folder = IndexFolder::claim(&dir.path().join("out")).unwrap();
+    let message = build(&input, &dir.path().join("out"), Words::Ascii, 1).unwrap_err();
+    assert!(message.contains("another process is writing it"), "{message}");
+    drop(folder);
+    build(&input, &dir.path().join("out"), Words::Ascii, 1).unwrap();
 }
