@@ -233,7 +233,9 @@ fn one_fleet_serves_many_runs() {
     let mut fleet = fleet(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
-        let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
+        let outcome =
+            live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+                .unwrap();
         assert_eq!(outcome.log.rows.len(), count as usize);
     }
 }
@@ -242,14 +244,18 @@ fn one_fleet_serves_many_runs() {
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     let mut fleet = fleet(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
     // The worker has survived.
     let jobs = jobs_at_once(3);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
 }
 
@@ -257,7 +263,9 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
 fn an_executor_that_panics_ends_the_run_with_an_error() {
     let mut fleet = fleet(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2);
 }
@@ -270,7 +278,9 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
         Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
     });
     let jobs = jobs_at_once(20);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
     assert_eq!(outcome.log.rows.len(), 10);
@@ -280,7 +290,9 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 fn a_plan_that_the_fleet_cannot_run_is_refused_before_it_starts() {
     let jobs = jobs_at_once(3);
     let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), Vec::new());
-    let error = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap_err();
+    let error =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap_err();
     assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
 }
 
@@ -357,7 +369,8 @@ fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
     let work = vec![LaneWork::Executor(Box::new(gpu))];
     let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
     let jobs = jobs_at_once(count);
-    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap()
+    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None, keep_journal: false })
+        .unwrap()
 }
 
 #[test]
@@ -392,7 +405,11 @@ fn a_pipelines_last_answers_are_checked_too() {
         let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
         let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
         let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
-        live::run(&mut fleet, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap()
+        live::run(
+            &mut fleet,
+            LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None, keep_journal: false },
+        )
+        .unwrap()
     };
     let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
@@ -407,7 +424,11 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
-    let outcome = live::run(&mut fleet, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None, keep_journal: false }).unwrap();
+    let outcome = live::run(
+        &mut fleet,
+        LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None, keep_journal: false },
+    )
+    .unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2000);
 }
