@@ -56,8 +56,8 @@ pub struct Parity {
     pub difference: Option<String>,
 }
 
-/// A batch as a log tells of it.
-type Batch = (ProcessorId, Nanos, Vec<JobId>);
+/// A batch as a log tells of it: its jobs, each with where and when it started.
+type Batch = Vec<(JobId, ProcessorId, Nanos)>;
 
 impl Journal {
     /// Tells a dispatcher over `machine` all of this, with the run's jobs in order of arrival, and compares what `policy`
@@ -69,18 +69,19 @@ impl Journal {
         let (recorded, replayed) = (batches(log), batches(&dispatcher.into_log()));
         let same = recorded.iter().filter(|(number, batch)| replayed.get(number) == Some(batch)).count();
         let first = recorded.iter().find(|(number, batch)| replayed.get(number) != Some(batch));
-        let difference = first.map(|(number, (processor, started, jobs))| {
-            let what = |(processor, started, jobs): &Batch| {
-                let first = jobs.first().map_or(String::from("no job"), |job| format!("job {job}"));
-                format!("{} jobs from {first} on processor {processor} at {} ns", jobs.len(), started.0)
+        let difference = first.map(|(number, recorded)| {
+            let what = |batch: &Batch| match batch.first() {
+                Some((job, processor, started)) => {
+                    format!("{} jobs from {job} on processor {processor} at {} ns", batch.len(), started.0)
+                }
+                None => String::from("no jobs"),
             };
-            let recorded = what(&(*processor, *started, jobs.clone()));
             let replayed = match (replayed.get(number), &broken) {
                 (Some(batch), _) => what(batch),
                 (None, Some(law)) => law.to_string(),
                 (None, None) => String::from("nothing"),
             };
-            format!("batch {number}: {recorded}; replayed: {replayed}")
+            format!("batch {number}: {}; replayed: {replayed}", what(recorded))
         });
         let difference = difference.or_else(|| broken.map(|law| law.to_string()));
         Parity { batches: recorded.len(), same, difference }
@@ -157,8 +158,7 @@ impl Record for Line {}
 fn batches(log: &RunLog) -> BTreeMap<u32, Batch> {
     let mut batches: BTreeMap<u32, Batch> = BTreeMap::new();
     for row in &log.rows {
-        let (.., jobs) = batches.entry(row.batch).or_insert_with(|| (row.processor, row.started, Vec::new()));
-        jobs.push(row.job);
+        batches.entry(row.batch).or_default().push((row.job, row.processor, row.started));
     }
     batches
 }
