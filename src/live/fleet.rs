@@ -191,27 +191,29 @@ impl Fleet {
             LaneWork::TimeWarp => 1,
             LaneWork::Recorded => 0,
         };
-        let busy = work.iter().enumerate().filter(|(i, _)| !is_gpu(*i)).map(|(_, work)| cores_of(work)).sum();
+        let lanes = || work.iter().enumerate();
+        let gpus = lanes().filter(|(i, work)| is_gpu(*i) && cores_of(work) > 0).count();
+        let busy = lanes().filter(|(i, _)| !is_gpu(*i)).map(|(_, work)| cores_of(work)).sum();
         let mut fleet = Self {
             model: MachineModel::default(),
             played: MachineModel::default(),
             queries,
             recorded,
-            cores: Cores::share(busy),
+            cores: Cores::share(gpus, busy),
             lanes: Vec::with_capacity(work.len()),
             driver: Arc::default(),
             epoch: Instant::now(),
             threads: Vec::new(),
         };
-        // CPU workers have the first cores, whatever the order of the processors.
-        let (mut cpu_core, mut gpu_core) = (0, busy);
+        // By order of the processors, among those alike.
+        let (mut gpu_lane, mut cpu_core) = (0, 0);
         for (i, work) in work.into_iter().enumerate() {
-            let core = if is_gpu(i) { &mut gpu_core } else { &mut cpu_core };
-            let own_core = *core;
-            *core += cores_of(&work);
+            let (number, step) = if is_gpu(i) { (&mut gpu_lane, 1) } else { (&mut cpu_core, cores_of(&work)) };
+            let own = *number;
+            *number += step;
             let lane = match work {
-                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), own_core)?,
-                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, own_core)?,
+                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), own)?,
+                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, own)?,
                 LaneWork::Recorded => Lane::Recorded,
             };
             fleet.lanes.push(lane);
@@ -234,7 +236,7 @@ impl Fleet {
         model: &MachineModel,
         position: usize,
         executor: Option<Box<dyn Executor>>,
-        core: usize,
+        number: usize,
     ) -> Result<Lane, LiveError> {
         let processor = ProcessorId(position as u32);
         let Processor { class, depth, .. } = model.machine.processor(processor);
@@ -249,14 +251,18 @@ impl Fleet {
             epoch: self.epoch,
             depth: depth as usize,
             driver_sleeps: !cores.driver_owns_core(),
-            owns_core: cores.worker_owns_core(core),
+            owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
             taken: 0,
             completed: 0,
             last_done: 0,
         };
         let pretends = executor.is_none();
         let serve = move || {
-            cores.pin_worker(core);
+            if class.is_gpu() {
+                cores.pin_gpu(number);
+            } else {
+                cores.pin_worker(number);
+            }
             match executor {
                 Some(mut executor) => worker.serve(executor.as_mut()),
                 None => worker.pretend(),

@@ -41,9 +41,10 @@ impl Lab {
         let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
         let queries = defaults::read_queries(&log, &index)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
-        // The driver has the first core.
-        let mut cpus = arguments.multicore.lanes(&cpu, &index, arguments.cpus, 1)?;
         let mut gpu = arguments.gpu.executor(&index)?;
+        // The driver has the first core, the GPU's lane the second.
+        let first_core = 1 + usize::from(gpu.is_some());
+        let mut cpus = arguments.multicore.lanes(&cpu, &index, arguments.cpus, first_core)?;
         let (workload_name, mut workload) = match &arguments.workload {
             Some(path) => (path.display().to_string(), read_workload(arguments, path.clone(), &index)?),
             None => {
@@ -67,16 +68,18 @@ impl Lab {
             return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
         }
         let set = query_set(&workload, &workload_name, queries, &index)?;
+        let gpus = usize::from(lane == GpuLane::Real);
         let (machine, work) = lanes(cpus, lane, gpu);
         let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
         let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
         if !fleet.has_cores_enough() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             errln!(
-                "warning: {} CPU workers and the driver share {cores} cores: delays come out too long (--cpus {} \
-                 leaves the driver a core)",
+                "warning: {} CPU workers, {} GPU lanes and the driver share {cores} cores: delays come out too long \
+                 (--cpus {} leaves each a core)",
                 arguments.cpus,
-                cores.saturating_sub(1),
+                gpus,
+                cores.saturating_sub(1 + gpus),
             );
         }
         say(&format!(

@@ -372,7 +372,10 @@ fn spawn(
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
     let fleet = Fleet::spawn(model, work, Arc::new(live_queries), workload.costs())?;
     if !fleet.has_cores_enough() {
-        errln!("warning: {} CPU workers and the driver share fewer cores: delays come out too long", arguments.cpus);
+        errln!(
+            "warning: {} CPU workers, the GPU's lane and the driver share fewer cores: delays come out too long",
+            arguments.cpus
+        );
     }
     Ok(fleet)
 }

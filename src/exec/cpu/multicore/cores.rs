@@ -49,13 +49,13 @@ impl Cores {
         }
     }
 
-    /// Lets the calling thread run on all of them but core number `number`; where the system refuses or there is no
-    /// other, it stays as it is.
-    pub fn keep_off(&self, number: usize) {
+    /// Lets the calling thread run on all of them but the first `count`; where the system refuses or there is no other, it
+    /// stays as it is.
+    pub fn keep_off_first(&self, count: usize) {
         #[cfg(target_os = "linux")]
         {
             let mut others = rustix::thread::CpuSet::new();
-            for (_, core) in self.order.iter().enumerate().filter(|&(i, _)| i != number) {
+            for core in self.order.iter().skip(count) {
                 others.set(core.id);
             }
             if others.count() > 0 {
@@ -63,7 +63,7 @@ impl Cores {
             }
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = number;
+        let _ = count;
     }
 }
 
