@@ -6,9 +6,12 @@
 //! 1. host: `total − device` over n, a line;
 //! 2. what queries add: the device's time of the largest batches over the sums of their queries' times alone, one sum
 //!    a mode, no share below zero;
-//! 3. crowding: at each size, how many times that a batch really takes.
+//! 3. crowding and the longest query: at each size, how many times that a batch takes besides a share of its longest
+//!    query's time, the same share at all sizes.
 //!
 //! How wrong it all is, is told by batches that were left out (five folds, drawn by position).
+
+use std::collections::BTreeMap;
 
 use super::{BatchModel, BatchSample};
 use crate::cost::{BatchCost, BatchLoad};
@@ -20,10 +23,10 @@ use crate::time::Nanos;
 const LARGE_SHARE: f64 = 0.25;
 /// Parts for cross-validation.
 const FOLDS: usize = 5;
-/// The quantile of (device time) / (longest query's) over small batches that is taken for the least.
-const LONGEST_QUANTILE: f64 = 0.1;
-/// Batches up to this size tell how far the longest query holds them up.
-const SMALL: usize = 16;
+/// Shares of the longest query's time that are tried, from 0 to 1.
+const LONGEST_STEPS: u32 = 20;
+/// However much the longest query explains, what others add is not for nothing.
+const LEAST_CROWDING: f64 = 0.05;
 
 /// Why no model could be fitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -119,34 +122,25 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
         }
     }
 
-    // How much more small batches take.
-    let mut crowding: Vec<(u32, f64)> = Vec::new();
-    let mut sizes: Vec<usize> = together().map(|sample| sample.work.len()).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    for size in sizes {
-        let rows: Vec<([f64; 1], f64)> = samples
-            .iter()
-            .filter(|sample| sample.work.len() == size)
-            .map(|sample| {
-                let added: f64 = sums(sample).iter().zip(shares).map(|(sum, share)| sum * share).sum();
-                ([added], sample.device_us)
-            })
-            .collect();
-        let [factor] = least_squares(&rows);
-        crowding.push((size as u32, if factor > 0.0 { factor } else { 1.0 }));
-    }
-
-    let mut held_up: Vec<f64> = samples
-        .iter()
-        .filter(|sample| (2..=SMALL).contains(&sample.work.len()))
-        .filter_map(|sample| {
-            let longest = sample.work.iter().map(|&i| alone[i as usize].total_us).fold(0.0, f64::max);
-            (longest > 0.0).then(|| sample.device_us / longest)
+    // How much more small batches take, and how far the longest query holds them up: the share of its time at which all
+    // sizes together are predicted best.
+    let rows: Vec<BatchRow> = together()
+        .map(|sample| BatchRow {
+            size: sample.work.len() as u32,
+            added_us: sums(sample).iter().zip(shares).map(|(sum, share)| sum * share).sum(),
+            longest_us: sample.work.iter().map(|&i| alone[i as usize].total_us).fold(0.0, f64::max),
+            device_us: sample.device_us,
         })
         .collect();
-    held_up.sort_by(f64::total_cmp);
-    let longest = if held_up.is_empty() { 0.0 } else { interpolated(&held_up, LONGEST_QUANTILE).min(1.0) };
+    let candidates = (0..=LONGEST_STEPS).map(|step| f64::from(step) / f64::from(LONGEST_STEPS));
+    let (longest, crowding, _) = candidates
+        .map(|longest| {
+            let crowding = crowding(&rows, longest);
+            let error = error(&rows, longest, &crowding);
+            (longest, crowding, error)
+        })
+        .min_by(|a, b| a.2.total_cmp(&b.2))
+        .unwrap_or_default();
 
     let [added_and, added_or, added_and_or] = shares;
     BatchModel {
@@ -166,6 +160,37 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
         mean_relative_error: f64::NAN,
         p95_relative_error: f64::NAN,
     }
+}
+
+/// A measured batch of several queries, in the terms of the formula.
+struct BatchRow {
+    size: u32,
+    added_us: f64,
+    longest_us: f64,
+    device_us: f64,
+}
+
+/// By size: how many times what they add the queries took, besides `longest` of the longest one.
+fn crowding(rows: &[BatchRow], longest: f64) -> Vec<(u32, f64)> {
+    let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for row in rows {
+        let weight = row.device_us.max(1.0).powi(-2);
+        let (with, square) = by_size.entry(row.size).or_default();
+        *with += weight * row.added_us * (row.device_us - longest * row.longest_us);
+        *square += weight * row.added_us * row.added_us;
+    }
+    let factor = |(size, (with, square)): (u32, (f64, f64))| (size, if square > 0.0 { with / square } else { 1.0 });
+    by_size.into_iter().map(factor).map(|(size, factor)| (size, factor.max(LEAST_CROWDING))).collect()
+}
+
+/// The mean relative error of the device's time.
+fn error(rows: &[BatchRow], longest: f64, crowding: &[(u32, f64)]) -> f64 {
+    let of_row = |row: &BatchRow| {
+        let factor = crowding.iter().find(|(size, _)| *size == row.size).map_or(1.0, |&(_, factor)| factor);
+        let predicted_us = factor * row.added_us + longest * row.longest_us;
+        (predicted_us / row.device_us.max(1.0) - 1.0).abs()
+    };
+    rows.iter().map(of_row).sum::<f64>() / rows.len().max(1) as f64
 }
 
 fn mode_index(mode: Mode) -> usize {

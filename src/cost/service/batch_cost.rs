@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   host   = host_fixed + host_each · n
-//!   device = device_fixed + max( crowding(n) · Σ added,  longest · max alone )
+//!   device = device_fixed + crowding(n) · Σ added + longest · max alone
 //! ```
 //!
 //! `added` is what a query adds to a batch so large that the device is full. In a small one it adds more: sixteen
 //! queries don't fill a GPU, and `crowding`, above 1 there, says how far from full it is. It is known at some sizes and
-//! interpolated between them over the logarithm of n. A batch never ends before its longest query could.
+//! interpolated between them over the logarithm of n. The longest query holds up its batch by the part of its work that
+//! is not shared out.
 //!
 //! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
 //! them so. Capacity certificates rest on that.
@@ -100,7 +101,7 @@ pub struct BatchCost {
     pub host_each_us: f64,
     /// What the device takes for any batch.
     pub device_fixed_us: f64,
-    /// The share of the longest query's time alone that the batch takes at least.
+    /// The share of the longest query's time alone by which it holds up its batch.
     pub longest: f64,
     /// How many times what they add the queries of a batch take: `(n, crowding)`, n ascending.
     pub crowding: Vec<(u32, f64)>,
@@ -119,7 +120,7 @@ impl BatchCost {
         let crowded = self.crowding(load.queries) * load.added.as_us();
         let together = BatchTime {
             host: self.host(load.queries),
-            device: Nanos::from_us(self.device_fixed_us + crowded.max(self.longest * load.longest.as_us())),
+            device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()),
         };
         if together.total() <= singly.total() { together } else { singly }
     }
@@ -187,15 +188,16 @@ mod tests {
 
     #[test]
     fn a_batch_takes_its_halves() {
-        // Sixteen queries of 24 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 on the device.
-        let time = gpu().time(&load(vec![(24, 2); 16]));
-        assert_eq!(time, BatchTime { host: Nanos(16_000), device: Nanos(132_000) });
+        // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
+        let time = gpu().time(&load(vec![(25, 2); 16]));
+        assert_eq!(time, BatchTime { host: Nanos(16_000), device: Nanos(152_000) });
         // Between sizes: 64 lies half way from 16 to 256.
-        let time = gpu().time(&load(vec![(24, 2); 64]));
-        assert_eq!(time.device, Nanos(4_000 + 352_000));
+        let time = gpu().time(&load(vec![(25, 2); 64]));
+        assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
         // A long query holds up the batch.
-        let time = gpu().time(&load([(1000, 2), (24, 2)]));
-        assert_eq!(time.device, Nanos(804_000));
+        let time = gpu().time(&load([(1000, 2), (25, 2)]));
+        let both = gpu().time(&load([(25, 2), (25, 2)]));
+        assert_eq!(time.device.since(both.device), Nanos::from_us(0.8 * 975.0));
     }
 
     #[test]
