@@ -244,11 +244,14 @@ fn names_of_queries_tell_results_apart() {
 fn terms_past_the_most_that_a_query_has_are_said_to_be_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let words = |count: usize| (0..count).map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
-    fs::write(dir.path().join("c.jsonl"), format!("{{\"id\":\"a\",\"text\":\"{}\"}}\n", words(70))).unwrap();
+    fs::write(dir.path().join("c.jsonl"), format!("{{\"id\":\"a\",\"text\":\"{}\"}}\n", words(1030))).unwrap();
     succeeds(dir.path(), "index build c.jsonl -o i");
     for (count, expected) in [
-        (64, None),
-        (65, Some("1 term dropped (not in the index or past the 64 that a query may have), 0 queries of 1 skipped")),
+        (1024, None),
+        (
+            1025,
+            Some("1 term dropped (not in the index or past the 1024 that a query may have), 0 queries of 1 skipped"),
+        ),
     ] {
         fs::write(dir.path().join("q.tsv"), format!("1\t{}\n", words(count))).unwrap();
         let errors = succeeds(dir.path(), "search i --queries q.tsv");

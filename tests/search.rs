@@ -102,8 +102,8 @@ fn judgements_are_averaged_over_judged_queries() {
 #[test]
 fn senseless_options_are_refused() {
     let dir = world();
-    refuses(dir.path(), "index apple -k 0", "k is 0, expected 1 to 1000");
-    refuses(dir.path(), "index apple -k 1001", "k is 1001, expected 1 to 1000");
+    refuses(dir.path(), "index apple -k 0", "k is 0, expected 1 to 10000");
+    refuses(dir.path(), "index apple -k 10001", "k is 10001, expected 1 to 10000");
     refuses(dir.path(), "index apple -k 99999999999999999999", "99999999999999999999");
     refuses(dir.path(), "index apple -k -1", "-1");
     refuses(dir.path(), "index apple --k1 NaN", "--k1 is NaN, expected 0 to 1000");

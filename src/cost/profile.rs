@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(refused(&mut [cpu()], &[], usual()), "there are no queries to measure");
         let none = ProfileOptions { repeats: 0, ..usual() };
         assert_eq!(refused(&mut [cpu()], &queries, none), "repeats is 0, expected 1 or more");
-        let many = ProfileOptions { k: 1001, ..usual() };
-        assert_eq!(refused(&mut [cpu()], &queries, many), "query q0, and, on cpu: k is 1001, expected 1 to 1000");
+        let many = ProfileOptions { k: 10_001, ..usual() };
+        assert_eq!(refused(&mut [cpu()], &queries, many), "query q0, and, on cpu: k is 10001, expected 1 to 10000");
     }
 }

@@ -195,9 +195,9 @@ mod tests {
         let time = gpu().time(&load(vec![(25, 2); 64]));
         assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
         // A long query holds up the batch.
-        let time = gpu().time(&load([(1000, 2), (25, 2)]));
-        let both = gpu().time(&load([(25, 2), (25, 2)]));
-        assert_eq!(time.device.since(both.device), Nanos::from_us(0.8 * 975.0));
+        let time = gpu().time(&load([(1000, 2), (100, 2)]));
+        let both = gpu().time(&load([(100, 2), (100, 2)]));
+        assert_eq!(time.device.since(both.device), Nanos::from_us(0.8 * 900.0));
     }
 
     #[test]
