@@ -337,7 +337,7 @@ fn long_conjunctions_and_large_results_equal_the_naive_twin() {
         // Lists of all multiples of the step, and some documents more: each another one.
         let lists: Lists = (0..num_terms as u32)
             .map(|term| {
-                let is_here = |doc: u32| doc % step == 0 || doc % (7 * (1 + term % 50)) == term % 7;
+                let is_here = |doc: u32| doc.is_multiple_of(step) || doc % (7 * (1 + term % 50)) == term % 7;
                 (0..12_000).filter(|&doc| is_here(doc)).map(|doc| (doc, 1 + (doc + term) % 5)).collect()
             })
             .collect();

@@ -23,6 +23,14 @@ use crate::ids::DocId;
 /// So many matches in a tile take longer one by one than the tile takes as a whole.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
 
+/// What documents are scored with.
+#[derive(Clone, Copy)]
+struct Scorer<'a> {
+    terms: &'a [Term<'a>],
+    bounds: &'a SumBounds,
+    norms: &'a [f32],
+}
+
 /// Offers every document in `range` of all lists to `best`; all have a probe. `blocks` are 0, one a term.
 pub(crate) fn search(
     terms: &[Term<'_>],
@@ -33,40 +41,38 @@ pub(crate) fn search(
     candidates: &mut Candidates,
     best: &mut TopK,
 ) {
+    let scorer = Scorer { terms, bounds, norms };
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = Avx2::detect() {
         // SAFETY: the processor has these features, as has just been asked.
-        return unsafe { search_avx2(avx2, terms, range, bounds, norms, blocks, candidates, best) };
+        return unsafe { search_avx2(avx2, scorer, range, blocks, candidates, best) };
     }
-    search_any(None, terms, range, bounds, norms, blocks, candidates, best);
+    search_any(None, scorer, range, blocks, candidates, best);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1")]
 fn search_avx2(
     avx2: Avx2,
-    terms: &[Term<'_>],
+    scorer: Scorer<'_>,
     range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
     blocks: &mut [usize],
     candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    search_any(Some(avx2), terms, range, bounds, norms, blocks, candidates, best);
+    search_any(Some(avx2), scorer, range, blocks, candidates, best);
 }
 
 #[inline(always)]
 fn search_any(
     avx2: Option<Avx2>,
-    terms: &[Term<'_>],
+    scorer: Scorer<'_>,
     range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
     blocks: &mut [usize],
     candidates: &mut Candidates,
     best: &mut TopK,
 ) {
+    let Scorer { terms, bounds, norms } = scorer;
     let end = range.end.0.min(norms.len() as u32);
     let mut start = range.start.0;
     candidates.clear();
