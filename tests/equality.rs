@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rayon::prelude::*;
-use tandem::bench::ListColumns;
+use tandem::build::quantise;
+use tandem::build::reorder::{BisectionOptions, apply, bisect};
 use tandem::corpus::Tokenizer;
 use tandem::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, Served, Stream, adaptive_lanes, inter_lanes, serve,
@@ -27,9 +28,8 @@ use tandem::exec::cpu::multicore::{
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::exec::{ExecError, Executor, Hit, TopK};
 use tandem::ids::{DocId, QueryId, TermId};
-use tandem::index::codec::{Column, MAX_BLOCK_LEN, all_codecs};
-use tandem::index::reorder::{BisectionOptions, apply, bisect};
-use tandem::index::{Bm25, Index, quantise};
+use tandem::index::{Bm25, Index};
+use tandem::papers::codec::{Column, ListColumns, MAX_BLOCK_LEN, all_codecs};
 use tandem::query::{Mode, Query, QueryTerm, prepare_queries};
 use tandem::random::mix;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Failure;
+use crate::build::synth::{SynthOptions, build_synthetic};
 use crate::corpus::Tokenizer;
-use crate::corpus::synth::{SynthOptions, build_synthetic};
 use crate::exec::ExecError;
 use crate::exec::gpu::GpuExecutor;
 use crate::index::{Bm25, Index};

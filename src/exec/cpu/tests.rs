@@ -6,9 +6,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{Algorithm, CpuExecutor};
+use crate::build::quantise;
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::ids::{DocId, QueryId};
-use crate::index::{Bm25, Idf, Index, IndexBuilder, quantise};
+use crate::index::{Bm25, Idf, Index, IndexBuilder};
 use crate::query::{Mode, Query};
 
 /// Postings of each term; term i is named so that byte order is numerical order.

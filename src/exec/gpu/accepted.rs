@@ -13,7 +13,7 @@ pub const MAX_K: usize = 1000;
 ///
 /// # Errors
 /// [`ExecError::BeyondGpu`] if a CPU takes it and the kernels don't; those of every executor if none does.
-pub(super) fn check(query: &Query, k: usize) -> Result<(), ExecError> {
+pub(crate) fn check(query: &Query, k: usize) -> Result<(), ExecError> {
     exec::check(query, k)?;
     let within = |what, count, most, cpu_most| {
         if count <= most { Ok(()) } else { Err(ExecError::BeyondGpu { what, count, most, cpu_most }) }

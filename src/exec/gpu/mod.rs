@@ -20,24 +20,17 @@
 mod accepted;
 mod arguments;
 mod batch;
-mod decoder;
-mod device;
 mod executor;
 mod kernels;
-mod limits;
 mod lists;
-mod octets;
-mod pinned;
+mod lone;
 mod plan;
-pub(crate) mod published;
-mod results;
+mod share;
 mod slot;
-mod staging;
+mod terms;
 mod upload;
 
+pub(crate) use accepted::check;
 pub use accepted::{MAX_K, MAX_TERMS};
-pub(crate) use decoder::{Consumer, ListDecoder};
-pub use device::{GpuInfo, list_gpus};
 pub use executor::GpuExecutor;
-pub(crate) use limits::{DeviceLimits, Reservation, free_device_bytes};
 pub use upload::UploadReport;

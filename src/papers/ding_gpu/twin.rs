@@ -1,0 +1,79 @@
+//! Host twins: the steps of the published methods in plain Rust, one function a kernel family.
+//!
+//! The decoders' twins are the codecs themselves, except for what only the device form has: a slot read alone, and
+//! Rice's two prefix sums. Tests check the twins against the obvious, and the kernels against the twins.
+
+#[cfg(test)]
+use super::kernels::HEAP_DEGREE;
+
+/// Value `place` of a section of `len` slots of `width` bits, packed as `papers/codec/packed.rs` says: groups of 128
+/// in four lanes, the rest in a row.
+///
+/// # Panics
+/// If the section is short.
+pub(super) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> u32 {
+    if width == 0 {
+        return 0;
+    }
+    let (group, within) = (place / 128, place % 128);
+    let is_full = (group + 1) * 128 <= len;
+    let (row, column, stride) = if is_full { (within / 4, within % 4, 4) } else { (within, 0, 1) };
+    let bit = row * width as usize;
+    let word = |index: usize| u64::from(slots[group * 4 * width as usize + index * stride + column]);
+    let (low, high) = (word(bit / 32), word((bit + width as usize - 1) / 32));
+    ((high << 32 | low) >> (bit % 32)) as u32 & (u32::MAX >> (32 - width))
+}
+
+/// How many elements of `b` are below each of `a`, with `strides.len() - 1` levels of recursion: `strides` as
+/// [`strides`](super::merge_find::strides) gives them.
+#[cfg(test)]
+pub(super) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
+    let mut coarse: Option<(usize, Vec<u32>)> = None;
+    for &stride in strides {
+        let stride = stride as usize;
+        let found = (0..a.len() / stride)
+            .map(|i| {
+                let element = (i + 1) * stride - 1;
+                let (mut low, mut high) = (0, b.len());
+                if let Some((coarse_stride, coarse)) = &coarse {
+                    let segment = element / coarse_stride;
+                    low = segment.checked_sub(1).map_or(0, |before| coarse[before] as usize);
+                    high = coarse.get(segment).map_or(b.len(), |&place| place as usize);
+                }
+                (low + b[low..high].partition_point(|&value| value < a[element])) as u32
+            })
+            .collect();
+        coarse = Some((stride, found));
+    }
+    coarse.map_or_else(Vec::new, |(_, found)| found)
+}
+
+/// The best `k` keys above 0, best first, by a heap of degree 512: maxima of groups, of groups of groups, and the
+/// branch of each extracted key mended.
+#[cfg(test)]
+pub(super) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
+    let degree = HEAP_DEGREE as usize;
+    let mut levels = vec![keys.to_vec()];
+    while levels.len() < 2 || levels[levels.len() - 1].len() > degree {
+        let below = &levels[levels.len() - 1];
+        levels.push(below.chunks(degree).map(|group| group.iter().copied().max().unwrap_or(0)).collect());
+    }
+    let mut best = Vec::new();
+    while best.len() < k {
+        let Some(&key) = levels[levels.len() - 1].iter().max().filter(|&&key| key > 0) else { break };
+        best.push(key);
+        // Down the branch, then up again.
+        let mut place = 0;
+        for level in levels.iter().rev() {
+            let first = place * degree;
+            place = first + level[first..].iter().take(degree).position(|&other| other == key).unwrap_or(0);
+        }
+        levels[0][place] = 0;
+        for level in 1..levels.len() {
+            place /= degree;
+            let first = place * degree;
+            levels[level][place] = levels[level - 1][first..].iter().take(degree).copied().max().unwrap_or(0);
+        }
+    }
+    best
+}
