@@ -33,6 +33,7 @@ fn workload(rows: u32) -> Workload {
                 log_id: i,
                 mode: if i % 2 == 0 { Mode::And } else { Mode::Or },
                 features,
+                index_features: None,
                 measured: PerClass::two(
                     time(5.0 + features.postings as f64 / 100.0),
                     time(80.0 + features.blocks as f64 / 20.0),

@@ -10,7 +10,7 @@ use tandem::cost::{Measured, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
 use tandem::machine::{Class, PerClass};
-use tandem::query::{Features, Mode};
+use tandem::query::{Features, IndexFeatures, Mode};
 
 const HEADER: &str = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results";
 
@@ -37,14 +37,27 @@ fn measured() -> impl Strategy<Value = Option<Measured>> {
 
 fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
     let lengths = proptest::collection::vec(1_u64..1_000_000, 1..6);
-    let row = (0..3_usize, lengths, measured(), measured(), proptest::option::of(0.01_f64..1e6), 0_u32..1000).prop_map(
-        |(mode, mut lengths, cpu, gpu, device, results)| {
+    let of_index =
+        proptest::option::of(prop::array::uniform11(0.0_f64..1e9).prop_map(|numbers| {
+            IndexFeatures::from_vector(numbers.map(|number| format!("{number:.3}").parse().unwrap()))
+        }));
+    let costs = (measured(), measured(), proptest::option::of(0.01_f64..1e6));
+    let row = (0..3_usize, lengths, of_index, costs, 0_u32..1000).prop_map(
+        |(mode, mut lengths, index_features, (cpu, gpu, device), results)| {
             lengths.sort_unstable();
             let mut features = Features::from_lengths(&lengths, 1_000_000);
             features.expected_matches = format!("{:.3}", features.expected_matches).parse().unwrap();
             let gpu = gpu.map(|m| Measured { device_us: device.map(rounded), ..m });
             let mode = Mode::ALL[mode];
-            WorkloadRow { query_id: QueryId(0), log_id: 7, mode, features, measured: PerClass::two(cpu, gpu), results }
+            WorkloadRow {
+                query_id: QueryId(0),
+                log_id: 7,
+                mode,
+                features,
+                index_features,
+                measured: PerClass::two(cpu, gpu),
+                results,
+            }
         },
     );
     proptest::collection::vec(row, 1..40).prop_map(|mut rows| {

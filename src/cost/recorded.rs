@@ -115,6 +115,7 @@ mod tests {
             log_id,
             mode: Mode::Or,
             features: Features::from_lengths(&[u64::from(log_id) + 1], 100),
+            index_features: None,
             measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
             results: 1,
         };

@@ -9,7 +9,7 @@ use super::batches::BatchModels;
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;
-use crate::query::{Features, Mode};
+use crate::query::{Features, IndexFeatures, Mode};
 
 /// A service time measured on one kind of processor, alone and warm: the median of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub struct WorkloadRow {
     pub mode: Mode,
     /// What is known before it runs.
     pub features: Features,
+    /// What the index knows besides, where that was noted.
+    pub index_features: Option<IndexFeatures>,
     /// What it cost on each kind of processor, where measured.
     pub measured: PerClass<Option<Measured>>,
     /// Documents returned (at most k).

@@ -20,7 +20,7 @@ use super::{Measured, Workload, WorkloadRow};
 use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
-use crate::query::{Features, Mode};
+use crate::query::{Features, IndexFeatures, Mode};
 
 /// A line of the file. Columns that it may lack are derived, or left out.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,6 +42,17 @@ struct Line {
     cpu_spread_us: Option<SpreadUs>,
     gpu_spread_us: Option<SpreadUs>,
     gpu_device_us: Option<ServiceUs>,
+    score_bound: Option<AtLeastZero>,
+    seed_score: Option<AtLeastZero>,
+    essential_terms: Option<AtLeastZero>,
+    essential_postings: Option<AtLeastZero>,
+    live_postings: Option<AtLeastZero>,
+    lookups: Option<AtLeastZero>,
+    dense_terms: Option<AtLeastZero>,
+    dense_postings: Option<AtLeastZero>,
+    sieved: Option<AtLeastZero>,
+    sieved_blocks: Option<AtLeastZero>,
+    expected_union: Option<AtLeastZero>,
 }
 
 impl Record for Line {
@@ -54,6 +65,17 @@ impl Record for Line {
         "cpu_spread_us",
         "gpu_spread_us",
         "gpu_device_us",
+        "score_bound",
+        "seed_score",
+        "essential_terms",
+        "essential_postings",
+        "live_postings",
+        "lookups",
+        "dense_terms",
+        "dense_postings",
+        "sieved",
+        "sieved_blocks",
+        "expected_union",
     ];
 }
 
@@ -181,6 +203,20 @@ fn line(row: &WorkloadRow) -> Line {
         row.features;
     let service = |class: Class| row.measured[class].map(|m| ServiceUs(m.median_us));
     let spread = |class: Class| row.measured[class].map(|m| SpreadUs(m.spread_us));
+    let of_index = row.index_features.map(|features| features.vector().map(AtLeastZero));
+    let [
+        score_bound,
+        seed_score,
+        essential_terms,
+        essential_postings,
+        live_postings,
+        lookups,
+        dense_terms,
+        dense_postings,
+        sieved,
+        sieved_blocks,
+        expected_union,
+    ] = std::array::from_fn(|feature| of_index.map(|numbers| numbers[feature]));
     Line {
         query_id: row.query_id,
         mode: row.mode,
@@ -199,6 +235,17 @@ fn line(row: &WorkloadRow) -> Line {
         cpu_spread_us: spread(Class::CPU),
         gpu_spread_us: spread(Class::GPU),
         gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
+        score_bound,
+        seed_score,
+        essential_terms,
+        essential_postings,
+        live_postings,
+        lookups,
+        dense_terms,
+        dense_postings,
+        sieved,
+        sieved_blocks,
+        expected_union,
     }
 }
 
@@ -213,6 +260,7 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         log_id: log_id.unwrap_or(query_id.0),
         mode,
         features: features(line)?,
+        index_features: index_features(line)?,
         measured: PerClass::two(cpu, gpu),
         results,
     })
@@ -237,6 +285,46 @@ fn measured(
     }
     let spread_us = spread.map_or(0.0, |spread| spread.0);
     Ok(Some(Measured { median_us, spread_us, device_us: device.map(|us| us.0) }))
+}
+
+/// The features from the index: all of them, or none.
+fn index_features(line: &Row<'_, Line>) -> Result<Option<IndexFeatures>, InputError> {
+    let Line {
+        score_bound,
+        seed_score,
+        essential_terms,
+        essential_postings,
+        live_postings,
+        lookups,
+        dense_terms,
+        dense_postings,
+        sieved,
+        sieved_blocks,
+        expected_union,
+        ..
+    } = line.value;
+    let given = [
+        score_bound,
+        seed_score,
+        essential_terms,
+        essential_postings,
+        live_postings,
+        lookups,
+        dense_terms,
+        dense_postings,
+        sieved,
+        sieved_blocks,
+        expected_union,
+    ];
+    if given.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let mut numbers = [0.0; IndexFeatures::COUNT];
+    for ((number, given), name) in numbers.iter_mut().zip(given).zip(IndexFeatures::NAMES) {
+        *number =
+            given.ok_or_else(|| line.error(format!("no `{name}` where other features of the index are given")))?.0;
+    }
+    Ok(Some(IndexFeatures::from_vector(numbers)))
 }
 
 /// The features; those that the file lacks are derived where the list lengths follow from the others.
