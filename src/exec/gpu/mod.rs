@@ -30,6 +30,7 @@ mod slot;
 mod terms;
 mod upload;
 
+#[cfg(feature = "plots")]
 pub(crate) use accepted::check;
 pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;

@@ -56,6 +56,7 @@ mod words;
 
 pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
+#[cfg(feature = "gpu")]
 pub(crate) use packed::packed_words;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;
