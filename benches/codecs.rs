@@ -13,10 +13,13 @@ use std::error::Error;
 use std::path::Path;
 
 use bitpacking::{BitPacker, BitPacker4x};
-use tandem::bench::{CodecTimes, ListColumns, copy_rate, sample_lists, time_blocks, time_codecs};
-use tandem::corpus::synth::{SynthOptions, build_synthetic};
-use tandem::index::codec::{Codec, CodecError, Column, ListReader, all_codecs, codec_by_name};
+use tandem::bench::{copy_rate, time_blocks};
+use tandem::build::synth::{SynthOptions, build_synthetic};
 use tandem::index::{BLOCK_LEN, Index};
+use tandem::papers::codec::{
+    Codec, CodecError, CodecTimes, Column, ListColumns, ListReader, all_codecs, codec_by_name, sample_lists,
+    time_codecs,
+};
 
 /// Copied for the copy rate: several times any cache.
 const COPY_BYTES: usize = 256 << 20;

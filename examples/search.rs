@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem::build::{BuildOptions, build_from_text};
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::Executor;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::QueryId;
-use tandem::index::{Bm25, BuildOptions, Index, build_from_text};
+use tandem::index::{Bm25, Index};
 use tandem::query::{Mode, Query};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +21,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words = arguments.next().unwrap_or_else(|| "posting list blocks".to_owned());
 
     let dir = tempfile::tempdir()?;
-    let options = BuildOptions { tokenizer: Tokenizer::from_name("ascii")?, bm25: Bm25::default(), threads: 2 };
+    let options = BuildOptions {
+        tokenizer: Tokenizer::from_name("ascii")?,
+        bm25: Bm25::default(),
+        threads: 2,
+        memory_bytes: None,
+    };
     build_from_text(Collection::open(Path::new(&folder))?, dir.path(), &options, &|_| {})?;
     let index = Arc::new(Index::open(dir.path())?);
     println!("{folder}: {} documents, {} postings", index.num_docs(), index.num_postings());

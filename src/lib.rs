@@ -5,9 +5,10 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles |
-//! | [`corpus`] | what can be indexed: text collections, synthetic ones, tokenizers |
+//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`], [`stats`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles, how sure they are |
+//! | [`corpus`] | what can be read: text collections, other engines' files, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
+//! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
 //! | [`exec`] | executors on CPU and GPU |
@@ -15,13 +16,16 @@
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
 //! | [`report`] | summaries, CSV files, plots |
+//! | [`papers`] | what exists only to re-run the papers' tables and figures |
 //! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
-//! | [`cli`] | the commands |
+//! | `cli` | the commands (feature `cli`) |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod bench;
+pub mod build;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod corpus;
 pub mod cost;
@@ -32,11 +36,13 @@ pub mod ids;
 pub mod index;
 pub mod live;
 pub mod machine;
-mod papers;
+#[cfg(feature = "plots")]
+pub mod papers;
 pub mod quantile;
 pub mod query;
 pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;
+pub mod stats;
 pub mod time;

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tandem::build::{BuildOptions, build_from_text};
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
-use tandem::exec::gpu::GpuExecutor;
-use tandem::exec::{Answers, ExecError, Executor, Hit, MAX_K, Pipeline, Request};
+use tandem::exec::gpu::{GpuExecutor, MAX_K, MAX_TERMS};
+use tandem::exec::{self, Answers, ExecError, Executor, Hit, Pipeline, Request};
 use tandem::gpu::{GpuError, list_gpus};
 use tandem::ids::{DocId, QueryId};
-use tandem::index::{Bm25, BuildOptions, Idf, Index, IndexBuilder, build_from_text};
+use tandem::index::{Bm25, Idf, Index, IndexBuilder};
 use tandem::quantile::median;
 use tandem::query::{Mode, Query, prepare_queries};
 
@@ -240,7 +241,7 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
     for seed in sized(0..12, 2..4) {
         let mut dice = Dice(seed);
         let num_docs = [100, 8192, 8193, 60_000][seed as usize % 4];
-        let lists: Vec<List> = (0..Query::MAX_TERMS)
+        let lists: Vec<List> = (0..MAX_TERMS)
             .map(|_| {
                 let expected = 1 + dice.below(num_docs) / [1, 3, 50, 1000][dice.below(4) as usize];
                 let max_tf = [1, 3, 200, 100_000][dice.below(4) as usize];
@@ -251,11 +252,11 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
         let lengths = (0..num_docs).map(|_| 20 * (1 + dice.below(3))).collect();
         let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
         for &num_terms in sized(&[1, 2, 2, 3, 3, 4, 5, 8, 17, 40][..], &[2, 5, 17]) {
-            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(Query::MAX_TERMS as u32) as usize).collect();
+            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(MAX_TERMS as u32) as usize).collect();
             world.check(&terms, &format!("seed {seed}"));
         }
         // Around the borders where a lane gets its second term and where no more are taken.
-        for &num_terms in sized(&[31, 32, 33, Query::MAX_TERMS - 1, Query::MAX_TERMS][..], &[33, Query::MAX_TERMS]) {
+        for &num_terms in sized(&[31, 32, 33, MAX_TERMS - 1, MAX_TERMS][..], &[33, MAX_TERMS]) {
             world.check(&(0..num_terms).collect::<Vec<_>>(), &format!("seed {seed}"));
         }
     }
@@ -265,13 +266,13 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
 fn equals_the_cpu_on_64_lists_that_share_documents() {
     let num_docs = sized(40_000, 10_000);
     // Each list lacks every few hundredth document: most documents are left in all of them.
-    let lists: Vec<List> = (0..Query::MAX_TERMS as u32)
+    let lists: Vec<List> = (0..MAX_TERMS as u32)
         .map(|term| {
             strided(0, 1, num_docs, 3 + term).into_iter().filter(|(doc, _)| doc % (300 - term) != term).collect()
         })
         .collect();
     let Some(mut world) = World::new(&lists, lengths(num_docs), Bm25::default()) else { return };
-    for &num_terms in sized(&[32, 33, 48, Query::MAX_TERMS][..], &[33, Query::MAX_TERMS]) {
+    for &num_terms in sized(&[32, 33, 48, MAX_TERMS][..], &[33, MAX_TERMS]) {
         world.check(&(0..num_terms).collect::<Vec<_>>(), "dense");
     }
 }
@@ -287,7 +288,8 @@ fn equals_the_cpu_on_real_collections() {
         let tokenizer = || Tokenizer::from_name("ascii").unwrap();
         let world = World::with_index(Bm25::default(), |path| {
             let collection = Collection::open(&data.join(format!("corpus/{name}.jsonl.zst"))).unwrap();
-            let options = BuildOptions { tokenizer: tokenizer(), bm25: Bm25::default(), threads: 2 };
+            let options =
+                BuildOptions { tokenizer: tokenizer(), bm25: Bm25::default(), threads: 2, memory_bytes: None };
             build_from_text(collection, path, &options, &|_| ()).unwrap();
         });
         let Some(mut world) = world else { return };
@@ -412,10 +414,10 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
     let Some(mut world) = World::new(&lists, lengths(50_000), Bm25::default()) else { return };
     let query = world.query(&[0, 1]);
     let mut hits = Vec::new();
-    for k in [0, MAX_K + 1] {
+    for k in [0, exec::MAX_K + 1] {
         assert!(matches!(world.gpu.search(&query, Mode::Or, k, &mut hits), Err(ExecError::BadK(bad)) if bad == k));
     }
-    for k in [0, MAX_K + 1, (1 << 60) - 256, usize::MAX] {
+    for k in [0, exec::MAX_K + 1, (1 << 60) - 256, usize::MAX] {
         let batch = [10, k].map(|k| Request { query: &query, mode: Mode::Or, k });
         let refused = world.gpu.search_batch(&batch, &mut Answers::default());
         assert!(matches!(refused, Err(ExecError::BadK(bad)) if bad == k));
@@ -437,6 +439,27 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
             });
         }
     });
+}
+
+#[test]
+fn what_the_kernels_do_not_take_is_refused_and_others_are_answered_on() {
+    let lists: Vec<List> = (0..=MAX_TERMS as u32).map(|term| strided(term, 3, 400, 5)).collect();
+    let Some(mut world) = World::new(&lists, lengths(2000), Bm25::default()) else { return };
+    let all: Vec<usize> = (0..=MAX_TERMS).collect();
+    let (long, short) = (world.query(&all), world.query(&all[1..]));
+    let mut hits = Vec::new();
+    for mode in Mode::ALL {
+        for (query, k, expected) in [(&long, 10, MAX_TERMS), (&short, MAX_K + 1, MAX_K), (&short, exec::MAX_K, MAX_K)] {
+            let alone = world.gpu.search(query, mode, k, &mut hits).map(|_| ());
+            let batch = [(&short, 10), (query, k)].map(|(query, k)| Request { query, mode, k });
+            let batch = world.gpu.search_batch(&batch, &mut Answers::default()).map(|_| ());
+            for refused in [alone, batch] {
+                let is_said = matches!(refused, Err(ExecError::BeyondGpu { most, .. }) if most == expected);
+                assert!(is_said, "{refused:?}");
+            }
+        }
+        world.check_query(&short, &[10, MAX_K], "after a refusal");
+    }
 }
 
 #[test]

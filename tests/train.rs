@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use proptest::prelude::*;
+use tandem::cost::batches::BatchModels;
 use tandem::cost::{
     CostModel, Measured, ModelFile, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, train,
 };
@@ -32,6 +33,7 @@ fn workload(rows: u32) -> Workload {
                 log_id: i,
                 mode: if i % 2 == 0 { Mode::And } else { Mode::Or },
                 features,
+                index_features: None,
                 measured: PerClass::two(
                     time(5.0 + features.postings as f64 / 100.0),
                     time(80.0 + features.blocks as f64 / 20.0),
@@ -40,7 +42,7 @@ fn workload(rows: u32) -> Workload {
             }
         })
         .collect();
-    Workload { provenance: Provenance::new().with("machine", "a test"), rows }
+    Workload { provenance: Provenance::new().with("machine", "a test"), rows, batches: BatchModels::default() }
 }
 
 fn trained() -> ModelFile {

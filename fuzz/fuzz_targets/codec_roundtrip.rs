@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tandem::index::codec::{Column, MAX_BLOCK_LEN, all_codecs};
+use tandem::papers::codec::{Column, MAX_BLOCK_LEN, all_codecs};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[codec, repeat], bytes)) = bytes.split_first_chunk::<2>() else {

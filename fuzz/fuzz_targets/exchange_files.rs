@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use tandem::corpus::ciff::CiffReader;
 use tandem::corpus::pisa::PisaReader;
 use tandem::index::Bm25;
-use tandem::index::exchange::{ImportOptions, import};
+use tandem::build::exchange::{ImportOptions, import};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&mode, bytes)) = bytes.split_first() else {

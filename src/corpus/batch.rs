@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::document::Document;
+use super::document::{BATCH_BYTES, Document};
 use super::folder::{FileBatch, Folder};
 use super::jsonl::{JsonLines, LineBatch};
 use crate::files::InputError;
@@ -31,6 +31,15 @@ impl Batch {
         }
     }
 
+    /// Says whether a batch is the same as one that was read before: of the text, or of files' names, sizes and times.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        match &self.0 {
+            Kind::Lines(lines) => lines.digest(),
+            Kind::Files(files) => files.digest(),
+        }
+    }
+
     /// Bytes of the lines or files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -55,7 +64,7 @@ enum Source {
 }
 
 impl Collection {
-    /// Opens a file of JSON lines (plain, `.gz` or `.zst`) or a folder of text files.
+    /// Opens a file of JSON lines (plain, `.gz` or `.zst`; `-` is the standard input) or a folder of text files.
     ///
     /// # Errors
     /// If it can't be read.
@@ -69,6 +78,21 @@ impl Collection {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What is read, such that another collection, or another state of it, is called otherwise: where it is, and of a
+    /// file how long it is and when it was written. What comes in through a pipe is known by its batches only.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let mut identity = format!("{} batches {BATCH_BYTES}", path.display());
+        if let Ok(file) = path.metadata()
+            && file.is_file()
+        {
+            let written = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            identity += &format!(" bytes {} written {}", file.len(), written.unwrap_or_default().as_nanos());
+        }
+        identity
     }
 
     /// The next documents, at least one; `None` after the last.

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-/// Text in a batch, roughly: large enough that a batch's vocabulary repeats, small enough that every thread holds one.
-pub(super) const BATCH_BYTES: usize = 8 << 20;
+/// Text in a batch, roughly: small enough that all threads have work until the end, large enough that handing it over
+/// costs nothing. An interrupted build goes on only with batches of the same size.
+pub(super) const BATCH_BYTES: usize = 2 << 20;
 
 /// One document, borrowed from its batch.
 #[derive(Clone, Debug)]

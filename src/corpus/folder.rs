@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use xxhash_rust::xxh3::Xxh3;
 
 use super::document::{BATCH_BYTES, Document};
 use crate::files::InputError;
@@ -23,6 +26,7 @@ struct TextFile {
     path: PathBuf,
     id: String,
     bytes: u64,
+    written_ns: u128,
 }
 
 /// Consecutive files.
@@ -40,10 +44,12 @@ impl Folder {
                 continue;
             }
             let path = entry.path().to_owned();
-            let bytes = entry.metadata().map_err(|e| InputError::file(&path, format!("cannot read: {e}")))?.len();
+            let about = entry.metadata().map_err(|e| InputError::file(&path, format!("cannot read: {e}")))?;
+            let written = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let (bytes, written_ns) = (about.len(), written.unwrap_or_default().as_nanos());
             let inside = path.strip_prefix(root).unwrap_or(&path);
             let id = inside.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
-            files.push(TextFile { path, id, bytes });
+            files.push(TextFile { path, id, bytes, written_ns });
         }
         files.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self { files: files.into_iter() })
@@ -65,6 +71,16 @@ impl Folder {
 impl FileBatch {
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    pub(super) fn digest(&self) -> u64 {
+        let mut all = Xxh3::new();
+        for file in &self.files {
+            all.update(file.id.as_bytes());
+            all.update(&file.bytes.to_le_bytes());
+            all.update(&file.written_ns.to_le_bytes());
+        }
+        all.digest()
     }
 
     /// Visits the text files and returns how many binary ones were skipped.

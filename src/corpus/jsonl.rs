@@ -4,11 +4,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{BufRead, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use memchr::{memchr_iter, memrchr};
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
 use crate::files::{InputError, open_text};
@@ -19,8 +21,10 @@ const MAX_LINE_BYTES: usize = 1 << 30;
 /// A file of JSON lines that is being read.
 pub(super) struct JsonLines {
     path: PathBuf,
-    reader: Box<dyn BufRead + Send>,
+    reader: Box<dyn Read + Send>,
     next_line: u64,
+    /// The beginning of a line that goes on behind the last batch.
+    rest: Vec<u8>,
 }
 
 impl fmt::Debug for JsonLines {
@@ -39,26 +43,36 @@ pub(super) struct LineBatch {
 
 impl JsonLines {
     pub(super) fn open(path: &Path) -> Result<Self, InputError> {
-        Ok(Self { path: path.to_owned(), reader: open_text(path)?, next_line: 1 })
+        let reader: Box<dyn Read + Send> =
+            if path == Path::new("-") { Box::new(std::io::stdin()) } else { Box::new(open_text(path)?) };
+        Ok(Self { path: path.to_owned(), reader, next_line: 1, rest: Vec::new() })
     }
 
+    /// Reads [`BATCH_BYTES`] and takes the whole lines of them: where batches end depends on nothing but the text.
     pub(super) fn next_batch(&mut self) -> Result<Option<LineBatch>, InputError> {
-        let first_line = self.next_line;
-        let mut bytes = Vec::with_capacity(BATCH_BYTES + (BATCH_BYTES >> 3));
-        while bytes.len() < BATCH_BYTES {
-            let mut line = self.reader.by_ref().take(MAX_LINE_BYTES as u64);
-            let read = line
-                .read_until(b'\n', &mut bytes)
-                .map_err(|e| InputError::line(&self.path, self.next_line, format!("cannot read: {e}")))?;
-            if read == MAX_LINE_BYTES && bytes.last() != Some(&b'\n') {
+        let mut bytes = std::mem::take(&mut self.rest);
+        loop {
+            let wanted = BATCH_BYTES.saturating_sub(bytes.len() % BATCH_BYTES);
+            bytes.reserve(wanted);
+            let read = self.reader.by_ref().take(wanted as u64).read_to_end(&mut bytes);
+            let read = read.map_err(|e| {
+                let line = self.next_line + memchr_iter(b'\n', &bytes).count() as u64;
+                InputError::line(&self.path, line, format!("cannot read: {e}"))
+            })?;
+            if read < wanted {
+                break;
+            }
+            if let Some(end) = memrchr(b'\n', &bytes) {
+                self.rest = bytes.split_off(end + 1);
+                break;
+            }
+            if bytes.len() >= MAX_LINE_BYTES {
                 let message = "line is longer than 1 GiB, expected one JSON object a line";
                 return Err(InputError::line(&self.path, self.next_line, message));
             }
-            if read == 0 {
-                break;
-            }
-            self.next_line += 1;
         }
+        let first_line = self.next_line;
+        self.next_line += memchr_iter(b'\n', &bytes).count() as u64;
         Ok((!bytes.is_empty()).then(|| LineBatch { path: self.path.clone(), first_line, bytes }))
     }
 }
@@ -68,8 +82,16 @@ impl LineBatch {
         self.bytes.len() as u64
     }
 
+    pub(super) fn digest(&self) -> u64 {
+        xxh3_64(&self.bytes)
+    }
+
     pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
-        for (line, bytes) in (self.first_line..).zip(self.bytes.split(|&byte| byte == b'\n')) {
+        let mut start = 0;
+        let ends = memchr_iter(b'\n', &self.bytes).chain([self.bytes.len()]);
+        for (line, end) in (self.first_line..).zip(ends) {
+            let bytes = &self.bytes[start..end];
+            start = end + 1;
             if bytes.trim_ascii().is_empty() {
                 continue;
             }

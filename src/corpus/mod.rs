@@ -20,10 +20,9 @@ mod inverted;
 mod jsonl;
 pub mod pisa;
 mod stop_words;
-pub mod synth;
 mod tokenizer;
 
 pub use batch::{Batch, Collection};
 pub use document::Document;
 pub use inverted::{DocumentTable, ListSource, TermList};
-pub use tokenizer::{Tokenizer, Words};
+pub use tokenizer::{Cutter, Tokenizer, Words};

@@ -28,8 +28,8 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// The largest `k` that executors take.
-pub const MAX_K: usize = 1000;
+/// The largest `k` that executors take; a GPU takes fewer.
+pub const MAX_K: usize = 10_000;
 
 /// Why a query could not be executed.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,21 @@ pub enum ExecError {
     /// `k` is 0 or above [`MAX_K`].
     #[error("k is {0}, expected 1 to {MAX_K}")]
     BadK(usize),
+    /// The query has more terms than [`Query::MAX_TERMS`].
+    #[error("the query has {0} terms, expected at most {most}", most = Query::MAX_TERMS)]
+    TooManyTerms(usize),
+    /// The query asks for more than the GPU's kernels take: a CPU answers it.
+    #[error("{what} {count}; the GPU takes up to {most}, a CPU up to {cpu_most}")]
+    BeyondGpu {
+        /// What it has too much of, in words that the number follows.
+        what: &'static str,
+        /// How much it has of it.
+        count: usize,
+        /// How much the GPU takes.
+        most: usize,
+        /// How much a CPU takes.
+        cpu_most: usize,
+    },
     /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
     #[error("a thread panicked while it searched; this is a bug")]
     Panicked,
@@ -63,6 +78,16 @@ pub enum ExecError {
 /// [`ExecError::BadK`] if not.
 pub(crate) fn check_k(k: usize) -> Result<(), ExecError> {
     if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k)) }
+}
+
+/// Whether executors take this query with this `k`.
+///
+/// # Errors
+/// [`ExecError::BadK`] or [`ExecError::TooManyTerms`] if not.
+pub(crate) fn check(query: &Query, k: usize) -> Result<(), ExecError> {
+    check_k(k)?;
+    let num_terms = query.terms.len();
+    if num_terms <= Query::MAX_TERMS { Ok(()) } else { Err(ExecError::TooManyTerms(num_terms)) }
 }
 
 /// What is known after a query ran, or a batch.

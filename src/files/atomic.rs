@@ -50,7 +50,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         while fs::metadata(folder).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) && folder != folder_of(folder) {
             folder = folder_of(folder);
         }
-        file_beside(folder).map(|_| ())
+        file_beside(folder, ".tandem-check-").map(|_| ())
     };
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
@@ -63,10 +63,11 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    /// Starts a file that will be at `path`; missing parent folders are made.
+    /// Starts a file that will be at `path`; missing parent folders are made. What a process that was killed left of
+    /// the same file is removed.
     ///
     /// # Errors
-    /// If the folder can't be made or written, or a device or pipe is there.
+    /// If the folder can't be made or written, a device or pipe is there, or another process writes the same file.
     pub fn create(path: &Path) -> io::Result<Self> {
         if is_device(path) {
             return Err(io::Error::other("is a device or a pipe, expected a file"));
@@ -74,7 +75,13 @@ impl PendingFile {
         let path = behind_links(path);
         let folder = folder_of(&path);
         fs::create_dir_all(folder)?;
-        let beside = file_beside(folder)?;
+        let name = format!(".tandem-{}-", path.file_name().unwrap_or_default().to_string_lossy());
+        // Once more if another process took the new file for a dead one, before it was locked.
+        let mut beside = file_beside(folder, &name)?;
+        while matches!(beside.as_file().try_lock(), Err(fs::TryLockError::WouldBlock)) || !beside.path().exists() {
+            beside = file_beside(folder, &name)?;
+        }
+        remove_dead(folder, &name, beside.path())?;
         Ok(Self { beside, path })
     }
 
@@ -98,13 +105,42 @@ impl PendingFile {
     }
 }
 
+/// How the names of files end that are being written.
+const PART: &str = ".part";
+
 /// An empty file with a name of its own in `folder`, removed when dropped.
 ///
 /// It is opened here: temporary files as the crate opens them are private, while a result is for whoever the user's
 /// umask lets read it; and its errors name them, which the user never asked for.
-fn file_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn file_beside(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
     let open = |path: &Path| File::options().write(true).create_new(true).open(path);
-    tempfile::Builder::new().prefix(".tandem-").suffix(".part").make_in(folder, open)
+    tempfile::Builder::new().prefix(prefix).suffix(PART).make_in(folder, open)
+}
+
+/// Removes what killed processes left in `folder` of a file whose parts begin with `prefix`; `own` stays. A part is
+/// locked as long as its writer lives.
+fn remove_dead(folder: &Path, prefix: &str, own: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)?.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(prefix) || !name.ends_with(PART) || Some(name.as_ref()) == name_of(own).as_deref() {
+            continue;
+        }
+        let Ok(part) = File::open(entry.path()) else { continue };
+        match part.try_lock() {
+            Ok(()) => drop(fs::remove_file(entry.path())),
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(io::Error::other("another process is writing it (wait for it, or choose another place)"));
+            }
+            // A file system without locks: nobody can tell.
+            Err(fs::TryLockError::Error(_)) => {}
+        }
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Whether what is at `path` takes bytes but is no file: to put a file in its place would take it from everybody.

@@ -31,9 +31,11 @@ pub use error::GpuError;
 pub use info::GpuInfo;
 
 #[cfg(feature = "gpu")]
-pub use device::list_gpus;
+pub(crate) use device::Device;
+#[cfg(feature = "cli")]
+pub(crate) use device::free_device_bytes;
 #[cfg(feature = "gpu")]
-pub(crate) use device::{Device, free_device_bytes};
+pub use device::list_gpus;
 #[cfg(feature = "gpu")]
 pub(crate) use limits::DeviceLimits;
 #[cfg(feature = "gpu")]

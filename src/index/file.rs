@@ -180,7 +180,7 @@ impl Index {
         self.bm25
     }
 
-    /// Whether its frequencies are impacts: see [`quantise`](super::quantise()).
+    /// Whether its frequencies are impacts: see [`quantise`](crate::build::quantise()).
     #[must_use]
     pub fn is_quantised(&self) -> bool {
         self.bm25.is_impacts()

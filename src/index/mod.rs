@@ -28,24 +28,19 @@ mod best;
 mod bm25;
 mod builder;
 mod check;
-pub mod codec;
 mod device;
 mod directory;
 mod encode;
 mod error;
-pub mod exchange;
 mod file;
-mod invert;
 mod layout;
 mod list;
 mod packed;
 mod prefetch;
 mod probe;
-mod quantise;
-pub mod reorder;
 mod writer;
 
-pub use bm25::{Bm25, Idf};
+pub use bm25::{Bm25, Idf, MAX_IMPACT};
 pub use builder::IndexBuilder;
 pub use device::ListSections;
 #[cfg(test)]
@@ -54,12 +49,12 @@ pub use directory::{BlockEntry, LongList};
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
-pub use invert::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, ListBits, PostingList};
+#[cfg(feature = "cli")]
+pub(crate) use packed::sum_gaps;
 pub use probe::Probe;
-pub use quantise::{MAX_IMPACT, quantise};
-pub use writer::IndexWriter;
+pub use writer::{ExternalIds, IndexFolder, IndexWriter};
 
 /// Postings in a full block.
 pub const BLOCK_LEN: usize = 128;

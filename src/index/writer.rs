@@ -20,11 +20,47 @@ use super::packed::SLACK_BYTES;
 use super::{Bm25, EncodedLists, Idf, IndexError};
 use crate::files::PendingFile;
 
+/// Names of documents, in order of the documents, as often as they are asked for: they need not be in memory.
+pub trait ExternalIds {
+    /// Calls `visit` for each name.
+    ///
+    /// # Errors
+    /// Those of `visit`, or if the names can't be read.
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl ExternalIds for Vec<String> {
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.iter().try_for_each(|id| visit(id.as_bytes()))
+    }
+}
+
+/// A folder that an index will be written into, and by nobody else meanwhile.
+///
+/// What an interrupted writer left there is removed.
+#[derive(Debug)]
+pub struct IndexFolder {
+    path: PathBuf,
+    file: PendingFile,
+}
+
+impl IndexFolder {
+    /// Takes the folder `dir`, which is made if it isn't there.
+    ///
+    /// # Errors
+    /// If the folder can't be written, or another writer has it.
+    pub fn claim(dir: &Path) -> Result<Self, IndexError> {
+        let path = dir.join(FILE_NAME);
+        let file = PendingFile::create(&path).map_err(|source| io_error(&path, source))?;
+        Ok(Self { path, file })
+    }
+}
+
 /// Writes an index from chunks of lists in byte order of the terms.
 pub struct IndexWriter {
     path: PathBuf,
     doc_lengths: Vec<u32>,
-    external_ids: Vec<String>,
+    external_ids: Box<dyn ExternalIds>,
     bm25: Bm25,
     tokenizer: String,
     norms: Arc<[f32]>,
@@ -68,6 +104,25 @@ impl IndexWriter {
         bm25: Bm25,
         tokenizer: &str,
     ) -> Result<Self, IndexError> {
+        if !external_ids.is_empty() && external_ids.len() != doc_lengths.len() {
+            let message = format!("{} external ids for {} documents", external_ids.len(), doc_lengths.len());
+            return Err(IndexError::Collection(message));
+        }
+        Self::create_in(IndexFolder::claim(dir)?, doc_lengths, Box::new(external_ids), bm25, tokenizer)
+    }
+
+    /// As [`create`](Self::create), in a folder that was claimed before. `external_ids` has as many names as there are
+    /// documents, or none.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_in(
+        folder: IndexFolder,
+        doc_lengths: Vec<u32>,
+        external_ids: Box<dyn ExternalIds>,
+        bm25: Bm25,
+        tokenizer: &str,
+    ) -> Result<Self, IndexError> {
         let num_docs = doc_lengths.len();
         if num_docs == 0 {
             return Err(IndexError::Collection("the collection is empty: there is no document to index".into()));
@@ -76,15 +131,11 @@ impl IndexWriter {
             let message = format!("{num_docs} documents, an index holds fewer than 2147483648 (split the collection)");
             return Err(IndexError::Collection(message));
         }
-        if !external_ids.is_empty() && external_ids.len() != num_docs {
-            let message = format!("{} external ids for {num_docs} documents", external_ids.len());
-            return Err(IndexError::Collection(message));
-        }
         bm25.check().map_err(IndexError::Collection)?;
         let num_tokens: u64 = doc_lengths.iter().map(|&length| u64::from(length)).sum();
         let norms = bm25.norms(&doc_lengths, num_tokens as f64 / num_docs as f64).into();
-        let path = dir.join(FILE_NAME);
-        let sections = SectionWriter::create(&path).map_err(|source| io_error(&path, source))?;
+        let IndexFolder { path, file } = folder;
+        let sections = SectionWriter::start(file).map_err(|source| io_error(&path, source))?;
         Ok(Self {
             path,
             doc_lengths,
@@ -178,15 +229,20 @@ impl IndexWriter {
             .dictionary
             .into_inner()
             .map_err(|e| IndexError::Collection(format!("the dictionary can't be built: {e}")))?;
+        let mut ends: Vec<u64> = Vec::new();
         let mut end = 0;
-        let ends: Vec<u64> = self
-            .external_ids
-            .iter()
-            .map(|id| {
-                end += id.len() as u64;
-                end
-            })
-            .collect();
+        let mut measure = |id: &[u8]| {
+            end += id.len() as u64;
+            ends.push(end);
+            Ok(())
+        };
+        self.external_ids
+            .for_each(&mut measure)
+            .map_err(|source| IndexError::Io { path: self.path.clone(), source })?;
+        if !ends.is_empty() && ends.len() != self.doc_lengths.len() {
+            let message = format!("{} external ids for {} documents", ends.len(), self.doc_lengths.len());
+            return Err(IndexError::Collection(message));
+        }
         let mut header = FileHeader::zeroed();
         header.magic = MAGIC;
         header.version = VERSION;
@@ -220,7 +276,7 @@ impl IndexWriter {
                     Section::DocLengths => sections.write(bytemuck::cast_slice(&self.doc_lengths))?,
                     Section::ExternalIdEnds => sections.write(bytemuck::cast_slice(&ends))?,
                     Section::ExternalIds => {
-                        self.external_ids.iter().try_for_each(|id| sections.write(id.as_bytes()))?;
+                        self.external_ids.for_each(&mut |id| sections.write(id))?;
                     }
                     Section::Tokenizer => sections.write(self.tokenizer.as_bytes())?,
                 }
@@ -250,8 +306,7 @@ struct SectionWriter {
 }
 
 impl SectionWriter {
-    fn create(path: &Path) -> io::Result<Self> {
-        let mut file = PendingFile::create(path)?;
+    fn start(mut file: PendingFile) -> io::Result<Self> {
         file.file().write_all(&[0; HEADER_BYTES])?;
         let offset = HEADER_BYTES as u64;
         Ok(Self { file, piece: Vec::with_capacity(PIECE_BYTES), hash: Xxh3::new(), len: 0, offset, done: Vec::new() })

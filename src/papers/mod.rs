@@ -1,4 +1,36 @@
-//! What exists only to re-run papers.
+//! What exists only to re-run the papers: no search, no simulation and no live run comes through here.
+//!
+//! | folder | what lives there |
+//! | --- | --- |
+//! | [`codec`] | the integer codecs of the papers and their rivals, with the measuring of them |
+//! | `ding_gpu/` | the GPU methods of Ding et al. as they were published |
+//! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
+//! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
+//!
+//! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
+//! experiment is one file with a function from a [`Context`] to [`Findings`]: the paper's numbers beside ours, and
+//! charts where the paper drew them:
+//!
+//! ```text
+//! EXPERIMENTS ──▶ tatikonda::fig4::run(&Context) ──▶ Findings ──▶ a table
+//!                       │                              ├────────▶ NAME.csv (quantity, unit, paper, ours)
+//!                 index, queries                       └────────▶ NAME-CHART.csv, .svg, .png (paper dashed, ours solid)
+//! ```
+//!
+//! The papers' collections are not ours to ship, and their machines are gone. Ratios between methods are what can be
+//! compared; absolute times tell of the fifteen years between.
 
+pub mod codec;
+mod context;
+mod ding;
 #[cfg(feature = "gpu")]
 pub(crate) mod ding_gpu;
+mod error;
+mod findings;
+mod registry;
+mod tatikonda;
+
+pub use context::{Context, Input, InputSource};
+pub use error::ExperimentError;
+pub use findings::{Chart, Findings, Line};
+pub use registry::{EXPERIMENTS, Experiment, Here, Run};

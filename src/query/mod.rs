@@ -3,6 +3,7 @@
 mod arrival_csv;
 mod arrivals;
 mod features;
+mod index_features;
 mod log;
 mod mode;
 mod prepared;
@@ -12,6 +13,7 @@ mod trace_summary;
 
 pub use arrivals::{ArrivalProcess, Burstiness, Recording, at_rate, check_rate, draw_queries, unit_arrivals};
 pub use features::Features;
+pub use index_features::IndexFeatures;
 pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};

@@ -1,10 +1,9 @@
 //! How small each codec makes the index's lists, and how fast it gives them back.
 
 use super::{Arguments, Measurement, index};
-use crate::bench::{CodecTimes, sample_lists, time_codecs};
 use crate::cli::Failure;
 use crate::index::BLOCK_LEN;
-use crate::index::codec::{Column, all_codecs};
+use crate::papers::codec::{CodecTimes, Column, all_codecs, sample_lists, time_codecs};
 
 /// Postings taken from the index, about.
 const POSTINGS: u64 = 4_000_000;

@@ -7,14 +7,16 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::check_out;
 use super::parameters::Bm25Arguments;
+use crate::build::{BuildError, BuildOptions, Progress, build_from_text};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
-use crate::files::{InputError, read_lines};
-use crate::index::{BuildError, BuildOptions, Index, IndexError, Progress, build_from_text};
+use crate::files::{InputError, free_memory_bytes, read_lines};
+use crate::index::{Index, IndexError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// JSON lines with `id`, `text` and, optionally, `title` (plain, .gz or .zst), or a folder of text files
+    /// JSON lines with `id`, `text` and, optionally, `title` (plain, .gz or .zst; - reads the standard input), or a
+    /// folder of text files
     input: PathBuf,
     /// Folder of the index
     #[arg(short, long, value_name = "DIR")]
@@ -30,9 +32,13 @@ pub(super) struct Arguments {
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
-    /// Threads; all cores unless given
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// Memory for lists until they are merged, such as 2GiB; what is beyond goes to disk, into the index's folder, where
+    /// an interrupted build finds it again [default: half of what is free]
+    #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
+    memory: Option<u64>,
+    /// CPU cores to use; all unless given. The index doesn't depend on it, nor on the memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -67,6 +73,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let megabytes = summary.bytes as f64 / 1e6;
     outln!("text       {megabytes:>15.1} MB");
     outln!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
+    if summary.runs_on_disk > 0 {
+        let resumed_mb = summary.resumed_bytes as f64 / 1e6;
+        let resumed = if resumed_mb > 0.0 { format!(", {resumed_mb:.1} MB done before") } else { String::new() };
+        outln!("runs       {:>15} on disk meanwhile{resumed}", summary.runs_on_disk);
+    }
     if summary.skipped_files > 0 {
         outln!("skipped    {:>15} binary files", summary.skipped_files);
     }
@@ -89,6 +100,7 @@ fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
             tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
         }
     }
+    let memory_bytes = arguments.memory.or_else(|| free_memory_bytes().map(|free| free / 2));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(BuildOptions { tokenizer, bm25, threads: arguments.threads.map_or(cores, usize::from) })
+    Ok(BuildOptions { tokenizer, bm25, threads: arguments.cpus.map_or(cores, usize::from), memory_bytes })
 }

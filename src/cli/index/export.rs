@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use indicatif::HumanBytes;
 
 use super::parameters::ExchangeFormat;
+use crate::build::exchange::{export_ciff, export_pisa};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
 use crate::index::Index;
-use crate::index::exchange::{export_ciff, export_pisa};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

@@ -7,13 +7,13 @@ use indicatif::ProgressBar;
 
 use super::check_out;
 use super::parameters::{Bm25Arguments, ExchangeFormat};
+use crate::build::exchange::{ImportOptions, import};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
 use crate::corpus::ciff::CiffReader;
 use crate::corpus::pisa::PisaReader;
 use crate::corpus::{ListSource, Tokenizer};
 use crate::index::Index;
-use crate::index::exchange::{ImportOptions, import};
 
 /// What queries are cut with where neither the user nor the file says.
 const ASSUMED_TOKENIZER: &str = "ascii";

@@ -27,6 +27,27 @@ impl Bm25Arguments {
     }
 }
 
+/// A number of bytes, as people write it: `2GiB`, `500MB`, `1073741824`.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        other => return Err(format!("unit {other:?}, expected one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB")),
+    };
+    let number: f64 =
+        digits.trim_end().parse().map_err(|_| String::from("expected a number of bytes, such as 2GiB"))?;
+    let bytes = number * unit as f64;
+    if (0.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(String::from("expected 0 to 1e18 bytes")) }
+}
+
 /// A format that other engines read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ExchangeFormat {
@@ -56,5 +77,19 @@ impl ExchangeFormat {
             return Err(Failure::input(format!("{}: {message}", path.display())));
         }
         Ok(format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        let read = ["2GiB", "1.5mb", "7", "0", "3k"].map(|text| bytes(text).unwrap());
+        assert_eq!(read, [2 << 30, 1_500_000, 7, 0, 3 << 10]);
+        for text in ["", "GiB", "-1", "1e30", "5 parsecs", "nan"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
     }
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::check_out;
+use crate::build::quantise;
 use crate::cli::Failure;
-use crate::index::{Index, quantise};
+use crate::index::Index;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::check_out;
+use crate::build::synth::{SynthOptions, build_synthetic};
 use crate::cli::Failure;
-use crate::corpus::synth::{SynthOptions, build_synthetic};
 use crate::files::check_writable;
 
 #[derive(Debug, clap::Args)]
@@ -29,13 +29,13 @@ pub(super) struct Arguments {
     vocabulary: Option<u32>,
     /// Queries to draw; their lists hold 0.148 N postings on average, as in Ding et al. 2009
     #[arg(long, value_name = "M", default_value_t = 0)]
-    queries: usize,
+    num_queries: usize,
     /// File of the queries; queries.tsv in the index's folder unless given
-    #[arg(long, value_name = "FILE", requires = "queries")]
+    #[arg(long, value_name = "FILE", requires = "num_queries")]
     queries_out: Option<PathBuf>,
-    /// Threads; all cores unless given. The index doesn't depend on it
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// CPU cores to use; all unless given. The index doesn't depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -48,9 +48,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         seed: arguments.seed,
         mean_length: arguments.mean_length,
         num_terms: arguments.vocabulary,
-        num_queries: arguments.queries,
+        num_queries: arguments.num_queries,
         queries_path: arguments.queries_out.clone(),
-        threads: arguments.threads.and_then(|threads| NonZeroUsize::new(threads.into())),
+        threads: arguments.cpus.and_then(|threads| NonZeroUsize::new(threads.into())),
     };
     let style = ProgressStyle::with_template("{wide_bar} {human_pos} of about {human_len} postings, {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -6,7 +6,7 @@
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
 
-use crate::query::Query;
+use super::accepted::MAX_TERMS;
 
 /// Results that a warp sorts at most: those of queries that ask for more are sorted by thread blocks.
 pub(super) const WARP_K: usize = 128;
@@ -113,7 +113,7 @@ pub(super) struct LoneStage {
 /// A query of up to `TERMS` terms that is passed by value: `LoneQuery`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct LoneArgument<const TERMS: usize = { Query::MAX_TERMS }> {
+pub(super) struct LoneArgument<const TERMS: usize = { MAX_TERMS }> {
     pub(super) query: QueryEntry,
     pub(super) stage: LoneStage,
     pub(super) terms: [TermEntry; TERMS],

@@ -258,12 +258,11 @@ impl Batch {
     /// Words of the input, at most, with one more query of so many terms and blocks.
     fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Machine) -> usize {
         let drivers = self.first.len() + self.second.len() + 2 * more_terms;
-        let hints = [&self.first, &self.second].map(|shares| shares.most_hints(more_terms, more_blocks, machine.warps));
+        let hints = 2 * DriverShares::most_hints(self.num_blocks + more_blocks, drivers, machine.warps);
         12 * (self.entries.len() + 2)
             + 5 * (self.terms.len() + more_terms)
             + 4 * drivers
-            + hints[0]
-            + hints[1]
+            + hints
             + 3 * (self.tiled.len() + self.sampled.len() + 2)
             + self.later.len()
             + 40

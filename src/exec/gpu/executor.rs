@@ -17,12 +17,13 @@ use std::time::Instant;
 
 use cudarc::driver::DriverError;
 
+use super::accepted::check;
 use super::batch::{Place, Room};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
 use super::upload::UploadReport;
-use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request, check_k};
+use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
 use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
@@ -42,7 +43,7 @@ const MAX_CHUNK: usize = 1024;
 /// What a chunk has room for: with ten results each, about a thousand queries' candidates.
 const CHUNK_ROOM: Room = Room {
     entries: 2 * MAX_CHUNK,
-    input_words: 1 << 21,
+    input_words: 1 << 19,
     result_words: 1 << 18,
     candidates: 9 << 19,
     is_for_one: false,
@@ -173,7 +174,7 @@ impl GpuExecutor {
 
     /// Prepares and launches a batch; waits only where all slots are under way.
     fn start(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
-        batch.iter().try_for_each(|request| check_k(request.k))?;
+        batch.iter().try_for_each(|request| check(request.query, request.k))?;
         self.lone.check(|| doing(batch.len(), 0))?;
         let answers = self.spare.pop().unwrap_or_default();
         let mut flight = Flight { len: batch.len(), answers, ..Flight::default() };
@@ -375,7 +376,7 @@ impl Executor for GpuExecutor {
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
         hits.clear();
-        check_k(k)?;
+        check(query, k)?;
         if query.terms.is_empty() {
             return Ok(Execution { device_us: Some(0.0), host_us: None });
         }

@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
+use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
     BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ITEM_ROWS, ListsArgument,
     LoneArgument, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
     SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
 };
-use crate::exec::MAX_K;
 use crate::gpu::{Device, GpuError, Images, Module, shape};
 use crate::index::{BLOCK_LEN, LongList};
-use crate::query::Query;
 
 const IMAGES: Images = Images {
     what: "the kernels",
@@ -60,7 +59,7 @@ impl Kernels {
         let module = Module::load(device, IMAGES)?;
         let layout = [
             BLOCK_LEN,
-            Query::MAX_TERMS,
+            MAX_TERMS,
             FEW_TERMS,
             MAX_K,
             WARP_K,
@@ -94,9 +93,8 @@ impl Kernels {
         Ok(Self {
             score_lone: module.function("score_lone")?,
             score_lone_long: module.function("score_lone_long")?,
-            score_batch: module.function(&format!("score_batch{}", std::env::var("TK").unwrap_or_default()))?,
-            score_small_batch: module
-                .function(&format!("score_small_batch{}", std::env::var("TK").unwrap_or_default()))?,
+            score_batch: module.function("score_batch")?,
+            score_small_batch: module.function("score_small_batch")?,
             score_tiles: module.function("score_tiles")?,
             merge_topk: module.function("merge_topk")?,
             measure_blocks: module.function("measure_blocks")?,
@@ -137,7 +135,7 @@ impl Kernels {
         memory: &QueryMemory,
         gate: u64,
     ) -> Result<(), DriverError> {
-        const { assert!(TERMS == FEW_TERMS || TERMS == Query::MAX_TERMS, "there is no such kernel") };
+        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
         let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
         let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
@@ -235,7 +233,7 @@ impl Kernels {
         // SAFETY: without items or queries kernels end at once.
         unsafe {
             self.score_lone(stream, lists, &LoneArgument::<FEW_TERMS>::default(), memory, 0)?;
-            self.score_lone(stream, lists, &LoneArgument::<{ Query::MAX_TERMS }>::default(), memory, 0)?;
+            self.score_lone(stream, lists, &LoneArgument::<{ MAX_TERMS }>::default(), memory, 0)?;
             self.score_batch(stream, lists, &nothing, None, memory)?;
             self.score_batch(stream, lists, &nothing, Some(&small), memory)?;
             self.score_tiles(stream, lists, &nothing, memory, false)?;

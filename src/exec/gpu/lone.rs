@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cudarc::driver::DriverError;
 
+use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{FEW_TERMS, LoneStage, StateArgument, TermEntry, WARP_K};
 use super::batch::{Machine, Place, Room};
 use super::kernels::{Kernels, QueryMemory};
@@ -14,7 +15,7 @@ use super::lists::DeviceLists;
 use super::plan::Plan;
 use super::share::{DriverShares, lone};
 use super::slot::{Slot, Taken};
-use crate::exec::{ExecError, Hit, MAX_K};
+use crate::exec::{ExecError, Hit};
 use crate::gpu::{Device, GpuError};
 use crate::index::Index;
 use crate::query::{Mode, Query};
@@ -46,8 +47,8 @@ pub(super) struct LoneRunner {
 impl LoneRunner {
     /// What one query of an index may need.
     pub(super) fn room(index: &Index, device: &Device) -> Room {
-        let blocks = index.blocks().len() as u64 + Query::MAX_TERMS as u64;
-        let hints = DriverShares::default().most_hints(Query::MAX_TERMS, blocks, Kernels::resident_warps_of(device));
+        let blocks = index.blocks().len() as u64 + MAX_TERMS as u64;
+        let hints = DriverShares::most_hints(blocks, 2 * MAX_TERMS, Kernels::resident_warps_of(device));
         Room {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,
@@ -120,7 +121,7 @@ impl LoneRunner {
         } else if terms.len() <= FEW_TERMS {
             self.run_at_once::<FEW_TERMS>(plan, terms, hits)
         } else {
-            self.run_at_once::<{ Query::MAX_TERMS }>(plan, terms, hits)
+            self.run_at_once::<{ MAX_TERMS }>(plan, terms, hits)
         };
         match ran {
             Ok((device_us, Taken::Hits)) => Ok(device_us),

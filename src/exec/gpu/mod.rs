@@ -17,6 +17,7 @@
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
+mod accepted;
 mod arguments;
 mod batch;
 mod executor;
@@ -29,5 +30,8 @@ mod slot;
 mod terms;
 mod upload;
 
+#[cfg(feature = "plots")]
+pub(crate) use accepted::check;
+pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
 pub use upload::UploadReport;

@@ -5,99 +5,29 @@
 //! long as there are warps for that; other lists' blocks go to a warp by several, by more where few of their postings
 //! are looked up elsewhere.
 
+use super::accepted::MAX_TERMS;
 use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, TermEntry};
 use super::plan::{Plan, num_blocks};
-use crate::query::Query;
 
-/// Blocks of a lone query that a warp goes through at most: where most of their postings are looked up elsewhere, and
-/// where few are.
+/// Blocks that a warp goes through at most: where most of their postings are looked up elsewhere, and where few are.
 const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
 /// Four warps share a block as long as so many times the warps that the machine holds are enough for it.
 const SHARED_WAVES: u32 = 2;
-/// What a block costs that is only looked at, in rounds: in each, a warp scores 32 postings.
-const ROUNDS_A_BLOCK: f32 = 0.05;
-/// What a block costs at most, all of whose postings are scored.
-const MOST_ROUNDS_A_BLOCK: f32 = 4.0 + ROUNDS_A_BLOCK;
-/// Rounds of an item at most, ...
-const MOST_ROUNDS: f32 = 8.0;
-/// ... and items that a warp of the machine gets at least, on average, where they are of more than one round.
-const ITEMS_A_WARP: f32 = 3.0;
-/// Blocks of an item at most: those that a warp looks at together.
-const MOST_BLOCKS: f32 = 32.0;
 /// Items that one hint is for: a warp looks at so many drivers at once.
 const HINTED_ITEMS: u32 = 32;
-
-fn env(name: &str, default: f32) -> f32 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
-
-static OLD: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| std::env::var_os("T_OLD").is_some());
-/// Tunables.
-#[derive(Debug, Clone, Copy)]
-struct Tune {
-    block: f32,
-    most: f32,
-    waves: f32,
-    blocks: f32,
-    power: f32,
-    quarter: f32,
-    least: f32,
-}
-static TUNE: std::sync::LazyLock<Tune> = std::sync::LazyLock::new(|| Tune {
-    block: env("T_BLOCK", ROUNDS_A_BLOCK),
-    most: env("T_MOST", MOST_ROUNDS),
-    waves: env("T_WAVES", ITEMS_A_WARP),
-    blocks: env("T_BLOCKS", MOST_BLOCKS),
-    power: env("T_POWER", 3.0),
-    quarter: env("T_QUARTER", 0.5),
-    least: env("T_LEAST", 1.0),
-});
-
-/// The rounds that a block of a list takes, of whose postings about this share is scored.
-#[inline]
-fn rounds_of(share: f32) -> f32 {
-    let share = match TUNE.power as u32 {
-        1 => share,
-        2 => share * share,
-        3 => share * share * share,
-        _ => share * share * share * share,
-    };
-    4.0 * share + TUNE.block
-}
-
-/// How many blocks a warp goes through, in the lists of a launch.
-#[derive(Clone, Copy, Debug)]
-struct ItemSizes {
-    /// Rounds of an item.
-    rounds: f32,
-}
-
-impl ItemSizes {
-    /// Sizes for a launch of so many rounds in all on a machine that holds `warps` at once.
-    fn new(rounds: f32, warps: u32) -> Self {
-        Self { rounds: (rounds / (TUNE.waves * warps as f32)).clamp(TUNE.least, TUNE.most) }
-    }
-
-    /// How many blocks of a list a warp goes through, of so many rounds each; 0 where four warps share a block.
-    #[inline]
-    fn of(self, rounds_a_block: f32) -> u32 {
-        let blocks = self.rounds / rounds_a_block;
-        if blocks < TUNE.quarter { 0 } else { blocks.clamp(1.0, TUNE.blocks) as u32 }
-    }
-}
 
 /// The blocks of all lists that drive, by their term's number in its query; and of these, those where every posting may
 /// be looked up (dense) apart from the others.
 #[derive(Clone, Copy, Debug)]
 struct BlockCounts {
-    sparse_and_dense: [[u64; 2]; Query::MAX_TERMS],
+    sparse_and_dense: [[u64; 2]; MAX_TERMS],
     num_terms: usize,
 }
 
 impl Default for BlockCounts {
     fn default() -> Self {
-        Self { sparse_and_dense: [[0; 2]; Query::MAX_TERMS], num_terms: 0 }
+        Self { sparse_and_dense: [[0; 2]; MAX_TERMS], num_terms: 0 }
     }
 }
 
@@ -114,16 +44,16 @@ impl BlockCounts {
     }
 }
 
-/// How many blocks a warp goes through, in the lists of a lone query.
+/// How many blocks a warp goes through, in the lists of a launch.
 #[derive(Clone, Copy, Debug)]
-struct LoneSizes {
+struct ItemSizes {
     /// So many first terms of each query have blocks that four warps share.
     shared_terms: usize,
     sparse: u32,
     dense: u32,
 }
 
-impl LoneSizes {
+impl ItemSizes {
     /// Sizes for a launch of these blocks on a machine that holds `warps` at once.
     fn new(counts: &BlockCounts, warps: u32) -> Self {
         let mut left = u64::from(SHARED_WAVES * warps / 4);
@@ -174,15 +104,14 @@ pub(super) fn lone<const TERMS: usize>(
     let mut lone = LoneArgument { query: plan.query, ..LoneArgument::default() };
     lone.terms[..terms.len()].copy_from_slice(terms);
     let drivers = 0..plan.num_drivers(needs_all);
-    let is_dense = |t: usize| plan.all_enter(terms, t, needs_all);
     let mut counts = BlockCounts::default();
     for t in drivers.clone() {
-        counts.add(t, is_dense(t), num_blocks(&terms[t]));
+        counts.add(t, plan.all_enter(terms, t, needs_all), num_blocks(&terms[t]));
     }
-    let sizes = LoneSizes::new(&counts, warps);
+    let sizes = ItemSizes::new(&counts, warps);
     let mut num_items = 0;
     for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
-        let blocks_an_item = sizes.of(t, is_dense(t));
+        let blocks_an_item = sizes.of(t, plan.all_enter(terms, t, needs_all));
         *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
         num_items += num_items_of(num_blocks(&terms[t]), blocks_an_item);
     }
@@ -200,10 +129,7 @@ pub(super) fn lone<const TERMS: usize>(
 pub(super) struct DriverShares {
     /// As queries add them.
     added: Vec<AddedDriver>,
-    num_terms: usize,
-    rounds: f32,
     counts: BlockCounts,
-    blocks: u64,
     /// All first terms before all second ones.
     pub(super) drivers: Vec<DriverEntry>,
     /// For every 32nd item, its driver.
@@ -218,16 +144,13 @@ struct AddedDriver {
     query: u32,
     term: u32,
     num_blocks: u32,
-    rounds_a_block: f32,
-    dense: bool,
+    is_dense: bool,
 }
 
 impl DriverShares {
     pub(super) fn clear(&mut self) {
         self.added.clear();
-        self.num_terms = 0;
         self.counts.clear();
-        (self.rounds, self.blocks) = (0.0, 0);
         self.drivers.clear();
         self.hints.clear();
         (self.num_items, self.num_first_items) = (0, 0);
@@ -246,45 +169,35 @@ impl DriverShares {
     #[inline]
     pub(super) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
         for t in 0..plan.num_drivers(needs_all) {
-            let num_blocks = num_blocks(&terms[t]);
-            let rounds_a_block = rounds_of(plan.share(terms, t, needs_all));
-            self.rounds += rounds_a_block * num_blocks as f32;
-            self.blocks += u64::from(num_blocks);
-            self.counts.add(t, plan.all_enter(terms, t, needs_all), num_blocks);
-            let dense = plan.all_enter(terms, t, needs_all);
-            self.added.push(AddedDriver { dense, query, term: t as u32, num_blocks, rounds_a_block });
+            let (num_blocks, is_dense) = (num_blocks(&terms[t]), plan.all_enter(terms, t, needs_all));
+            self.counts.add(t, is_dense, num_blocks);
+            self.added.push(AddedDriver { query, term: t as u32, num_blocks, is_dense });
         }
-        self.num_terms = self.num_terms.max(plan.num_drivers(needs_all));
     }
 
-    /// How many hints there are at most, with drivers of so many more blocks.
-    pub(super) fn most_hints(&self, more_drivers: usize, more_blocks: u64, warps: u32) -> usize {
-        // Items have as many rounds as there are for each warp, or all they may have; rounding doubles them at most.
-        let rounds = self.rounds + MOST_ROUNDS_A_BLOCK * more_blocks as f32;
-        let items = 2.0 * (ITEMS_A_WARP * warps as f32 + rounds / MOST_ROUNDS)
-            + (self.blocks + more_blocks) as f32 / MOST_BLOCKS;
-        (items as usize + self.len() + more_drivers) / HINTED_ITEMS as usize + 2
+    /// How many hints there are at most for so many drivers with so many blocks.
+    pub(super) fn most_hints(blocks: u64, drivers: usize, warps: u32) -> usize {
+        // Four items a block while these are few; else no more than warps, or of the most blocks, in either kind.
+        let items = u64::from(2 * SHARED_WAVES * warps + 2 * warps) + drivers as u64 + blocks / u64::from(DENSE_BLOCKS);
+        (items / u64::from(HINTED_ITEMS)) as usize + 1
     }
 
     /// Gives each driver its items, for a machine that holds `warps` at once, counts them in the entries, and writes
     /// hints if they are wanted.
     pub(super) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
-        let sizes = ItemSizes::new(self.rounds, warps);
-        let lone = LoneSizes::new(&self.counts, warps);
-        let old = *OLD;
-        let mut starts = [0_usize; Query::MAX_TERMS];
+        let sizes = ItemSizes::new(&self.counts, warps);
+        let mut starts = [0_usize; MAX_TERMS];
         for driver in &self.added {
             starts[driver.term as usize] += 1;
         }
         let mut start = 0;
-        for of_term in &mut starts[..self.num_terms] {
+        for of_term in &mut starts[..self.counts.num_terms] {
             start += std::mem::replace(of_term, start);
         }
         self.drivers.resize(self.added.len(), DriverEntry::default());
         for added in &self.added {
             let at = &mut starts[added.term as usize];
-            let blocks_an_item =
-                if old { lone.of(added.term as usize, added.dense) } else { sizes.of(added.rounds_a_block) };
+            let blocks_an_item = sizes.of(added.term as usize, added.is_dense);
             // Until all are in order, the number of items stands where the first one's will.
             let items = num_items_of(added.num_blocks, blocks_an_item);
             self.drivers[*at] = DriverEntry { query: added.query, term: added.term, first_item: items, blocks_an_item };
@@ -363,7 +276,7 @@ mod tests {
             assert_eq!(entries.map(|entry| entry.num_items), items_of);
             // The driver of an item is among the 32 from its hint on.
             assert_eq!(shares.hints.len() as u32, shares.num_items.div_ceil(HINTED_ITEMS));
-            assert!(shares.hints.len() <= shares.most_hints(0, 0, warps));
+            assert!(shares.hints.len() <= DriverShares::most_hints(6000, 5, warps));
             for item in 0..shares.num_items {
                 let hint = shares.hints[(item / HINTED_ITEMS) as usize] as usize;
                 let found = shares.drivers.iter().rposition(|driver| driver.first_item <= item).unwrap();

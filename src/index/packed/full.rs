@@ -6,8 +6,8 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
 use super::column::ColumnCode;
+use super::gaps::sum_gaps;
 use crate::index::BLOCK_LEN;
-use crate::index::codec::sum_gaps;
 
 /// Bytes that a bitset must save: it is slower to decode than gaps.
 const LEAST_SAVING_BITSET: usize = 8;

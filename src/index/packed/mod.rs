@@ -9,12 +9,14 @@ mod avx2;
 mod bits;
 mod column;
 mod full;
+mod gaps;
 mod patch;
 mod run;
 
 pub(super) use bits::{BitWriter, read_bits};
 pub(super) use column::ColumnCode;
 pub(super) use full::{FullBlock, encode as encode_full};
+pub(crate) use gaps::sum_gaps;
 pub(super) use patch::Code;
 pub(super) use run::{PackedRun, Run};
 

@@ -6,9 +6,9 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
 use super::bits::{BitWriter, read_bits};
+use super::gaps::sum_gaps;
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
-use crate::index::codec::sum_gaps;
 
 /// Bits that exceptions must save: a short list is decoded once, when it is opened.
 const LEAST_SAVING: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::kernels::PFOR_BLOCK_LEN;
 use super::twin::read_slot;
-use crate::index::codec::{Column, packed_words};
+use crate::papers::codec::{Column, packed_words};
 
 /// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take
 /// there.
@@ -60,7 +60,7 @@ impl Tree {
 }
 
 impl Arena {
-    /// Appends a list that [`PForDelta`](crate::index::codec::PForDelta) encoded as `column`.
+    /// Appends a list that [`PForDelta`](crate::papers::codec::PForDelta) encoded as `column`.
     ///
     /// # Panics
     /// If it is no such list.

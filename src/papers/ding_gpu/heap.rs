@@ -4,7 +4,7 @@ use cudarc::driver::{CudaSlice, PushKernelArg};
 
 use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape};
-use crate::exec::MAX_K;
+use crate::exec::gpu::MAX_K;
 use crate::gpu::GpuError;
 
 /// Memory for a heap and what is taken out of it.

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! What is stored, and what each step reads and writes, is theirs; how a step uses a warp is today's. The encoders
-//! are [`index::codec`](crate::index)'s; a device list adds to each nested array of exceptions the base of every
+//! are [`papers::codec`](crate::index)'s; a device list adds to each nested array of exceptions the base of every
 //! block of 512, which the paper's localised prefix sum needs there too. Each kernel has a twin on the host, in
 //! `twin.rs` or in the codecs.
 //!

@@ -9,7 +9,7 @@ use super::context::PublishedGpu;
 use super::kernels::PforArgument;
 use super::plan::{Places, Plan};
 use crate::gpu::GpuError;
-use crate::index::codec::Column;
+use crate::papers::codec::Column;
 
 /// Lists in device memory with room for their decoded values.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct PforBatch {
 }
 
 impl PforBatch {
-    /// Copies lists to the device, each encoded by [`PForDelta`](crate::index::codec::PForDelta) as `column`.
+    /// Copies lists to the device, each encoded by [`PForDelta`](crate::papers::codec::PForDelta) as `column`.
     ///
     /// # Errors
     /// If device memory is too small, or a call fails.

@@ -8,7 +8,7 @@ use super::arena::{Arena, take};
 use super::context::{PublishedGpu, launching};
 use super::kernels::{RICE_BLOCK_LEN, RiceArgument, warps_for};
 use crate::gpu::GpuError;
-use crate::index::codec::packed_words;
+use crate::papers::codec::packed_words;
 
 /// Unary bits that a warp takes, in blocks of 128.
 const UNARY_BLOCKS_A_WARP: u32 = 8;
@@ -28,7 +28,7 @@ pub(super) struct RiceParts<'a> {
 }
 
 impl<'a> RiceParts<'a> {
-    /// Takes apart documents that [`Rice`](crate::index::codec::Rice) encoded.
+    /// Takes apart documents that [`Rice`](crate::papers::codec::Rice) encoded.
     ///
     /// # Panics
     /// If they are no such list.
@@ -80,7 +80,7 @@ pub(crate) struct RiceBatch {
 }
 
 impl RiceBatch {
-    /// Copies documents to the device, each list encoded by [`Rice`](crate::index::codec::Rice).
+    /// Copies documents to the device, each list encoded by [`Rice`](crate::papers::codec::Rice).
     ///
     /// # Errors
     /// If device memory is too small, or a call fails.

@@ -14,11 +14,12 @@ use super::kernels::{Count, PforArgument, threads_for, warps_for};
 use super::merge_find::{DeviceList, MergeFinder};
 use super::plan::{Places, Plan};
 use super::stages::{Stage, StageClock};
-use crate::exec::{ExecError, Hit, TopK, check_k};
+use crate::exec::gpu::{MAX_TERMS, check};
+use crate::exec::{ExecError, Hit, TopK};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
-use crate::index::codec::{Codec, Column, PForDelta};
 use crate::index::{BLOCK_LEN, Bm25, Index};
+use crate::papers::codec::{Codec, Column, PForDelta};
 use crate::query::{Mode, Query, QueryTerm};
 
 /// Levels of recursion of Parallel Merge Find: "three levels appear to perform best" (section 7.3).
@@ -81,7 +82,7 @@ impl Buffers {
         let (values, blocks) = (longest as usize, most_blocks as usize);
         let whole_blocks = blocks * super::kernels::PFOR_BLOCK_LEN;
         // Each term has two arrays, and each level two for every one above it.
-        let arrays = 2 * Query::MAX_TERMS * ((2 << PForDelta::MAX_LEVELS) - 1);
+        let arrays = 2 * MAX_TERMS * ((2 << PForDelta::MAX_LEVELS) - 1);
         Ok(Self {
             d_norms,
             d_accumulators: gpu.zeros(norms.len())?,
@@ -173,7 +174,7 @@ impl PublishedSearch {
         hits: &mut Vec<Hit>,
     ) -> Result<[f64; Stage::ALL.len()], ExecError> {
         hits.clear();
-        check_k(k)?;
+        check(query, k)?;
         if query.terms.is_empty() {
             return Ok([0.0; Stage::ALL.len()]);
         }
@@ -381,7 +382,7 @@ fn decode(
 }
 
 /// A term's documents and frequencies, encoded.
-fn encode(index: &Index, term: TermId, codec: PForDelta) -> Result<[Vec<u32>; 2], crate::index::codec::CodecError> {
+fn encode(index: &Index, term: TermId, codec: PForDelta) -> Result<[Vec<u32>; 2], crate::papers::codec::CodecError> {
     let list = index.list(term);
     let len = list.doc_freq() as usize;
     let (mut docs, mut freqs) = (Vec::with_capacity(len), Vec::with_capacity(len));

@@ -18,11 +18,12 @@ use super::search::PublishedSearch;
 use super::twin;
 use super::{ListIntersection, PforBatch, PublishedGpu, RiceBatch, Stage};
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::{Executor, Hit, MAX_K, TopK};
+use crate::exec::gpu::MAX_K;
+use crate::exec::{Executor, Hit, TopK};
 use crate::gpu::GpuError;
 use crate::ids::{DocId, QueryId, TermId};
-use crate::index::codec::{Codec, Column, PForDelta, Rice};
 use crate::index::{Bm25, Index};
+use crate::papers::codec::{Codec, Column, PForDelta, Rice};
 use crate::query::{Mode, Query};
 use crate::random::Random;
 

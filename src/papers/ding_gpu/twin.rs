@@ -6,7 +6,7 @@
 #[cfg(test)]
 use super::kernels::HEAP_DEGREE;
 
-/// Value `place` of a section of `len` slots of `width` bits, packed as `index/codec/packed.rs` says: groups of 128
+/// Value `place` of a section of `len` slots of `width` bits, packed as `papers/codec/packed.rs` says: groups of 128
 /// in four lanes, the rest in a row.
 ///
 /// # Panics

@@ -9,7 +9,7 @@ use crate::cli::Failure;
 use crate::gpu::DeviceLimits;
 use crate::ids::TermId;
 use crate::index::Index;
-use crate::index::codec::{Codec, Column, PForDelta, Rice};
+use crate::papers::codec::{Codec, Column, PForDelta, Rice};
 use crate::papers::ding_gpu::{PforBatch, PublishedGpu, RiceBatch};
 use crate::quantile::median;
 use crate::query::Query;

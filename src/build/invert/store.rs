@@ -1,0 +1,140 @@
+//! Where runs go: memory as long as they fit, then disk.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::accumulator::Accumulator;
+use super::journal::Journal;
+use super::run::Run;
+use super::runs::Runs;
+use super::{BuildOptions, BuildSummary};
+use crate::build::BuildError;
+
+/// Of the memory given, what workers' growing lists may take together; the rest is for batches, for runs that are kept,
+/// and for what is merged.
+const GROWING_SHARE: f64 = 0.5;
+/// Of the memory given, what runs may take that stay in memory.
+const KEPT_SHARE: f64 = 0.125;
+/// A worker's lists may always grow so far: runs are never smaller but the last.
+const LEAST_BYTES: u64 = 256 << 10;
+/// They may never grow further: places in them are 32 bits.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// The runs of a build, so far.
+#[derive(Debug)]
+pub(super) struct Store {
+    folder: PathBuf,
+    /// What one worker's lists may take.
+    most_growing: u64,
+    /// What all runs in memory may take while lists grow, and when none grows any more.
+    most_kept: u64,
+    most_kept_last: u64,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Debug)]
+struct Inside {
+    journal: Journal,
+    runs: Vec<Run>,
+    kept_bytes: u64,
+    runs_on_disk: usize,
+    resumed_bytes: u64,
+}
+
+impl Store {
+    /// The store of a build of `key` into `dir`, with what an interrupted one left.
+    pub(super) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
+        let (journal, runs) = Journal::open(dir, key).map_err(|e| at(dir, &e))?;
+        let share = |share: f64| options.memory_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * share) as u64);
+        let resumed_bytes = runs.iter().flat_map(Run::segments).map(|segment| segment.text_bytes).sum();
+        Ok(Self {
+            folder: dir.to_owned(),
+            most_growing: (share(GROWING_SHARE) / options.threads as u64).clamp(LEAST_BYTES, MOST_BYTES),
+            most_kept: share(KEPT_SHARE),
+            most_kept_last: share(GROWING_SHARE + KEPT_SHARE),
+            inside: Mutex::new(Inside { runs_on_disk: runs.len(), journal, runs, kept_bytes: 0, resumed_bytes }),
+        })
+    }
+
+    /// The digest of each batch that an interrupted build has done.
+    pub(super) fn held_batches(&self) -> HashMap<u64, u64> {
+        let inside = self.lock();
+        inside.runs.iter().flat_map(Run::segments).map(|segment| (segment.number, segment.digest)).collect()
+    }
+
+    /// Takes over what `accumulator` holds if it has grown as large as it may.
+    pub(super) fn take_full(&self, accumulator: &mut Accumulator) -> Result<(), BuildError> {
+        let is_full = accumulator.bytes() as u64 >= self.most_growing;
+        if is_full { self.take(accumulator, self.most_kept) } else { Ok(()) }
+    }
+
+    /// Takes over what `accumulator` holds, which will not grow again.
+    pub(super) fn take_last(&self, accumulator: &mut Accumulator) -> Result<(), BuildError> {
+        self.take(accumulator, self.most_kept_last)
+    }
+
+    /// Takes over what `accumulator` holds, in memory if runs in memory then take `most_kept` at most.
+    fn take(&self, accumulator: &mut Accumulator, most_kept: u64) -> Result<(), BuildError> {
+        if accumulator.is_empty() {
+            return Ok(());
+        }
+        let mut inside = self.lock();
+        // A run is smaller than the lists that it is made of.
+        let most_bytes = accumulator.bytes() as u64;
+        if inside.kept_bytes.saturating_add(most_bytes) <= most_kept {
+            inside.kept_bytes += most_bytes;
+            drop(inside);
+            let run = Run::in_memory(accumulator).map_err(|e| at(&self.folder, &e))?;
+            let mut inside = self.lock();
+            inside.kept_bytes -= most_bytes - (run.bytes_in_memory() as u64).min(most_bytes);
+            inside.runs.push(run);
+            return Ok(());
+        }
+        let path = inside.journal.next_path().map_err(|e| at(&self.folder, &e))?;
+        drop(inside);
+        let run = Run::on_disk(accumulator, &path).map_err(|e| at(&path, &e))?;
+        let mut inside = self.lock();
+        inside.journal.add(&path).map_err(|e| at(&path, &e))?;
+        inside.runs.push(run);
+        inside.runs_on_disk += 1;
+        Ok(())
+    }
+
+    /// All runs, of a collection of so many batches.
+    pub(super) fn runs(&self, num_batches: u64) -> Result<(Runs, BuildSummary), BuildError> {
+        let mut inside = self.lock();
+        let runs = Runs::new(std::mem::take(&mut inside.runs), num_batches)?;
+        let totals = runs.totals();
+        let summary = BuildSummary {
+            bytes: totals.text_bytes,
+            skipped_files: totals.skipped_files as usize,
+            runs_on_disk: inside.runs_on_disk,
+            resumed_bytes: inside.resumed_bytes,
+            ..BuildSummary::default()
+        };
+        Ok((runs, summary))
+    }
+
+    /// That the collection is not what the interrupted build read.
+    pub(super) fn changed(&self) -> BuildError {
+        let folder = self.lock().journal.folder().to_owned();
+        let message = "the text has changed since the build that was interrupted (delete this folder to begin anew)";
+        BuildError::Run { path: folder, message: message.to_owned() }
+    }
+
+    /// Removes what is on disk.
+    pub(super) fn remove(&self) -> Result<(), BuildError> {
+        let mut inside = self.lock();
+        inside.runs.clear();
+        inside.journal.remove().map_err(|e| at(&self.folder, &e))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn at(path: &Path, e: &std::io::Error) -> BuildError {
+    BuildError::Run { path: path.to_owned(), message: format!("cannot write: {e}") }
+}

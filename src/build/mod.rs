@@ -1,0 +1,24 @@
+//! Making indexes: whatever [`corpus`](crate::corpus) reads, as an [`Index`](crate::index::Index).
+//!
+//! The layer above both: `corpus` knows no index, `index` knows no text.
+//!
+//! ```text
+//! corpus: text ────────────────build_from_text──┐
+//! corpus: CIFF, PISA ──────────exchange::import─┤
+//! a size and a seed ───────────synth────────────┼──▶ ListEncoder ──▶ IndexWriter ──▶ index
+//! an index ──reorder, quantise──────────────────┘                                      │
+//!                                           CIFF, PISA ◀──exchange::export─────────────┘
+//! ```
+//!
+//! Every way gives the same file, byte for byte, for every number of threads.
+
+mod error;
+pub mod exchange;
+mod invert;
+mod quantise;
+pub mod reorder;
+pub mod synth;
+
+pub use error::BuildError;
+pub use invert::{BuildOptions, BuildSummary, Progress, build_from_text};
+pub use quantise::quantise;

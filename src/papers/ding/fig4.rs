@@ -1,0 +1,88 @@
+//! Ding et al., figure 4: decoding speed of PForDelta against list length.
+//!
+//! Lists of the queries' terms are put in bins by length, each twice as long as the one before; a list is decoded
+//! alone, as when a query needs it. Three lines are the paper's: CPU, GPU with the localised prefix sum, GPU without. A
+//! fourth decodes a bin's lists together, which is what short lists need on a GPU.
+
+use std::collections::BTreeMap;
+
+use super::gpu::{decode_on_cpu, fastest_us, open_gpu};
+use super::lists::{GOV2_DOCS, terms};
+use crate::ids::TermId;
+use crate::papers::codec::{Codec, Column, PForDelta};
+use crate::papers::ding_gpu::PforBatch;
+use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
+use crate::quantile::median;
+
+/// Queries whose lists are decoded.
+const QUERIES: usize = 1000;
+/// Lists of a bin at most.
+const LISTS_A_BIN: usize = 16;
+/// Shorter lists go into the first bin.
+const SHORTEST_BITS: u32 = 10;
+const REPEATS: usize = 7;
+/// "Up to 2.5 billion integers per second for longer lists": all that the text tells of the figure.
+const PAPERS_LONG: [(f64, f64); 2] = [(4096.0, 2500.0), (16_384.0, 2500.0)];
+
+pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
+    let input = context.input(GOV2_DOCS, QUERIES)?;
+    let mut findings = Findings::default();
+    findings.provenance("input", &input.name);
+    let gpu = open_gpu(&mut findings)?;
+    let mut bins: BTreeMap<u32, Vec<TermId>> = BTreeMap::new();
+    for term in terms(&input) {
+        let bits = input.index.list(term).doc_freq().max(1).next_power_of_two().ilog2().max(SHORTEST_BITS);
+        let bin = bins.entry(bits).or_default();
+        if bin.len() < LISTS_A_BIN {
+            bin.push(term);
+        }
+    }
+    let codec = PForDelta::new(1);
+    let names = ["CPU", "GPU with prefix sum", "GPU without", "GPU with, a bin at once"];
+    let mut lines = names.map(|_| Vec::new());
+    for (bits, bin) in bins {
+        let lists: Vec<Vec<u32>> = bin.iter().map(|&term| input.index.list(term).docs()).collect();
+        let postings: usize = lists.iter().map(Vec::len).sum();
+        let encoded = lists.iter().map(|docs| codec.encode_list(Column::Docs, docs)).collect::<Result<Vec<_>, _>>()?;
+        let mut decoded = Vec::new();
+        let cpu_us = fastest_us(REPEATS, || decode_on_cpu(&codec, &encoded, &mut decoded))?;
+        let mut times_us = [Some(cpu_us), None, None, None];
+        if let Some(gpu) = &gpu {
+            let single: Result<Vec<_>, _> =
+                encoded.iter().map(|list| PforBatch::upload(gpu, Column::Docs, [list.as_slice()])).collect();
+            let single = single?;
+            for (with_sums, place) in [(true, 1), (false, 2)] {
+                let each = || single.iter().try_for_each(|list| list.decode(with_sums));
+                times_us[place] = Some(median(gpu.time_us(REPEATS, each)?));
+            }
+            drop(single);
+            let batch = PforBatch::upload(gpu, Column::Docs, encoded.iter().map(Vec::as_slice))?;
+            times_us[3] = Some(median(gpu.time_us(REPEATS, || batch.decode(true))?));
+        }
+        let length = f64::from(1 << (bits - SHORTEST_BITS));
+        for ((name, line), time_us) in names.iter().zip(&mut lines).zip(times_us) {
+            let rate = time_us.map(|us| postings as f64 / us);
+            findings.compare(format!("up to {length} K docIDs: {name}"), "M ints/s", None, rate);
+            line.extend(rate.map(|rate| (length, rate)));
+        }
+    }
+    let lines = names.iter().zip(lines).enumerate().filter(|(_, (_, points))| !points.is_empty());
+    let papers = Line { name: names[2].to_owned(), is_papers: true, colour: 2, points: PAPERS_LONG.to_vec() };
+    findings.chart(Chart {
+        stem: "speed",
+        title: String::from("Decoding PForDelta (Ding et al., figure 4)"),
+        x_label: String::from("length of a list (1024 docIDs)"),
+        y_label: String::from("million integers a second"),
+        is_x_log: true,
+        is_y_log: true,
+        lines: lines
+            .map(|(colour, (name, points))| Line { name: (*name).to_owned(), is_papers: false, colour, points })
+            .chain([papers])
+            .collect(),
+    });
+    findings.note(
+        "The paper: the GPU without prefix sum reaches 2500 M ints/s on long lists, and the CPU wins on short ones. \
+         Lists are decoded one after another but for the last line; GPU times are the device's own.",
+    );
+    Ok(findings)
+}

@@ -1,0 +1,175 @@
+//! Ding et al., table 1: decoding speed of Rice and PForDelta on CPU and GPU.
+//!
+//! All documents of the queries' lists are decoded, list after list, as in the paper; on the GPU that is a few launches
+//! a list, which take longer than most lists do on today's machines, so that a second row decodes all lists in the
+//! launches of one. GPU times are the device's own. The paper's CPU decoders gave gaps; here both sides give docIDs. A
+//! core that is shared with others is slow for seconds at times: the CPU's decoders take turns, and of each list the
+//! fastest time counts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::gpu::{decode_on_cpu, open_gpu};
+use super::lists::{GOV2_DOCS, terms};
+use crate::gpu::GpuError;
+use crate::ids::TermId;
+use crate::index::{BLOCK_LEN, Index};
+use crate::papers::codec::{Codec, Column, PForDelta, Rice};
+use crate::papers::ding_gpu::{PforBatch, PublishedGpu, RiceBatch};
+use crate::papers::{Context, ExperimentError, Findings};
+use crate::quantile::median;
+
+/// Queries whose lists are decoded.
+const QUERIES: usize = 50;
+const CPU_ROUNDS: usize = 7;
+const GPU_REPEATS: usize = 7;
+/// What the paper calls a speed: millions of integers a second.
+const UNIT: &str = "M ints/s";
+
+pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
+    let input = context.input(GOV2_DOCS, QUERIES)?;
+    let terms = terms(&input);
+    let mut findings = Findings::default();
+    findings.provenance("input", &input.name);
+    let gpu = open_gpu(&mut findings)?;
+    let lists: Vec<Vec<u32>> = terms.iter().map(|&term| input.index.list(term).docs()).collect();
+    let postings: usize = lists.iter().map(Vec::len).sum();
+    let rate = |us: f64| postings as f64 / us;
+
+    let pfor_delta = PForDelta::new(1);
+    let codecs: [(&dyn Codec, &str, f64, f64); 2] =
+        [(&Rice, "Rice", 310.63, 305.27), (&pfor_delta, "PForDelta", 1165.13, 1237.57)];
+    let encode = |codec: &dyn Codec| -> Result<Vec<Vec<u32>>, _> {
+        lists.iter().map(|docs| codec.encode_list(Column::Docs, docs)).collect()
+    };
+    let encoded = [encode(codecs[0].0)?, encode(codecs[1].0)?];
+    let [rice_us, pfor_us, own_us] =
+        cpu_times_us([(codecs[0].0, &encoded[0]), (codecs[1].0, &encoded[1])], &input.index, &terms)?;
+    for ((codec, name, papers_cpu, papers_gpu), (encoded, cpu_us)) in
+        codecs.into_iter().zip(encoded.iter().zip([rice_us, pfor_us]))
+    {
+        findings.compare(format!("{name}, CPU"), UNIT, papers_cpu, rate(cpu_us));
+        let times = gpu.as_ref().map(|gpu| GpuTimes::measure(gpu, codec.name() == Rice.name(), encoded, &lists));
+        let times = times.transpose()?;
+        findings.compare(
+            format!("{name}, GPU, list by list"),
+            UNIT,
+            papers_gpu,
+            times.as_ref().map(|t| rate(t.each_us)),
+        );
+        findings.compare(format!("{name}, GPU, all at once"), UNIT, None, times.as_ref().map(|t| rate(t.at_once_us)));
+        if let Some(gaps_us) = times.and_then(|t| t.gaps_us) {
+            findings.compare(format!("{name}, GPU, all at once, gaps only"), UNIT, None, rate(gaps_us));
+        }
+    }
+    findings.compare("Tandem's index, CPU", UNIT, None, rate(own_us));
+    let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
+    findings.compare("device copy, read and written", "GB/s", None, copy.map(|rate| rate / 1e9));
+    findings.note(format!("{} lists, {postings} docIDs; one CPU core.", terms.len()));
+    Ok(findings)
+}
+
+/// What all lists take on one core in each of two codecs, and as the index holds them, in microseconds.
+fn cpu_times_us(
+    codecs: [(&dyn Codec, &Vec<Vec<u32>>); 2],
+    index: &Index,
+    terms: &[TermId],
+) -> Result<[f64; 3], ExperimentError> {
+    let mut decoded = Vec::new();
+    let mut times = [(); 3].map(|()| FastestTimes::new(terms.len()));
+    for _ in 0..CPU_ROUNDS {
+        for (&(codec, encoded), times) in codecs.iter().zip(&mut times) {
+            times.take(|list| decode_on_cpu(codec, &encoded[list..=list], &mut decoded))?;
+        }
+        times[2].take(|list| {
+            decode_own(index, terms[list]);
+            Ok(())
+        })?;
+    }
+    Ok(times.map(|times| times.sum_us()))
+}
+
+/// Decodes one of Tandem's own lists, a block at a time.
+fn decode_own(index: &Index, term: TermId) {
+    let mut docs = [0; BLOCK_LEN];
+    let list = index.list(term);
+    for block in 0..list.num_blocks() {
+        list.decode_docs(block, &mut docs);
+        std::hint::black_box(&docs);
+    }
+}
+
+/// Of each list the shortest time so far.
+struct FastestTimes(Vec<Duration>);
+
+impl FastestTimes {
+    fn new(lists: usize) -> Self {
+        Self(vec![Duration::MAX; lists])
+    }
+
+    /// Measures all lists once, one after another.
+    fn take(&mut self, mut decode: impl FnMut(usize) -> Result<(), ExperimentError>) -> Result<(), ExperimentError> {
+        for (list, fastest) in self.0.iter_mut().enumerate() {
+            let began = Instant::now();
+            decode(list)?;
+            *fastest = began.elapsed().min(*fastest);
+        }
+        Ok(())
+    }
+
+    /// What all lists take together, in microseconds.
+    fn sum_us(&self) -> f64 {
+        self.0.iter().sum::<Duration>().as_secs_f64() * 1e6
+    }
+}
+
+/// Microseconds of the GPU.
+struct GpuTimes {
+    each_us: f64,
+    at_once_us: f64,
+    gaps_us: Option<f64>,
+}
+
+impl GpuTimes {
+    /// Decodes the lists one by one and all at once, and checks what comes out.
+    fn measure(
+        gpu: &Arc<PublishedGpu>,
+        is_rice: bool,
+        encoded: &[Vec<u32>],
+        lists: &[Vec<u32>],
+    ) -> Result<Self, ExperimentError> {
+        let all = || encoded.iter().map(Vec::as_slice);
+        if is_rice {
+            let batch = RiceBatch::upload(gpu, all())?;
+            let at_once_us = median(gpu.time_us(GPU_REPEATS, || batch.decode())?);
+            check(lists, |list| batch.docs(list))?;
+            drop(batch);
+            let single: Result<Vec<_>, _> = all().map(|list| RiceBatch::upload(gpu, [list])).collect();
+            let single = single?;
+            let each = || single.iter().try_for_each(RiceBatch::decode);
+            return Ok(Self { each_us: median(gpu.time_us(GPU_REPEATS, each)?), at_once_us, gaps_us: None });
+        }
+        let batch = PforBatch::upload(gpu, Column::Docs, all())?;
+        let gaps_us = median(gpu.time_us(GPU_REPEATS, || batch.decode(false))?);
+        let at_once_us = median(gpu.time_us(GPU_REPEATS, || batch.decode(true))?);
+        check(lists, |list| batch.values(list))?;
+        drop(batch);
+        let single: Result<Vec<_>, _> = all().map(|list| PforBatch::upload(gpu, Column::Docs, [list])).collect();
+        let single = single?;
+        let each = || single.iter().try_for_each(|list| list.decode(true));
+        Ok(Self { each_us: median(gpu.time_us(GPU_REPEATS, each)?), at_once_us, gaps_us: Some(gaps_us) })
+    }
+}
+
+/// Checks that the GPU decoded what was encoded.
+fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, GpuError>) -> Result<(), ExperimentError> {
+    for (number, docs) in lists.iter().enumerate() {
+        if decoded(number)? != *docs {
+            return Err(ExperimentError::Wrong(format!(
+                "the GPU decoded list {number} of {} docIDs wrongly",
+                docs.len()
+            )));
+        }
+    }
+    Ok(())
+}

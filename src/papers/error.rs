@@ -1,0 +1,30 @@
+//! What can keep an experiment from its findings.
+
+use crate::exec::ExecError;
+use crate::gpu::GpuError;
+use crate::index::IndexError;
+use crate::papers::codec::CodecError;
+
+/// Why an experiment ended without findings.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// What it was to run on does not do: the user's to mend.
+    #[error("{0}")]
+    Input(String),
+    /// A method gave a wrong answer.
+    #[error("{0}")]
+    Wrong(String),
+    /// A processor failed.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// A GPU failed, or there is none.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+    /// An index can't be made.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// A codec refused a list.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}

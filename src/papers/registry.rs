@@ -1,0 +1,265 @@
+//! Every table and figure of the five papers, in the papers' order.
+
+use super::{Context, ExperimentError, Findings, ding, tatikonda};
+
+/// One table or figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// As on the command line: the first author and what the paper calls it.
+    pub name: &'static str,
+    /// The paper.
+    pub paper: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+    /// What this version does about it.
+    pub here: Here,
+}
+
+/// What this version does about a table or figure.
+#[derive(Clone, Copy, Debug)]
+pub enum Here {
+    /// Measures it.
+    Measured(Run),
+    /// Nothing, for the reason given, and what comes nearest to it: the end of a sentence.
+    Lacks(&'static str),
+}
+
+/// Measures one table or figure.
+pub type Run = fn(&Context<'_>) -> Result<Findings, ExperimentError>;
+
+const DING: &str = "Ding, He, Yan, Suel: Using graphics processors for high performance IR query processing (WWW 2009)";
+const WANG: &str = "Wang et al.: Efficient GPU-based query processing with pruned list caching in search engines";
+const HUANG: &str = "Huang et al.: GPU-accelerated block-max query processing";
+const WEI: &str = "Wei, JaJa: A fast algorithm for constructing inverted files on heterogeneous platforms";
+const TATIKONDA: &str =
+    "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
+
+// What this version lacks for some of them, and what comes nearest.
+const SCHEDULED: &str =
+    "no experiment here drives schedulers: `tandem simulate` predicts these delays, `tandem validate` measures them";
+const NO_CACHE: &str = "\
+    an index lies in the GPU's memory whole, so there is no cache of lists to study; `tandem bench --what gpu` \
+    measures the GPU as it is";
+const NO_LIMIT: &str = "\
+    an index lies in the GPU's memory whole, without a cache of lists; `tandem simulate` and `tandem live` tell \
+    throughput and response times of each policy within --deadline-ms, on --cpus N and a GPU";
+const NO_BLOCK_MAX: &str = "\
+    the GPU has no WAND and no BMW; `tandem bench --what operators` compares the CPU's, `tandem reproduce \
+    ding-table2` AND and OR on both processors";
+const NO_COUNT: &str =
+    "queries are not counted by length here; the workload that `tandem profile` writes has each query's terms";
+const NO_PHASES: &str =
+    "times are not divided into these phases; `tandem reproduce ding-table3` has those that our GPU goes through";
+const NO_LENGTH_THRESHOLD: &str = "\
+    policies divide queries by predicted time, not by length; `tandem bench --what gpu` finds from how many postings \
+    on the GPU gains over the CPU";
+const ONE_GPU: &str = "one GPU is driven here; `tandem simulate --gpus N` predicts several";
+const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --cpus N` tells its own MB/s";
+
+/// An experiment with methods of GPUs: a build without GPU support lacks it.
+#[cfg(feature = "gpu")]
+macro_rules! on_gpu {
+    ($module:ident) => {
+        Here::Measured(ding::$module::run)
+    };
+}
+#[cfg(not(feature = "gpu"))]
+macro_rules! on_gpu {
+    ($module:ident) => {
+        Here::Lacks("this build has no GPU support (its feature `gpu` is off)")
+    };
+}
+
+/// All of them; a new experiment is a file, and a function in its line here.
+pub const EXPERIMENTS: [Experiment; 33] = [
+    Experiment {
+        name: "ding-fig3",
+        paper: DING,
+        what: "bytes a docID of each codec: Rice best, PForDelta with one width a list close",
+        here: Here::Measured(ding::fig3::run),
+    },
+    Experiment {
+        name: "ding-table1",
+        paper: DING,
+        what: "decode rate of Rice and PForDelta, on CPU and GPU",
+        here: on_gpu!(table1),
+    },
+    Experiment {
+        name: "ding-fig4",
+        paper: DING,
+        what: "decode rate against list length: the CPU wins on short lists",
+        here: on_gpu!(fig4),
+    },
+    Experiment {
+        name: "ding-fig6",
+        paper: DING,
+        what: "time an integer of intersection, by length and levels of recursion",
+        here: on_gpu!(fig6),
+    },
+    Experiment {
+        name: "ding-table2",
+        paper: DING,
+        what: "time a query of AND, OR and AND+OR, on CPU and GPU",
+        here: on_gpu!(table2),
+    },
+    Experiment { name: "ding-table3", paper: DING, what: "what the GPU's time goes to", here: on_gpu!(table3) },
+    Experiment {
+        name: "ding-fig7",
+        paper: DING,
+        what: "delay against arrival rate for CPU, GPU, the better of both, and both at once",
+        here: Here::Lacks(SCHEDULED),
+    },
+    Experiment {
+        name: "wang-fig3",
+        paper: WANG,
+        what: "visiting frequency along the most queried list",
+        here: Here::Lacks(NO_CACHE),
+    },
+    Experiment {
+        name: "wang-fig4",
+        paper: WANG,
+        what: "the three parts of the throughput model, measured",
+        here: Here::Lacks(NO_CACHE),
+    },
+    Experiment {
+        name: "wang-fig5",
+        paper: WANG,
+        what: "modelled and measured throughput against cache size",
+        here: Here::Lacks(NO_CACHE),
+    },
+    Experiment {
+        name: "wang-fig6",
+        paper: WANG,
+        what: "time on the GPU and for post-processing against cache size",
+        here: Here::Lacks(NO_CACHE),
+    },
+    Experiment {
+        name: "wang-fig7",
+        paper: WANG,
+        what: "megabytes moved under each cache policy",
+        here: Here::Lacks(NO_CACHE),
+    },
+    Experiment {
+        name: "wang-fig8",
+        paper: WANG,
+        what: "throughput under each cache policy",
+        here: Here::Lacks(NO_CACHE),
+    },
+    Experiment {
+        name: "wang-fig9",
+        paper: WANG,
+        what: "throughput and response time under a response limit",
+        here: Here::Lacks(NO_LIMIT),
+    },
+    Experiment {
+        name: "wang-fig10",
+        paper: WANG,
+        what: "GPU and combined mode against eight CPU threads",
+        here: Here::Lacks(NO_LIMIT),
+    },
+    Experiment {
+        name: "huang-fig3",
+        paper: HUANG,
+        what: "time by query length on CPU and GPU, for each algorithm",
+        here: Here::Lacks(NO_BLOCK_MAX),
+    },
+    Experiment { name: "huang-fig4", paper: HUANG, what: "share of queries by length", here: Here::Lacks(NO_COUNT) },
+    Experiment {
+        name: "huang-table1",
+        paper: HUANG,
+        what: "time a query of AND, OR, WAND and BMW, on CPU and GPU",
+        here: Here::Lacks(NO_BLOCK_MAX),
+    },
+    Experiment {
+        name: "huang-fig5",
+        paper: HUANG,
+        what: "share of initialisation, scoring and merging",
+        here: Here::Lacks(NO_PHASES),
+    },
+    Experiment {
+        name: "huang-fig6",
+        paper: HUANG,
+        what: "time against the length threshold between CPU and GPU",
+        here: Here::Lacks(NO_LENGTH_THRESHOLD),
+    },
+    Experiment {
+        name: "huang-table2",
+        paper: HUANG,
+        what: "random halves against distribution by length",
+        here: Here::Lacks(ONE_GPU),
+    },
+    Experiment { name: "huang-table3", paper: HUANG, what: "one GPU against four", here: Here::Lacks(ONE_GPU) },
+    Experiment {
+        name: "huang-fig7",
+        paper: HUANG,
+        what: "all five configurations side by side",
+        here: Here::Lacks(ONE_GPU),
+    },
+    Experiment {
+        name: "wei-fig10",
+        paper: WEI,
+        what: "indexing rate by number of parsers, with and without GPUs",
+        here: Here::Lacks(CPU_INDEXER),
+    },
+    Experiment { name: "wei-table4", paper: WEI, what: "indexing rate by indexers", here: Here::Lacks(CPU_INDEXER) },
+    Experiment {
+        name: "wei-fig11",
+        paper: WEI,
+        what: "indexing rate along the collection",
+        here: Here::Lacks(CPU_INDEXER),
+    },
+    Experiment {
+        name: "wei-table5",
+        paper: WEI,
+        what: "tokens, terms and characters by indexer",
+        here: Here::Lacks(CPU_INDEXER),
+    },
+    Experiment {
+        name: "wei-table6",
+        paper: WEI,
+        what: "indexing rate end to end, three collections",
+        here: Here::Lacks(CPU_INDEXER),
+    },
+    Experiment {
+        name: "wei-fig12",
+        paper: WEI,
+        what: "against two indexers on clusters",
+        here: Here::Lacks(CPU_INDEXER),
+    },
+    Experiment {
+        name: "tatikonda-fig4",
+        paper: TATIKONDA,
+        what: "throughput and latency of four ways to share queries among cores; FGQP's pool threshold",
+        here: Here::Measured(tatikonda::fig4::run),
+    },
+    Experiment {
+        name: "tatikonda-fig5",
+        paper: TATIKONDA,
+        what: "delay against arrival rate; latency and throughput by query length",
+        here: Here::Measured(tatikonda::fig5::run),
+    },
+    Experiment {
+        name: "tatikonda-fig6",
+        paper: TATIKONDA,
+        what: "delay against arrival rate for queries of 4 and 6 terms",
+        here: Here::Measured(tatikonda::fig6::run),
+    },
+    Experiment {
+        name: "tatikonda-fig7",
+        paper: TATIKONDA,
+        what: "what cutting queries into tasks costs, by skip block size",
+        here: Here::Measured(tatikonda::fig7::run),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_has_a_name_of_its_own() {
+        for (i, experiment) in EXPERIMENTS.iter().enumerate() {
+            assert!(EXPERIMENTS[..i].iter().all(|before| before.name != experiment.name), "{}", experiment.name);
+        }
+    }
+}
