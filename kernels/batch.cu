@@ -39,16 +39,21 @@ __device__ __forceinline__ Driver hinted_driver(const BatchInput& input, const B
     return driver;
 }
 
-// The item of a warp; none if it is batch.num_items. First terms' items come first, and among either kind those of a column are
-// taken together.
+// The item of a warp; none if it is batch.num_items. First terms' items come first. Where there are several rows, neighbouring
+// warps take items that lie far apart, of different queries: what warps that run together count, and the thresholds that they
+// read, are then in different places of memory. In large batches it is better that they look up the same lists.
 __device__ __forceinline__ u32 item_of(const Batch& batch, u32 warp) {
-    const u32 columns = (batch.num_first_items + ITEM_ROWS - 1) / ITEM_ROWS;
-    const bool is_first = warp < columns * ITEM_ROWS;
-    const u32 start = is_first ? 0 : batch.num_first_items;
-    const u32 len = is_first ? batch.num_first_items : batch.num_items - batch.num_first_items;
-    const u32 number = is_first ? warp : warp - columns * ITEM_ROWS;
-    const u32 place = number % ITEM_ROWS * ((len + ITEM_ROWS - 1) / ITEM_ROWS) + number / ITEM_ROWS;
-    return number / ITEM_ROWS < (len + ITEM_ROWS - 1) / ITEM_ROWS && place < len ? start + place : batch.num_items;
+    const u32 rows = max(batch.item_rows, 1u);
+    u32 columns = (batch.num_first_items + rows - 1) / rows;
+    u32 start = 0, len = batch.num_first_items;
+    if (warp >= columns * rows) {
+        warp -= columns * rows;
+        start = batch.num_first_items;
+        len = batch.num_items - start;
+        columns = (len + rows - 1) / rows;
+    }
+    const u32 place = warp % rows * columns + warp / rows;
+    return warp / rows < columns && place < len ? start + place : batch.num_items;
 }
 
 // A warp's item. A small input has no hints: its few drivers are searched.

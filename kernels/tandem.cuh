@@ -135,12 +135,8 @@ struct Batch {
     u32 end_at;            // where it is told what was scored, and when the batch began and ended: three words of the results
     u32 is_first;          // the first launch of the batch
     u32 num_first_items;   // of first terms, which come before those of others
-    u32 reserved;
+    u32 item_rows;         // neighbouring warps take items of different rows; in one row, items that follow each other
 };
-
-// Neighbouring warps take items that lie far apart, of different queries: what warps that run together count, and the
-// thresholds that they read, are then in different places of memory. Items are dealt out in so many rows.
-constexpr u32 ITEM_ROWS = 64;
 
 
 // What a batch's input may have at most to be a kernel parameter.
@@ -186,11 +182,11 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 }
 constexpr u32 DONE_BIT = 40;
 
-extern "C" __constant__ const u32 tandem_layout[28] = {
+extern "C" __constant__ const u32 tandem_layout[27] = {
     BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
     DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
-    sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS, ITEM_ROWS,
+    sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
 
 // BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.

@@ -248,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     const BatchInput input(batch, batch.input);
     const TileQuery& tiled = input.tiles[find_owner(input.tiles, batch.num_tiled, &TileQuery::first_item, blockIdx.x)];
     const BatchQuery& entry = input.queries[tiled.query];
-    const Query query = entry.query;
+    Query query = entry.query;
     State* state = states + tiled.query;
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // documents with all terms were enough
@@ -271,9 +271,12 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     __syncthreads();
     if (progress >> 32 != entry.num_items - 1) return;
     __threadfence();
-    if (!had_all) {
+    // With enough documents that have all terms, the stage before has written the results, unless they were too many for it.
+    if (!had_all || query.k > WARP_K) {
+        if (had_all) query.need_all();
+        State* sorted = had_all ? gate : state;
         merge_candidates<Block, 2>(
-            query, state, own_candidates, static_cast<u32>(progress), entry.capacity, results + entry.result, nullptr,
+            query, sorted, own_candidates, num_found(sorted), entry.capacity, results + entry.result, nullptr,
             shared.merge
         );
         if (threadIdx.x == 0) finish_query(batch, run, state, gate, results);

@@ -180,11 +180,8 @@ pub(super) struct BatchArgument {
     pub(super) end_at: u32,
     pub(super) is_first: u32,
     pub(super) num_first_items: u32,
-    pub(super) reserved: u32,
+    pub(super) item_rows: u32,
 }
-
-/// Rows that the items of a batch are dealt out in: `ITEM_ROWS`.
-pub(super) const ITEM_ROWS: u32 = 64;
 
 /// Words of a batch's input that may come as a kernel parameter.
 pub(super) const SMALL_INPUT_WORDS: usize = 960;

@@ -257,9 +257,10 @@ impl Batch {
 
     /// Words of the input, at most, with one more query of so many terms and blocks.
     fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Machine) -> usize {
+        let entries = self.entries.len() + 2;
         let drivers = self.first.len() + self.second.len() + 2 * more_terms;
-        let hints = 2 * DriverShares::most_hints(self.num_blocks + more_blocks, drivers, machine.warps);
-        12 * (self.entries.len() + 2)
+        let hints = 2 * DriverShares::most_hints(entries, self.num_blocks + more_blocks, drivers, machine.warps);
+        12 * entries
             + 5 * (self.terms.len() + more_terms)
             + 4 * drivers
             + hints
@@ -306,6 +307,7 @@ impl Batch {
             num_drivers: shares.drivers.len() as u32,
             num_items: shares.num_items,
             num_first_items: shares.num_first_items,
+            item_rows: shares.item_rows,
             ..common
         };
         let [first, second] = [&self.first, &self.second].map(|shares| (!shares.is_empty()).then(|| scored(shares)));

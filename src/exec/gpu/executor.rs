@@ -217,24 +217,22 @@ impl GpuExecutor {
 
     /// Waits for the oldest slot under way and reads it.
     fn read_oldest(&mut self) -> Result<(), ExecError> {
-        let Some(flight) = self.flights.iter_mut().find(|flight| !flight.slots.is_empty()) else { return Ok(()) };
+        let Some(place) = self.flights.iter().position(|flight| !flight.slots.is_empty()) else { return Ok(()) };
+        let flight = &mut self.flights[place];
         let number = flight.slots.pop_front().expect("it has one");
         self.slots_in_use -= 1;
         let slot = &mut self.slots[number];
         let len = flight.len;
-        match read_slot(slot, &mut self.lone, flight) {
-            Ok(()) => Ok(()),
-            Err(ReadError::Driver(error)) => Err(self.failed(doing(len, 0), &error)),
-            Err(ReadError::Fault(message)) => {
-                let error = GpuError::Failed { doing: doing(len, 0), message };
-                self.lose_all(&error.to_string());
-                Err(error.into())
-            }
-            Err(ReadError::Alone(error)) => {
-                self.lose_all(&error.to_string());
-                Err(error)
-            }
-        }
+        let error = match read_slot(slot, &mut self.lone, flight) {
+            Ok(()) => return Ok(()),
+            Err(ReadError::Driver(error)) => self.lone.failed(doing(len, 0), &error),
+            Err(ReadError::Fault(message)) => GpuError::Failed { doing: doing(len, 0), message }.into(),
+            Err(ReadError::Alone(error)) => error,
+        };
+        // Its slot is no longer among those under way, and still it is lost.
+        self.flights[place].lost = Some(error.to_string());
+        self.lose_all(&error.to_string());
+        Err(error)
     }
 
     /// Makes an error of a failed call, and all slots as new; notes that the device is lost if it is.

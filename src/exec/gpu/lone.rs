@@ -48,11 +48,12 @@ impl LoneRunner {
     /// What one query of an index may need.
     pub(super) fn room(index: &Index, device: &Device) -> Room {
         let blocks = index.blocks().len() as u64 + MAX_TERMS as u64;
-        let hints = DriverShares::most_hints(blocks, 2 * MAX_TERMS, Kernels::resident_warps_of(device));
+        let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Kernels::resident_warps_of(device));
         Room {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,
-            result_words: LONE_RESULTS,
+            // As a batch of one it ends with a word more.
+            result_words: LONE_RESULTS + 1,
             // One for each document: `score_tiles` may leave k for every tile, and others all that they score.
             candidates: index.num_docs().max(1) as usize,
             is_for_one: true,

@@ -75,14 +75,21 @@ impl Plan {
     /// About how often a document is looked up in a list.
     fn lookups(&self, terms: &[TermEntry]) -> f64 {
         let lookups = |t: usize| {
-            let rest_behind = terms.get(t + 1).map_or(0.0, |next| next.rest);
-            let bound = (terms[t].rest - rest_behind).max(f32::MIN_POSITIVE);
-            // About which share of a driver's postings is looked up: all, if what comes after it alone can reach the
-            // threshold.
-            let share = ((terms[t].rest - self.query.seed) / bound).clamp(0.0, 1.0);
-            f64::from(terms[t].doc_freq) * f64::from(share) * (terms.len() - 1 - t) as f64
+            f64::from(terms[t].doc_freq) * f64::from(self.share(terms, t, false)) * (terms.len() - 1 - t) as f64
         };
         (0..self.num_drivers as usize).map(lookups).sum()
+    }
+
+    /// Which share of a driver's range of impacts lets a posting be looked up: all of it, if what comes after it alone
+    /// can reach the threshold.
+    #[inline]
+    pub(super) fn share(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> f32 {
+        if needs_all {
+            return 1.0;
+        }
+        let behind = terms.get(t + 1).map_or(0.0, |next| next.rest);
+        let bound = (terms[t].rest - behind).max(f32::MIN_POSITIVE);
+        ((terms[t].rest - self.query.seed) / bound).clamp(0.0, 1.0)
     }
 
     /// How many lists drive.

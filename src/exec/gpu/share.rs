@@ -14,6 +14,19 @@ const DENSE_BLOCKS: u32 = 4;
 const SPARSE_BLOCKS: u32 = 16;
 /// Four warps share a block as long as so many times the warps that the machine holds are enough for it.
 const SHARED_WAVES: u32 = 2;
+/// Batches of no more entries than this are small: what they take is the way of their longest items.
+const FEW_ENTRIES: usize = 128;
+/// What a block costs that is only looked at, in rounds: in each, a warp scores 32 postings.
+const ROUNDS_A_BLOCK: f32 = 0.05;
+/// Rounds of an item of a small batch at most, ...
+const MOST_ROUNDS: f32 = 4.0;
+/// ... items that a warp of the machine gets at least, on average, where they are of more than one round, ...
+const ITEMS_A_WARP: f32 = 3.0;
+/// ... and blocks of an item at most: those that a warp looks at together.
+const MOST_BLOCKS: f32 = 32.0;
+/// Rows that a small batch's items are dealt out in, and a large one's.
+const FEW_ROWS: u32 = 64;
+const MANY_ROWS: u32 = 1;
 /// Items that one hint is for: a warp looks at so many drivers at once.
 const HINTED_ITEMS: u32 = 32;
 
@@ -84,6 +97,21 @@ impl ItemSizes {
     }
 }
 
+/// About how many rounds a block of a list takes, of whose impacts such a part of the range is scored: high impacts are
+/// rare.
+#[inline]
+fn rounds_of(share: f32) -> f32 {
+    4.0 * share * share * share + ROUNDS_A_BLOCK
+}
+
+/// The blocks of an item of a small batch, of `rounds` each, where an item takes `rounds_an_item`; 0 where four items
+/// share a block.
+#[inline]
+fn blocks_of_rounds(rounds: f32, rounds_an_item: f32) -> u32 {
+    let blocks = rounds_an_item / rounds;
+    if blocks < 0.5 { 0 } else { blocks.clamp(1.0, MOST_BLOCKS) as u32 }
+}
+
 /// The items that blocks are shared out to.
 #[inline]
 fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
@@ -130,6 +158,8 @@ pub(super) struct DriverShares {
     /// As queries add them.
     added: Vec<AddedDriver>,
     counts: BlockCounts,
+    /// Rounds of all blocks.
+    rounds: f32,
     /// All first terms before all second ones.
     pub(super) drivers: Vec<DriverEntry>,
     /// For every 32nd item, its driver.
@@ -137,6 +167,8 @@ pub(super) struct DriverShares {
     pub(super) num_items: u32,
     /// Of these, those of first terms.
     pub(super) num_first_items: u32,
+    /// Rows that they are dealt out in.
+    pub(super) item_rows: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -145,12 +177,14 @@ struct AddedDriver {
     term: u32,
     num_blocks: u32,
     is_dense: bool,
+    rounds: f32,
 }
 
 impl DriverShares {
     pub(super) fn clear(&mut self) {
         self.added.clear();
         self.counts.clear();
+        self.rounds = 0.0;
         self.drivers.clear();
         self.hints.clear();
         (self.num_items, self.num_first_items) = (0, 0);
@@ -171,20 +205,32 @@ impl DriverShares {
         for t in 0..plan.num_drivers(needs_all) {
             let (num_blocks, is_dense) = (num_blocks(&terms[t]), plan.all_enter(terms, t, needs_all));
             self.counts.add(t, is_dense, num_blocks);
-            self.added.push(AddedDriver { query, term: t as u32, num_blocks, is_dense });
+            let rounds = rounds_of(plan.share(terms, t, needs_all));
+            self.rounds += rounds * num_blocks as f32;
+            self.added.push(AddedDriver { query, term: t as u32, num_blocks, is_dense, rounds });
         }
     }
 
-    /// How many hints there are at most for so many drivers with so many blocks.
-    pub(super) fn most_hints(blocks: u64, drivers: usize, warps: u32) -> usize {
-        // Four items a block while these are few; else no more than warps, or of the most blocks, in either kind.
-        let items = u64::from(2 * SHARED_WAVES * warps + 2 * warps) + drivers as u64 + blocks / u64::from(DENSE_BLOCKS);
-        (items / u64::from(HINTED_ITEMS)) as usize + 1
+    /// How many hints there are at most for so many drivers with so many blocks, in a batch of so many entries.
+    pub(super) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
+        let items = if entries <= FEW_ENTRIES {
+            // Rounding doubles them at most; items of all their rounds, or of all the blocks that they may have.
+            let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
+            let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
+            (2.0 * (f64::from(ITEMS_A_WARP) * f64::from(warps) + full)) as u64
+        } else {
+            // Four items a block while these are few; else no more than warps, or of the most blocks, in either kind.
+            u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS)
+        };
+        ((items + drivers as u64) / u64::from(HINTED_ITEMS)) as usize + 1
     }
 
     /// Gives each driver its items, for a machine that holds `warps` at once, counts them in the entries, and writes
     /// hints if they are wanted.
     pub(super) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
+        let is_small = entries.len() <= FEW_ENTRIES;
+        self.item_rows = if is_small { FEW_ROWS } else { MANY_ROWS };
+        let rounds_an_item = (self.rounds / (ITEMS_A_WARP * warps as f32)).clamp(1.0, MOST_ROUNDS);
         let sizes = ItemSizes::new(&self.counts, warps);
         let mut starts = [0_usize; MAX_TERMS];
         for driver in &self.added {
@@ -197,7 +243,11 @@ impl DriverShares {
         self.drivers.resize(self.added.len(), DriverEntry::default());
         for added in &self.added {
             let at = &mut starts[added.term as usize];
-            let blocks_an_item = sizes.of(added.term as usize, added.is_dense);
+            let blocks_an_item = if is_small {
+                blocks_of_rounds(added.rounds, rounds_an_item)
+            } else {
+                sizes.of(added.term as usize, added.is_dense)
+            };
             // Until all are in order, the number of items stands where the first one's will.
             let items = num_items_of(added.num_blocks, blocks_an_item);
             self.drivers[*at] = DriverEntry { query: added.query, term: added.term, first_item: items, blocks_an_item };
@@ -276,7 +326,7 @@ mod tests {
             assert_eq!(entries.map(|entry| entry.num_items), items_of);
             // The driver of an item is among the 32 from its hint on.
             assert_eq!(shares.hints.len() as u32, shares.num_items.div_ceil(HINTED_ITEMS));
-            assert!(shares.hints.len() <= DriverShares::most_hints(6000, 5, warps));
+            assert!(shares.hints.len() <= DriverShares::most_hints(3, 6000, 5, warps));
             for item in 0..shares.num_items {
                 let hint = shares.hints[(item / HINTED_ITEMS) as usize] as usize;
                 let found = shares.drivers.iter().rposition(|driver| driver.first_item <= item).unwrap();
