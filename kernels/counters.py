@@ -53,7 +53,7 @@ def runs(tandem, index, scratch):
                 "--out", scratch]
 
     def reproduce(name, limit):
-        return [tandem, "reproduce", name, "--index", index, "--queries", queries, "--limit", limit, "--out", scratch]
+        return [tandem, "reproduce", name, index, "--queries", queries, "--limit", limit, "--out", scratch]
 
     search = [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", "or", "-k", "1000",
               "-o", scratch / "results"]

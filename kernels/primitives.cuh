@@ -49,3 +49,18 @@ __device__ __forceinline__ u32 warp_prefix(u32 value, u32 lane) {
     }
     return value;
 }
+
+// Threads that work together: a whole thread block, ...
+template <u32 THREADS>
+struct BlockGroup {
+    static constexpr u32 SIZE = THREADS;
+    __device__ static __forceinline__ u32 rank() { return threadIdx.x; }
+    __device__ static __forceinline__ void sync() { __syncthreads(); }
+};
+
+// ... or a warp, beside others that do something else.
+struct WarpGroup {
+    static constexpr u32 SIZE = WARP;
+    __device__ static __forceinline__ u32 rank() { return threadIdx.x % WARP; }
+    __device__ static __forceinline__ void sync() { __syncwarp(); }
+};

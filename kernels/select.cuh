@@ -1,4 +1,4 @@
-// select.cuh: the best keys of many, by a whole thread block: a radix select on 64-bit keys that all differ.
+// select.cuh: the best keys of many, by a thread block or a warp: a radix select on 64-bit keys that all differ.
 //
 // Each pass counts 256 equal slices of the range of keys that still matter and goes on inside the slice that holds the last
 // wanted key. The first range is that of the keys themselves, smallest to largest, so that the passes are spent on bits that
@@ -19,8 +19,8 @@ struct Selection {
     u32 counts[SLICES];
 };
 
-// The keys source(0) ... source(n - 1), striped over the threads of a block: thread t has t, t + THREADS, ...
-template <u32 THREADS, class Source>
+// The keys source(0) ... source(n - 1), striped over the threads of a group: thread t has t, t + SIZE, ...
+template <class Group, class Source>
 struct StripedKeys {
     Source source;
     u32 n;
@@ -28,30 +28,30 @@ struct StripedKeys {
     struct Cursor {
         const StripedKeys& striped;
         u32 first;
-        // Whether a thread of the block may have a key left: one answer for the whole warp, which votes on what next() gives.
+        // Whether a thread of the group may have a key left: one answer for the whole warp, which votes on what next() gives.
         __device__ __forceinline__ bool more() const { return first < striped.n; }
         // The thread's next key; 0 for none.
         __device__ __forceinline__ u64 next() {
-            const u32 i = first + threadIdx.x;
-            first += THREADS;
+            const u32 i = first + Group::rank();
+            first += Group::SIZE;
             return i < striped.n ? striped.source(i) : 0;
         }
     };
     __device__ __forceinline__ Cursor cursor() const { return {*this, 0}; }
 };
 
-// A number that exactly `wanted` of the block's keys reach. At least `wanted` of them must reach `floor` >= 1; 0 stands for
-// no key. `keys` gives each thread its own through a cursor like that of StripedKeys. All threads of the block call it with the
+// A number that exactly `wanted` of the group's keys reach. At least `wanted` of them must reach `floor` >= 1; 0 stands for
+// no key. `keys` gives each thread its own through a cursor like that of StripedKeys. All threads of the group call it with the
 // same `wanted` and `floor`; it begins and ends with a barrier.
-template <class Keys>
+template <class Group, class Keys>
 __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& shared) {
     const u32 lane = threadIdx.x % WARP;
-    __syncthreads();
-    if (threadIdx.x == 0) {
+    Group::sync();
+    if (Group::rank() == 0) {
         shared.smallest = ~0ull;
         shared.largest = 0;
     }
-    __syncthreads();
+    Group::sync();
     u64 low = ~0ull, high = 0;
     for (auto cursor = keys.cursor(); cursor.more();) {
         const u64 key = cursor.next();
@@ -69,14 +69,14 @@ __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& sh
         atomicMin(&shared.smallest, low);
         atomicMax(&shared.largest, high);
     }
-    __syncthreads();
+    Group::sync();
     low = shared.smallest;
     u64 span = shared.largest - low + 1;
     u32 shift = max(64 - __clzll(span - 1), 8) - 8;
 
     for (;;) {
-        for (u32 i = threadIdx.x; i < SLICES; i += blockDim.x) shared.counts[i] = 0;
-        __syncthreads();
+        for (u32 i = Group::rank(); i < SLICES; i += Group::SIZE) shared.counts[i] = 0;
+        Group::sync();
         for (auto cursor = keys.cursor(); cursor.more();) {
             // A key below the range, 0 too, wraps round to an offset above it.
             const u64 offset = cursor.next() - low;
@@ -89,8 +89,8 @@ __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& sh
                 if (lane == __ffs(peers) - 1) atomicAdd(&shared.counts[slice], __popc(peers));
             }
         }
-        __syncthreads();
-        if (threadIdx.x < WARP) {
+        Group::sync();
+        if (Group::rank() < WARP) {
             // Lane 0 has the highest slices: an ascending scan over lanes counts from the best key down.
             constexpr u32 SLICES_A_LANE = SLICES / WARP;
             const u32 highest = SLICES - 1 - SLICES_A_LANE * lane;
@@ -106,11 +106,11 @@ __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& sh
                 shared.wanted = wanted - better;
             }
         }
-        __syncthreads();
+        Group::sync();
         low += static_cast<u64>(shared.slice) << shift;
         wanted = shared.wanted;
         const bool whole = shared.in_slice == wanted;
-        __syncthreads();
+        Group::sync();
         if (whole || shift == 0) return low;
         span = 1ull << shift;
         shift = max(shift, 8u) - 8;

@@ -1,8 +1,9 @@
 // tandem.cu: the kernels that answer queries as one compile unit. kernels/build.py compiles it.
 
 #include "transcode.cu"
-#include "drivers.cu"
-#include "union.cu"
+#include "lone.cu"
+#include "batch.cu"
+#include "tiles.cu"
 #include "topk.cu"
 
 // sizeof what the host passes to the kernels of transcode.cu.

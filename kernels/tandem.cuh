@@ -11,9 +11,10 @@ constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 a lane
 constexpr u32 MAX_TERMS = 64;         // terms of a query: two a lane where a warp looks at all of them
 constexpr u32 FEW_TERMS = 8;          // nearly every query's: parameters that are no larger arrive sooner
 constexpr u32 MAX_K = 1000;           // results of a query
-constexpr u32 TILE_DOCS = 8192;       // documents that a thread block of score_union accumulates: 32 KiB of shared memory
-constexpr u32 UNION_THREADS = 256;    // threads a block: of union.cu, ...
-constexpr u32 DRIVE_THREADS = 128;    // ... of drivers.cu, ...
+constexpr u32 WARP_K = 128;           // results that a warp sorts at most
+constexpr u32 TILE_DOCS = 8192;       // documents that a thread block of score_tiles accumulates: 32 KiB of shared memory
+constexpr u32 TILE_THREADS = 256;     // threads a block: of tiles.cu, ...
+constexpr u32 DRIVE_THREADS = 128;    // ... of lone.cu and batch.cu, ...
 constexpr u32 MERGE_THREADS = 512;    // ... of topk.cu
 constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
@@ -67,40 +68,94 @@ struct Query {
     }
 };
 
-// A list that drives (drivers.cu), and the warps that go through it: an item of work each, from first_item up to the next
+// A list that drives (drive.cuh), and the warps that go through it: an item of work each, from first_item up to the next
 // driver's first_item.
-struct Driver {
+struct __align__(16) Driver {
     u32 query;             // its number in the batch
     u32 term;              // its number in the query
     u32 first_item;
     u32 blocks_an_item;    // if 0, four items share a block
 };
 
+// What is done for a lone query by one launch.
+struct LoneStage {
+    u32 num_drivers;
+    u32 num_items;
+    u32 needs_all;         // documents with all terms are looked for
+    u32 capacity;          // candidates that there is room for
+    u32 is_last;           // no other stage follows
+};
+
 // A query of up to TERMS terms that is passed by value, as a kernel parameter: it needs no copy of its own.
 template <u32 TERMS>
 struct LoneQuery {
     Query query;
+    LoneStage stage;
     QueryTerm terms[TERMS];
+    u32 reserved;          // padding before the drivers
     Driver drivers[TERMS];
 };
 
-// Queries of one launch; null pointers for a lone one.
+// A query of a batch, or a stage of one.
+struct __align__(16) BatchQuery {
+    Query query;
+    u32 num_items;         // of all its drivers, or its tiles: who is done with the last one sorts
+    u32 result;            // where its results go, in words
+    u32 candidates;        // where its candidates go, in keys, ...
+    u32 capacity;          // ... and how many there is room for
+    u32 gate;              // the entry of the stage before, or NO_GATE
+    u32 flags;
+
+    __device__ __forceinline__ bool needs_all() const { return (flags & 1) != 0; }     // documents with all terms
+    __device__ __forceinline__ bool is_last() const { return (flags & 2) != 0; }       // no other stage follows
+    __device__ __forceinline__ bool sorts_later() const { return (flags & 4) != 0; }   // merge_topk does
+};
+constexpr u32 NO_GATE = 0xffffffffu;
+
+// A query of a batch that goes by tiles (tiles.cu).
+struct TileQuery {
+    u32 query;             // its entry
+    u32 first_item;        // a thread block each
+    u32 sample_stride;     // every so many tiles are done first; 0 if none are
+};
+
+// One launch for a batch.
 struct Batch {
-    const Query* queries;
-    const QueryTerm* terms;
-    const Driver* drivers;
+    const u32* input;      // in device memory; not used where the input is a parameter
+    u32 queries_at;        // where these begin in the input, in words
+    u32 terms_at;
+    u32 drivers_at;
+    u32 hints_at;
+    u32 tiles_at;
+    u32 later_at;
     u32 num_drivers;
+    u32 num_tiled;         // queries that go by tiles
     u32 num_items;
-    u32 needs_all;         // documents with all terms are looked for
-    u32 capacity;          // candidates that a query has room for
+    u32 num_queries;       // whose results the batch's launches write, all together
+    u32 end_at;            // where it is told what was scored, and when the batch began and ended: three words of the results
+    u32 is_first;          // the first launch of the batch
+};
+
+// What a batch's input may have at most to be a kernel parameter.
+constexpr u32 SMALL_INPUT_WORDS = 960;
+struct __align__(16) SmallInput {
+    u32 words[SMALL_INPUT_WORDS];
+};
+
+// What the launches of a batch tell each other. All zero before the first of them starts.
+struct Run {
+    u64 started_ns;
+    u32 finished;          // queries
+    u32 reserved;
+    u64 scored;            // postings of lists that drive
 };
 
 // What the kernels of one query tell each other. All zero before the first of them starts.
 struct State {
     u64 threshold;         // a key that k documents are known to reach: whatever is below is out
-    u64 progress;          // low half: candidates found, be there room for them or not; high half: thread blocks that are done
+    u64 progress;          // low half: candidates found, be there room for them or not; high half: who is done
     u64 started_ns;        // score_lone: when, by the device's clock
-    u64 reserved;          // padding before the bins
+    u64 scored;            // postings of lists that drive which were scored; of batches only
     u32 bins[SCORE_BINS];  // by score, how many documents have reached the threshold as it was then
 };
 static_assert(
@@ -113,11 +168,14 @@ constexpr u32 SLACK_PARTS = 65536;
 constexpr float BOUND_SLACK = 1.0f + 1.0f / SLACK_PARTS;
 static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / SLACK_PARTS, "the slack must cover all roundings");
 
-extern "C" __constant__ const u32 tandem_layout[21] = {
-    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, TILE_DOCS, UNION_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
+// Added to a state's progress by a thread block or a warp that is done.
+constexpr u64 SIGN_OFF = 1ull << 32;
+
+extern "C" __constant__ const u32 tandem_layout[27] = {
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
     DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
-    sizeof(LoneQuery<FEW_TERMS>), sizeof(Batch), sizeof(State), sizeof(Driver), NO_DIRECTORY,
-    static_cast<u32>(TOO_MANY), SLACK_PARTS,
+    sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
+    sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
 
 // BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.

@@ -5,11 +5,12 @@
 //!
 //! | module | what lives there |
 //! | --- | --- |
-//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles |
+//! | [`time`], [`ids`], [`machine`], [`files`], [`random`], [`quantile`], [`stats`] | nanoseconds, identifiers, processors, reading and writing files safely, seeded randomness, medians and percentiles, how sure they are |
 //! | [`corpus`] | what can be read: text collections, other engines' files, tokenizers |
 //! | [`index`] | block-compressed postings, BM25, the memory-mapped file |
 //! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
 //! | [`query`] | queries, logs, features, arrivals |
+//! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
 //! | [`exec`] | executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
@@ -17,22 +18,25 @@
 //! | [`report`] | summaries, CSV files, plots |
 //! | [`papers`] | what exists only to re-run the papers' tables and figures |
 //! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
-//! | [`cli`] | the commands |
+//! | `cli` | the commands (feature `cli`) |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod bench;
 pub mod build;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod corpus;
 pub mod cost;
 pub mod exec;
 pub mod files;
+pub mod gpu;
 pub mod ids;
 pub mod index;
 pub mod live;
 pub mod machine;
+#[cfg(feature = "plots")]
 pub mod papers;
 pub mod quantile;
 pub mod query;
@@ -40,4 +44,5 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;
+pub mod stats;
 pub mod time;

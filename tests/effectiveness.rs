@@ -4,7 +4,7 @@
 //! are found by `TANDEM_DATA` (see its README for what the files hold); without it these tests pass and say
 //! that they were skipped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use tandem::report::effectiveness::Qrels;
 
-/// Single precision rounds each of up to about 60 additions by 6e-8 of the sum; the largest error seen is far below.
+/// Single precision rounds each of some hundred additions by 6e-8 of the sum; the largest error seen is far below.
 const TOLERANCE: f64 = 1e-5;
 
 /// Means are published with four digits.
@@ -99,6 +99,18 @@ fn judged(name: &str, map: f64, ndcg: f64) {
     );
     assert!((measured.1 - map).abs() <= FOUR_DIGITS, "MAP {} {map}", measured.1);
     assert!((measured.2 - ndcg).abs() <= FOUR_DIGITS, "nDCG@10 {} {ndcg}", measured.2);
+
+    // Whole texts as queries: each query with those of the documents judged relevant, up to 1024 distinct words.
+    let qrels_file = data.join(format!("qrels/{name}.qrels"));
+    let long = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-long.tsv"));
+    let (most, longer) = twin.write_long_queries(&queries, &qrels_file, &long);
+    assert!(most > 500 && longer > 20, "{longer} queries of more than 64 words, the longest of {most}");
+    let run = search(&index, &long, EXPECTED_BM25, 1000);
+    twin.compare(&long, EXPECTED_BM25, &run);
+    let (found, due) = (judge(&qrels, &run), judge(&qrels, &twin.rank(&long, EXPECTED_BM25)));
+    println!("{name}: {longer} queries of more than 64 words, the longest of {most}: MAP {:.4} {:.4}", found.1, due.1);
+    assert!((found.1 - due.1).abs() <= FOUR_DIGITS, "MAP {} {}", found.1, due.1);
+    assert!((found.2 - due.2).abs() <= FOUR_DIGITS, "nDCG@10 {} {}", found.2, due.2);
 }
 
 /// Judged queries, MAP and nDCG@10.
@@ -171,16 +183,20 @@ fn expected(data: &Path, name: &str) -> Run {
     expected
 }
 
+/// The most distinct terms of a query.
+const MAX_TERMS: usize = 1024;
+
 /// A collection in hash maps.
 struct Twin {
     ids: Vec<String>,
+    texts: Vec<Vec<String>>,
     lengths: Vec<f64>,
     lists: HashMap<String, HashMap<usize, f64>>,
 }
 
 impl Twin {
     fn read(corpus: &Path) -> Self {
-        let mut twin = Self { ids: Vec::new(), lengths: Vec::new(), lists: HashMap::new() };
+        let mut twin = Self { ids: Vec::new(), texts: Vec::new(), lengths: Vec::new(), lists: HashMap::new() };
         let file = zstd::stream::read::Decoder::new(fs::File::open(corpus).unwrap()).unwrap();
         for (doc, line) in BufReader::new(file).lines().enumerate() {
             let object: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
@@ -188,6 +204,7 @@ impl Twin {
             let tokens = tokens(&text);
             twin.ids.push(object["id"].as_str().unwrap().to_owned());
             twin.lengths.push(tokens.len() as f64);
+            twin.texts.push(tokens.clone());
             for token in tokens {
                 *twin.lists.entry(token).or_default().entry(doc).or_insert(0.0) += 1.0;
             }
@@ -199,16 +216,57 @@ impl Twin {
     fn scores(&self, tokens: &[String], bm25: Bm25) -> HashMap<&str, f64> {
         let n = self.ids.len() as f64;
         let average = self.lengths.iter().sum::<f64>() / n;
-        let mut scores = HashMap::new();
+        let mut scores = vec![0.0; self.ids.len()];
         for list in tokens.iter().filter_map(|token| self.lists.get(token)) {
             let df = list.len() as f64;
             let idf = (1.0 + (n - df + 0.5) / (df + 0.5)).ln();
             for (&doc, tf) in list {
                 let norm = bm25.k1 * (1.0 - bm25.b + bm25.b * self.lengths[doc] / average);
-                *scores.entry(self.ids[doc].as_str()).or_insert(0.0) += idf * tf * (bm25.k1 + 1.0) / (tf + norm);
+                scores[doc] += idf * tf * (bm25.k1 + 1.0) / (tf + norm);
             }
         }
-        scores
+        let scores = self.ids.iter().map(String::as_str).zip(scores);
+        scores.filter(|&(_, score)| score > 0.0).collect()
+    }
+
+    /// Writes the queries with the words of the documents that are relevant to them; tells the most distinct words of a
+    /// query, and how many have more than 64.
+    fn write_long_queries(&self, queries: &Path, qrels: &Path, to: &Path) -> (usize, usize) {
+        let numbers: HashMap<&str, usize> = (0..).zip(&self.ids).map(|(number, id)| (id.as_str(), number)).collect();
+        let qrels = fs::read_to_string(qrels).unwrap();
+        let (mut text, mut most, mut longer) = (String::new(), 0, 0);
+        for line in fs::read_to_string(queries).unwrap().lines() {
+            let (query, words) = line.split_once('\t').unwrap();
+            let mut all = tokens(words);
+            let mut distinct: HashSet<String> = all.iter().cloned().collect();
+            for line in qrels.lines() {
+                let [of, _, doc, grade] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
+                let Some(&number) = numbers.get(doc).filter(|_| of == query && grade != "0") else { continue };
+                for word in &self.texts[number] {
+                    if distinct.len() < MAX_TERMS || distinct.contains(word) {
+                        distinct.insert(word.clone());
+                        all.push(word.clone());
+                    }
+                }
+            }
+            most = most.max(distinct.len());
+            longer += usize::from(distinct.len() > 64);
+            text += &format!("{query}\t{}\n", all.join(" "));
+        }
+        fs::write(to, text).unwrap();
+        (most, longer)
+    }
+
+    /// The thousand best documents of every query; ties to the smaller document.
+    fn rank(&self, queries: &Path, bm25: Bm25) -> Run {
+        let numbers: HashMap<&str, usize> = (0..).zip(&self.ids).map(|(number, id)| (id.as_str(), number)).collect();
+        let rank = |words: &str| {
+            let mut hits: Vec<(&str, f64)> = self.scores(&tokens(words), bm25).into_iter().collect();
+            hits.sort_by(|a, b| b.1.total_cmp(&a.1).then(numbers[a.0].cmp(&numbers[b.0])));
+            hits.into_iter().take(1000).map(|(doc, score)| (doc.to_owned(), score)).collect()
+        };
+        let queries = fs::read_to_string(queries).unwrap();
+        queries.lines().filter_map(|line| line.split_once('\t')).map(|(id, text)| (id.to_owned(), rank(text))).collect()
     }
 
     /// Holds every query's ranking against all scores: right scores, right order, nothing better left out.

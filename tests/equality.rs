@@ -27,14 +27,16 @@ use tandem::exec::cpu::multicore::{
 };
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::exec::{ExecError, Executor, Hit, TopK};
-use tandem::ids::{DocId, TermId};
+use tandem::ids::{DocId, QueryId, TermId};
 use tandem::index::{Bm25, Index};
 use tandem::papers::codec::{Column, ListColumns, MAX_BLOCK_LEN, all_codecs};
-use tandem::query::{Mode, Query, prepare_queries};
+use tandem::query::{Mode, Query, QueryTerm, prepare_queries};
 use tandem::random::mix;
 
 /// Results asked for.
-const KS: [usize; 4] = [1, 10, 100, 1000];
+const KS: [usize; 4] = [1, 10, 1000, 10_000];
+/// Terms of the queries that are added to the log's: long ones, of words that it asks for.
+const LONG: [usize; 3] = [65, 100, Query::MAX_TERMS];
 /// Threads that share queries; but no team has more than so many for each core: they'd wait for each other.
 const TEAMS: [usize; 3] = [2, 5, 15];
 const MOST_A_CORE: usize = 4;
@@ -135,6 +137,19 @@ struct Answers {
     scores: [[u64; KS.len()]; Mode::ALL.len()],
 }
 
+/// A query of the first `num_terms` distinct terms of a log; where it has fewer, of the index's.
+fn long_query(index: &Index, queries: &[Query], num_terms: usize) -> Query {
+    let mut terms: Vec<QueryTerm> = Vec::new();
+    let of_log = queries.iter().flat_map(|query| &query.terms).map(|term| term.term);
+    for term in of_log.chain((0..index.num_terms()).map(TermId)) {
+        if terms.len() < num_terms && terms.iter().all(|other| other.term != term) {
+            terms.push(QueryTerm { term, doc_freq: index.list(term).doc_freq(), qtf: 1 + term.0 % 2 });
+        }
+    }
+    terms.sort_by_key(|term| (term.doc_freq, term.term));
+    Query { id: QueryId(0), label: format!("of {num_terms} terms"), terms, dropped_terms: 0 }
+}
+
 fn scramble(hits: &[Hit]) -> u64 {
     hits.iter().fold(0, |sum, hit| mix(sum ^ TopK::key(hit.doc.0, hit.score)))
 }
@@ -143,8 +158,9 @@ impl Form {
     fn new(name: String, index: Index, log: &Path) -> Self {
         let index = Arc::new(index);
         let tokenizer = Tokenizer::from_name(index.tokenizer_name()).unwrap();
-        let queries = prepare_queries(log, &index, |text| tokenizer.terms(text)).unwrap().queries;
+        let mut queries = prepare_queries(log, &index, |text| tokenizer.terms(text)).unwrap().queries;
         assert!(!queries.is_empty());
+        queries.extend(LONG.map(|num_terms| long_query(&index, &queries, num_terms)));
         let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
         Self { name, index, queries, executor, checked: AtomicU64::new(0) }
     }
@@ -274,7 +290,7 @@ struct Twin {
     norms: Vec<f32>,
     scores: Vec<f32>,
     /// How many of the query's terms a document has.
-    found: Vec<u8>,
+    found: Vec<u16>,
     /// Documents with any term.
     touched: Vec<u32>,
     /// The best of them that have all terms, or any, in order.

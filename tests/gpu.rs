@@ -12,8 +12,9 @@ use std::time::Instant;
 use tandem::build::{BuildOptions, build_from_text};
 use tandem::corpus::{Collection, Tokenizer};
 use tandem::exec::cpu::CpuExecutor;
-use tandem::exec::gpu::{GpuExecutor, list_gpus};
-use tandem::exec::{ExecError, Executor, Hit, MAX_K};
+use tandem::exec::gpu::{GpuExecutor, MAX_K, MAX_TERMS};
+use tandem::exec::{self, Answers, ExecError, Executor, Hit, Pipeline, Request};
+use tandem::gpu::{GpuError, list_gpus};
 use tandem::ids::{DocId, QueryId};
 use tandem::index::{Bm25, Idf, Index, IndexBuilder};
 use tandem::quantile::median;
@@ -42,7 +43,7 @@ impl World {
 
     /// What `write` writes to the path that it is given; `None` where there is no GPU.
     fn with_index(bm25: Bm25, write: impl FnOnce(&Path)) -> Option<Self> {
-        if let Err(ExecError::NoGpu(reason)) = list_gpus() {
+        if let Err(GpuError::NoGpu(reason)) = list_gpus() {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
             println!("skipped: {reason}");
             return None;
@@ -75,25 +76,41 @@ impl World {
                 let execution = self.gpu.search(query, mode, k, &mut found).unwrap();
                 assert!(execution.device_us.is_some_and(|us| us > 0.0));
                 compare(&expected, &found, &format!("{note}, {mode}, k {k}"));
-                let mut batch = Vec::new();
-                self.gpu.search_batch(std::slice::from_ref(query), mode, k, &mut batch).unwrap();
-                compare(&expected, &batch[0], &format!("{note}, {mode}, k {k}, as a batch"));
+                // Two of a batch: one alone would go the same way as before.
+                self.check_requests(&[Request { query, mode, k }; 2], &format!("{note}, as a batch"));
             }
+        }
+    }
+
+    /// Checks a batch of any requests.
+    fn check_requests(&mut self, batch: &[Request<'_>], note: &str) {
+        let mut answers = Answers::default();
+        let execution = self.gpu.search_batch(batch, &mut answers).unwrap();
+        assert!(batch.is_empty() || execution.device_us.is_some_and(|us| us >= 0.0));
+        self.compare_all(batch, &answers, note);
+    }
+
+    /// Compares the answers to a batch with the CPU's.
+    fn compare_all(&mut self, batch: &[Request<'_>], answers: &Answers, note: &str) {
+        assert_eq!(answers.len(), batch.len(), "{note}");
+        let mut expected = Vec::new();
+        for (number, (&Request { query, mode, k }, found)) in batch.iter().zip(answers.iter()).enumerate() {
+            self.cpu.search(query, mode, k, &mut expected).unwrap();
+            compare(&expected, found, &format!("{note}, {mode}, k {k}, query {number} of {}", batch.len()));
         }
     }
 
     /// Checks a batch in all modes.
     fn check_batch(&mut self, queries: &[Query], k: usize, note: &str) {
-        let (mut expected, mut found) = (Vec::new(), Vec::new());
         for mode in Mode::ALL {
-            self.gpu.search_batch(queries, mode, k, &mut found).unwrap();
-            assert_eq!(found.len(), queries.len());
-            for (number, (query, found)) in queries.iter().zip(&found).enumerate() {
-                self.cpu.search(query, mode, k, &mut expected).unwrap();
-                compare(&expected, found, &format!("{note}, {mode}, k {k}, query {number} of {}", queries.len()));
-            }
+            self.check_requests(&requests(queries, mode, k), note);
         }
     }
+}
+
+/// All queries in one mode.
+fn requests(queries: &[Query], mode: Mode, k: usize) -> Vec<Request<'_>> {
+    queries.iter().map(|query| Request { query, mode, k }).collect()
 }
 
 fn compare(expected: &[Hit], found: &[Hit], note: &str) {
@@ -173,7 +190,7 @@ fn lengths(num_docs: u32) -> Vec<u32> {
 fn without_a_gpu_there_is_a_reason_and_no_panic() {
     match list_gpus() {
         Ok(gpus) => println!("{gpus:?}"),
-        Err(ExecError::NoGpu(reason)) => assert!(!reason.is_empty()),
+        Err(GpuError::NoGpu(reason)) => assert!(!reason.is_empty()),
         Err(error) => panic!("{error}"),
     }
 }
@@ -224,7 +241,7 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
     for seed in sized(0..12, 2..4) {
         let mut dice = Dice(seed);
         let num_docs = [100, 8192, 8193, 60_000][seed as usize % 4];
-        let lists: Vec<List> = (0..Query::MAX_TERMS)
+        let lists: Vec<List> = (0..MAX_TERMS)
             .map(|_| {
                 let expected = 1 + dice.below(num_docs) / [1, 3, 50, 1000][dice.below(4) as usize];
                 let max_tf = [1, 3, 200, 100_000][dice.below(4) as usize];
@@ -235,11 +252,11 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
         let lengths = (0..num_docs).map(|_| 20 * (1 + dice.below(3))).collect();
         let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
         for &num_terms in sized(&[1, 2, 2, 3, 3, 4, 5, 8, 17, 40][..], &[2, 5, 17]) {
-            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(Query::MAX_TERMS as u32) as usize).collect();
+            let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(MAX_TERMS as u32) as usize).collect();
             world.check(&terms, &format!("seed {seed}"));
         }
         // Around the borders where a lane gets its second term and where no more are taken.
-        for &num_terms in sized(&[31, 32, 33, Query::MAX_TERMS - 1, Query::MAX_TERMS][..], &[33, Query::MAX_TERMS]) {
+        for &num_terms in sized(&[31, 32, 33, MAX_TERMS - 1, MAX_TERMS][..], &[33, MAX_TERMS]) {
             world.check(&(0..num_terms).collect::<Vec<_>>(), &format!("seed {seed}"));
         }
     }
@@ -249,13 +266,13 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
 fn equals_the_cpu_on_64_lists_that_share_documents() {
     let num_docs = sized(40_000, 10_000);
     // Each list lacks every few hundredth document: most documents are left in all of them.
-    let lists: Vec<List> = (0..Query::MAX_TERMS as u32)
+    let lists: Vec<List> = (0..MAX_TERMS as u32)
         .map(|term| {
             strided(0, 1, num_docs, 3 + term).into_iter().filter(|(doc, _)| doc % (300 - term) != term).collect()
         })
         .collect();
     let Some(mut world) = World::new(&lists, lengths(num_docs), Bm25::default()) else { return };
-    for &num_terms in sized(&[32, 33, 48, Query::MAX_TERMS][..], &[33, Query::MAX_TERMS]) {
+    for &num_terms in sized(&[32, 33, 48, MAX_TERMS][..], &[33, MAX_TERMS]) {
         world.check(&(0..num_terms).collect::<Vec<_>>(), "dense");
     }
 }
@@ -322,7 +339,7 @@ fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
 
 #[test]
 fn equals_the_cpu_when_tiles_are_sampled_first() {
-    // Enough tiles for `score_union` to begin with a sample of them; lists so alike, and no threshold to start with,
+    // Enough tiles for `score_tiles` to begin with a sample of them; lists so alike, and no threshold to start with,
     // that it is what runs; scores tie.
     let num_docs = 4_500_000;
     let lists: Vec<List> = (0..8).map(|i| strided(56 * (i % 2), 112, 40_000, 1 + i / 4)).collect();
@@ -386,9 +403,9 @@ fn batches_of_ties_equal_the_cpu() {
     let terms = |i: usize| if i < num_long { [&[0][..], &[1], &[0, 1]][i % 3] } else { &[2] };
     let queries: Vec<Query> = (0..num_queries).map(|i| world.query(terms(i))).collect();
     world.check_batch(&queries[..sized(7, num_queries)], 10, "ties");
-    let mut found = Vec::new();
-    world.gpu.search_batch(&queries, Mode::Or, 1, &mut found).unwrap();
-    assert!(found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
+    let mut found = Answers::default();
+    world.gpu.search_batch(&requests(&queries, Mode::Or, 1), &mut found).unwrap();
+    assert!(found.len() == queries.len() && found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
 }
 
 #[test]
@@ -397,13 +414,15 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
     let Some(mut world) = World::new(&lists, lengths(50_000), Bm25::default()) else { return };
     let query = world.query(&[0, 1]);
     let mut hits = Vec::new();
-    for k in [0, MAX_K + 1] {
+    for k in [0, exec::MAX_K + 1] {
         assert!(matches!(world.gpu.search(&query, Mode::Or, k, &mut hits), Err(ExecError::BadK(bad)) if bad == k));
     }
-    let queries = [query.clone(), query.clone()];
-    for k in [0, MAX_K + 1, (1 << 60) - 256, usize::MAX] {
-        let refused = world.gpu.search_batch(&queries, Mode::Or, k, &mut Vec::new());
+    for k in [0, exec::MAX_K + 1, (1 << 60) - 256, usize::MAX] {
+        let batch = [10, k].map(|k| Request { query: &query, mode: Mode::Or, k });
+        let refused = world.gpu.search_batch(&batch, &mut Answers::default());
         assert!(matches!(refused, Err(ExecError::BadK(bad)) if bad == k));
+        assert!(matches!(world.gpu.submit(&batch), Err(ExecError::BadK(bad)) if bad == k));
+        assert!(world.gpu.poll(&mut Answers::default()).is_none(), "a refused batch is not under way");
     }
     let mut expected = Vec::new();
     world.cpu.search(&query, Mode::AndOr, 100, &mut expected).unwrap();
@@ -423,6 +442,27 @@ fn a_bad_k_is_refused_and_streams_share_one_index() {
 }
 
 #[test]
+fn what_the_kernels_do_not_take_is_refused_and_others_are_answered_on() {
+    let lists: Vec<List> = (0..=MAX_TERMS as u32).map(|term| strided(term, 3, 400, 5)).collect();
+    let Some(mut world) = World::new(&lists, lengths(2000), Bm25::default()) else { return };
+    let all: Vec<usize> = (0..=MAX_TERMS).collect();
+    let (long, short) = (world.query(&all), world.query(&all[1..]));
+    let mut hits = Vec::new();
+    for mode in Mode::ALL {
+        for (query, k, expected) in [(&long, 10, MAX_TERMS), (&short, MAX_K + 1, MAX_K), (&short, exec::MAX_K, MAX_K)] {
+            let alone = world.gpu.search(query, mode, k, &mut hits).map(|_| ());
+            let batch = [(&short, 10), (query, k)].map(|(query, k)| Request { query, mode, k });
+            let batch = world.gpu.search_batch(&batch, &mut Answers::default()).map(|_| ());
+            for refused in [alone, batch] {
+                let is_said = matches!(refused, Err(ExecError::BeyondGpu { most, .. }) if most == expected);
+                assert!(is_said, "{refused:?}");
+            }
+        }
+        world.check_query(&short, &[10, MAX_K], "after a refusal");
+    }
+}
+
+#[test]
 fn queries_without_terms_find_nothing() {
     let Some(mut world) = World::new(&[strided(0, 2, 300, 9)], lengths(1000), Bm25::default()) else { return };
     let one = world.query(&[0]);
@@ -432,12 +472,109 @@ fn queries_without_terms_find_nothing() {
         world.gpu.search(&none, mode, MAX_K, &mut hits).unwrap();
         assert!(hits.is_empty());
     }
-    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    let (mut expected, mut answers) = (Vec::new(), Answers::default());
     world.cpu.search(&one, Mode::Or, 10, &mut expected).unwrap();
-    world.gpu.search_batch(&[none.clone(), one, none], Mode::Or, 10, &mut found).unwrap();
+    let queries = [none.clone(), one, none.clone()];
+    world.gpu.search_batch(&requests(&queries, Mode::Or, 10), &mut answers).unwrap();
+    let found: Vec<&[Hit]> = answers.iter().collect();
     assert_eq!(found.len(), 3);
     assert!(found[0].is_empty() && found[2].is_empty());
-    compare(&expected, &found[1], "between two without terms");
+    compare(&expected, found[1], "between two without terms");
+    world.gpu.search_batch(&requests(&[none.clone(), none], Mode::Or, 10), &mut answers).unwrap();
+    assert!(answers.len() == 2 && answers.iter().all(<[Hit]>::is_empty));
+    world.gpu.search_batch(&[], &mut answers).unwrap();
+    assert!(answers.is_empty());
+}
+
+/// Queries of all kinds: short and long lists, many terms, some that go by tiles.
+fn mixed_queries(world: &World, num_lists: usize, count: usize) -> Vec<Query> {
+    let mut dice = Dice(17);
+    let query = |_| {
+        let num_terms = [1, 2, 2, 3, 3, 4, 9, 24][dice.below(8) as usize];
+        let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(num_lists as u32) as usize).collect();
+        world.query(&terms)
+    };
+    (0..count).map(query).collect()
+}
+
+/// Modes and numbers of results that change from request to request.
+fn mixed_requests(queries: &[Query], seed: u64) -> Vec<Request<'_>> {
+    let mut dice = Dice(seed);
+    let ks = [1, 3, 10, 10, 10, 11, 100, 128, 129, MAX_K];
+    let request =
+        |query| Request { query, mode: Mode::ALL[dice.below(3) as usize], k: ks[dice.below(ks.len() as u32) as usize] };
+    queries.iter().map(request).collect()
+}
+
+/// A world of lists from one posting to all documents.
+fn mixed_world(bm25: Bm25) -> Option<World> {
+    let num_docs = 60_000;
+    let mut dice = Dice(5);
+    let lens = [1, 2, 60, 127, 128, 129, 700, 5000, 15_000, 30_000, num_docs];
+    let lists: Vec<List> = (0..88).map(|i| dice.list(num_docs, lens[i % lens.len()], 30)).collect();
+    let lengths = (0..num_docs).map(|_| 1 + dice.below(500)).collect();
+    World::new(&lists, lengths, bm25)
+}
+
+#[test]
+fn batches_of_mixed_modes_and_k_equal_the_cpu() {
+    // With thresholds to start with, and without: then more queries go by tiles.
+    for bm25 in [Bm25::default(), OTHER_BM25] {
+        let Some(mut world) = mixed_world(bm25) else { return };
+        let queries = mixed_queries(&world, 88, sized(4096, 300));
+        for &size in sized(&[1, 2, 16, 17, 64, 300, 1025, 4096][..], &[2, 17, 300]) {
+            let batch = mixed_requests(&queries[..size], size as u64);
+            world.check_requests(&batch, "mixed");
+        }
+    }
+}
+
+#[test]
+fn batches_of_tiled_queries_equal_the_cpu() {
+    let num_docs = 5 * 8192 + 77;
+    let lists: Vec<List> = (0..10).map(|i| strided(i, 2 + i % 3, 12_000, 5 + i)).collect();
+    let Some(mut world) = World::new(&lists, lengths(num_docs), OTHER_BM25) else { return };
+    let tiled: Vec<Query> = (0..40).map(|i| world.query(&[i % 10, 0, 1, 2, 3, 4, 5, 6, 7])).collect();
+    let other = world.query(&[3]);
+    let all = |modes: [Mode; 2], ks: [usize; 3]| -> Vec<Request<'_>> {
+        let queries = tiled.iter().flat_map(|query| [query, &other]);
+        queries.enumerate().map(|(i, query)| Request { query, mode: modes[i / 2 % 2], k: ks[i % 3] }).collect()
+    };
+    for modes in [[Mode::Or, Mode::Or], [Mode::AndOr, Mode::Or], [Mode::And, Mode::AndOr]] {
+        for ks in [[10, 10, 10], [1, 129, MAX_K]] {
+            world.check_requests(&all(modes, ks), "tiled");
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
+    let Some(mut world) = mixed_world(Bm25::default()) else { return };
+    let queries = mixed_queries(&world, 88, sized(3000, 300));
+    let sizes = sized(&[300, 1, 17, 2500, 0, 64, 5, 1200, 16, 2, 700, 1][..], &[1, 17, 200, 0, 2]);
+    let batches: Vec<Vec<Request<'_>>> =
+        sizes.iter().enumerate().map(|(i, &size)| mixed_requests(&queries[i..i + size], i as u64)).collect();
+    let depth = world.gpu.depth();
+    assert!(depth >= 2);
+    let (mut next, mut answered) = (0, 0);
+    let mut answers = Answers::default();
+    while answered < batches.len() {
+        while next < batches.len() && next - answered < depth {
+            world.gpu.submit(&batches[next]).unwrap();
+            next += 1;
+        }
+        // A query alone may come between.
+        if answered == 1 {
+            world.check_query(&queries[0], &[10], "beside a pipeline");
+        }
+        if let Some(execution) = world.gpu.poll(&mut answers) {
+            let execution = execution.unwrap();
+            assert!(execution.host_us.is_some() && execution.device_us.is_some());
+            world.compare_all(&batches[answered], &answers, &format!("batch {answered} of a pipeline"));
+            answered += 1;
+        }
+    }
+    assert!(world.gpu.poll(&mut answers).is_none());
 }
 
 /// As many documents as an index can have: `cargo test --release --test gpu -- --ignored document`.

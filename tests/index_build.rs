@@ -43,7 +43,7 @@ fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
     let dir = tempfile::tempdir().unwrap();
     write_lines(&dir.path().join("c.jsonl"), 12_000);
     let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
-    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--threads", "2"];
+    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--cpus", "2"];
     for millis in (0..50).map(|step| 5 + 17 * step) {
         let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(millis));
@@ -89,10 +89,7 @@ fn plain_packed_and_piped_lines_and_warc_and_trec_files_of_the_same_text_give_th
     fs::write(path("c.trec"), trec).unwrap();
     for name in ["c.jsonl.zst", "c.jsonl.gz", "c.warc", "c.trec"] {
         for threads in ["1", "4"] {
-            assert!(
-                build(dir.path(), &[name, "-o", "other", "--threads", threads]) == whole,
-                "{name}, {threads} threads"
-            );
+            assert!(build(dir.path(), &[name, "-o", "other", "--cpus", threads]) == whole, "{name}, {threads} threads");
         }
     }
     let mut child = tandem(dir.path(), &["index", "build", "-", "-o", "piped"]).stdin(Stdio::piped()).spawn().unwrap();

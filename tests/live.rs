@@ -3,37 +3,41 @@
 //! No test here asserts a time: what is checked is order, counts and words.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use tandem::cost::{Measured, Workload};
-use tandem::exec::{ExecError, Execution, Executor, Hit};
-use tandem::ids::{DocId, ProcessorId, QueryId};
-use tandem::live::{self, Ending, Fleet, Gpus, LiveError, LiveQuery, LiveRun, QuerySet, RecordedTimes};
+use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use tandem::ids::{DocId, JobId, QueryId};
+use tandem::live::{self, Ending, Fleet, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{Mode, Query};
-use tandem::sched::{Batch, Job, Next, Policy, PolicyKind, PolicyOptions, RunLog};
+use tandem::sched::{Ask, Job, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
 use tandem::time::Nanos;
 
-const DEADLINE: Nanos = Nanos(40);
+const DEADLINE: Nanos = Nanos(40_000);
 
-/// Few, small and often equal numbers: ties are where two loops would differ.
+/// Few, small and often equal numbers, in microseconds: ties are where two loops would differ.
 fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
-    let time = || (1u64..30).prop_map(Nanos);
-    let query = (time(), time(), time(), time()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| SimQuery {
-        id: QueryId(0),
-        service: PerClass::two(cpu, gpu),
-        estimate: PerClass::two(cpu_guess, gpu_guess),
+    let time = || (1u64..30).prop_map(|us| Nanos(us * 1000));
+    // A query adds half of what it takes alone to a batch; or all of it.
+    let cost = || (time(), 1u64..3).prop_map(|(alone, halves)| Cost { alone, added: Nanos(alone.0 / halves) });
+    let query = (cost(), cost(), cost(), cost()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| {
+        let costs = |cpu, gpu| {
+            PerClass::from_fn(|class| match class {
+                Class::CPU => cpu,
+                Class::GPU => gpu,
+                _ => Cost::NEVER,
+            })
+        };
+        SimQuery { id: QueryId(0), service: costs(cpu, gpu), estimate: costs(cpu_guess, gpu_guess) }
     });
     prop::collection::vec(query, 1..8).prop_map(|mut queries| {
-        for (i, query) in queries.iter_mut().enumerate() {
-            query.id = QueryId(100 + i as u32);
+        for (query, id) in queries.iter_mut().zip(100..) {
+            query.id = QueryId(id);
         }
         queries
     })
@@ -45,77 +49,109 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
         let mut now = 0;
         gaps.into_iter()
             .map(|(gap, query)| {
-                now += gap;
+                now += gap * 1000;
                 (Nanos(now), query)
             })
             .collect()
     })
 }
 
+/// CPU workers and GPUs of one or two streams, one or two batches deep, with and without batch costs; handing over and
+/// deciding take nothing or something.
+fn models() -> impl Strategy<Value = MachineModel> {
+    let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..3)
+        .prop_map(|(cpus, gpus, streams, depth)| Machine::new(cpus, 0).with_gpus(gpus, streams, depth));
+    let batches = BatchCost {
+        host_fixed_us: 1.0,
+        host_each_us: 1.0,
+        device_fixed_us: 1.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 16,
+    };
+    let batches = prop_oneof![Just(None), Just(Some(batches))];
+    let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
+    (machine, batches, overhead(), overhead()).prop_map(|(machine, batches, handoff, decision)| MachineModel {
+        machine,
+        batches: PerClass::two(None, batches),
+        handoff: PerClass::two(handoff, handoff),
+        decision,
+    })
+}
+
 proptest! {
     #[test]
     fn live_driver_with_manual_clock_logs_exactly_what_sim_logs(
+        model in models(),
         queries in queries(),
         mut arrivals in arrivals(),
-        cpus in 1usize..4,
-        gpus in 1usize..3,
     ) {
         for (_, query) in &mut arrivals {
             *query %= queries.len() as u32;
         }
-        let machine = Machine::new(cpus, gpus);
-        let times = |query: &SimQuery| PerClass::from_fn(|kind| Some(query.service[kind]));
-        let recorded = RecordedTimes::new(queries.iter().map(|query| (query.id, times(query))));
-        let mut fleet = Fleet::replayed(machine.clone(), recorded);
+        let mut fleet = Fleet::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
         let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
         let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
         for kind in PolicyKind::ALL {
-            let policy = || kind.build(&PolicyOptions::default(), &machine).unwrap();
+            let policy = || kind.with(PolicyOptions::default()).build(&model).unwrap();
             let simulated = simulate(SimRun {
-                machine: &machine,
+                model: &model,
                 policy: policy(),
                 queries: &queries,
                 arrivals: arrivals.iter().copied(),
                 deadline: DEADLINE,
             })
             .unwrap();
-            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None };
+            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };
             let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
-            prop_assert_eq!(driven.lag.max, Nanos::ZERO);
+            prop_assert!(model.decision > Nanos::ZERO || driven.lag.max == Nanos::ZERO);
+            // Told the same once more, the policy decides the same.
+            let parity = driven.journal.replay(&model.machine, policy(), &jobs, &driven.log);
+            prop_assert_eq!((parity.same, parity.difference), (parity.batches, None));
+            // Every event took its time, and nothing else did.
+            prop_assert!(jobs.is_empty() || driven.decision.max == model.decision);
         }
     }
 }
 
 /// First come, first served, on any processor; counts what has arrived.
 struct Fifo {
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<JobId>,
     arrived: Arc<AtomicU32>,
+    batch: usize,
 }
 
 impl Policy for Fifo {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "fifo"
     }
 
-    fn arrive(&mut self, job: Job, _now: Nanos) {
-        self.waiting.push_back(job);
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
+        self.waiting.push_back(job.id);
         self.arrived.fetch_add(1, Ordering::Relaxed);
+        Ask::Everyone
     }
 
-    fn next(&mut self, _processor: ProcessorId, _now: Nanos) -> Next {
-        self.waiting.pop_front().map_or(Next::Wait, |job| Next::Run(Batch::One(job)))
+    fn next(&mut self, _lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        let size = self.waiting.len().min(self.batch);
+        batch.extend(self.waiting.drain(..size));
+        if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 }
 
 fn fifo() -> Box<dyn Policy> {
-    counting_fifo(&Arc::default())
+    batched_fifo(1)
+}
+
+fn batched_fifo(batch: usize) -> Box<dyn Policy> {
+    Box::new(Fifo { waiting: VecDeque::new(), arrived: Arc::default(), batch })
 }
 
 fn counting_fifo(arrived: &Arc<AtomicU32>) -> Box<dyn Policy> {
-    Box::new(Fifo { waiting: VecDeque::new(), arrived: Arc::clone(arrived) })
+    Box::new(Fifo { waiting: VecDeque::new(), arrived: Arc::clone(arrived), batch: 1 })
 }
 
 /// An executor whose answers a closure makes from the query's number in its log.
@@ -140,21 +176,31 @@ fn one_hit(score: f32) -> Vec<Hit> {
     vec![Hit { doc: DocId(1), score }]
 }
 
-/// A fleet of one scripted CPU worker that knows queries 0 to 9, each with one result.
-fn fleet(script: impl FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send + 'static) -> Fleet {
+/// Queries 0 to 9, each with one result.
+fn ten_queries() -> Arc<QuerySet> {
     let live = |id| LiveQuery {
         id: QueryId(id),
         query: Query { id: QueryId(id), label: id.to_string(), terms: Vec::new(), dropped_terms: 0 },
         mode: Mode::And,
         results: Some(1),
     };
-    let queries = Arc::new(QuerySet::new(10, (0..10).map(live)));
-    Fleet::spawn(queries, vec![Box::new(Scripted(script))], Gpus::None).unwrap()
+    Arc::new(QuerySet::new(10, (0..10).map(live)))
+}
+
+/// A fleet of one scripted CPU worker that knows the ten queries.
+fn fleet(script: impl FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send + 'static) -> Fleet {
+    let work = vec![LaneWork::Executor(Box::new(Scripted(script)))];
+    Fleet::spawn(Machine::new(1, 0).into(), work, ten_queries(), Vec::new()).unwrap()
+}
+
+/// Costs of a query that runs on CPUs only.
+fn on_cpu(ns: u64) -> PerClass<Cost> {
+    PerClass::from_fn(|class| if class == Class::CPU { Cost::alone(Nanos(ns)) } else { Cost::NEVER })
 }
 
 /// `count` jobs that all arrive at once and ask queries 0 to 9 in turn.
 fn jobs_at_once(count: u32) -> Vec<Job> {
-    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerClass::two(Nanos(1000), Nanos::MAX))).collect();
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
     live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, DEADLINE)
 }
 
@@ -175,7 +221,7 @@ fn jobs_are_released_whatever_the_backlog() {
         Ok(one_hit(1.0))
     });
     let jobs = jobs_at_once(50);
-    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
+    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None, keep_journal: false };
     let outcome = live::run(&mut fleet, run).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 50);
@@ -187,7 +233,9 @@ fn one_fleet_serves_many_runs() {
     let mut fleet = fleet(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
-        let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+        let outcome =
+            live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+                .unwrap();
         assert_eq!(outcome.log.rows.len(), count as usize);
     }
 }
@@ -196,14 +244,18 @@ fn one_fleet_serves_many_runs() {
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     let mut fleet = fleet(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
     // The worker has survived.
     let jobs = jobs_at_once(3);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
 }
 
@@ -211,7 +263,9 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
 fn an_executor_that_panics_ends_the_run_with_an_error() {
     let mut fleet = fleet(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2);
 }
@@ -224,7 +278,9 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
         Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
     });
     let jobs = jobs_at_once(20);
-    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap();
     let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
     assert_eq!(outcome.log.rows.len(), 10);
@@ -233,19 +289,19 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 #[test]
 fn a_plan_that_the_fleet_cannot_run_is_refused_before_it_starts() {
     let jobs = jobs_at_once(3);
-    let machine = Machine::new(1, 0);
-    let mut fleet = Fleet::replayed(machine, RecordedTimes::default());
-    let error = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
+    let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), Vec::new());
+    let error =
+        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
+            .unwrap_err();
     assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
 }
 
 #[test]
 fn a_hopeless_backlog_is_given_up_and_accounted_for() {
-    let recorded = RecordedTimes::new((0..10).map(|id| (QueryId(id), PerClass::two(Some(Nanos(100)), None))));
-    let mut fleet = Fleet::replayed(Machine::new(1, 0), recorded);
-    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), PerClass::two(Nanos(100), Nanos::MAX))).collect();
+    let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
-    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
+    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)), keep_journal: false };
     let outcome = live::run_under_manual_clock(&mut fleet, run).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
@@ -254,148 +310,193 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
 }
 
-/// A folder with a tiny index, its query log and its workload, made by the program itself.
-fn tiny_lab() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let words = ["sea", "ship", "sail", "wind", "storm", "rope", "mast", "crew"];
-    let documents: String = (0..400)
+/// A GPU that answers batches of at most `most` queries after it was polled a few times, two batches deep, in order.
+struct ScriptedGpu {
+    under_way: VecDeque<(Vec<u32>, u32)>,
+    score: fn(u32) -> f32,
+}
+
+impl Executor for ScriptedGpu {
+    fn class(&self) -> Class {
+        Class::GPU
+    }
+
+    fn device(&self) -> String {
+        String::from("a script")
+    }
+
+    fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        *hits = one_hit((self.score)(query.id.0));
+        Ok(Execution::default())
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        Some(self)
+    }
+}
+
+impl Pipeline for ScriptedGpu {
+    fn depth(&self) -> usize {
+        2
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        assert!(self.under_way.len() < 2, "there is no room");
+        if batch.iter().any(|request| request.query.id == QueryId(7)) {
+            return Err(ExecError::BadK(7));
+        }
+        self.under_way.push_back((batch.iter().map(|request| request.query.id.0).collect(), 3));
+        Ok(())
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        let (_, polls) = self.under_way.front_mut()?;
+        *polls -= 1;
+        if *polls > 0 {
+            return None;
+        }
+        let (batch, _) = self.under_way.pop_front()?;
+        answers.clear();
+        batch.iter().for_each(|&id| answers.push(&one_hit((self.score)(id))));
+        Some(Ok(Execution::default()))
+    }
+}
+
+/// Runs `count` jobs in batches of three on one GPU with a pipeline.
+fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
+    let gpu = ScriptedGpu { under_way: VecDeque::new(), score };
+    let model = MachineModel::from(Machine::default().with_gpus(1, 1, 2));
+    let work = vec![LaneWork::Executor(Box::new(gpu))];
+    let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
+    let jobs = jobs_at_once(count);
+    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None, keep_journal: false })
+        .unwrap()
+}
+
+#[test]
+fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
+    let outcome = run_on_pipeline(7, |_| 1.0);
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    let batches: Vec<u32> = outcome.log.rows.iter().map(|row| row.batch).collect();
+    assert_eq!(batches, [0, 0, 0, 1, 1, 1, 2]);
+    // The second began before the first had ended.
+    assert!(outcome.log.rows[3].started < outcome.log.rows[0].finished);
+}
+
+#[test]
+fn a_batch_that_a_pipeline_refuses_fails_in_its_turn() {
+    let outcome = run_on_pipeline(9, |_| 1.0);
+    let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!(query, QueryId(6));
+    assert_eq!(outcome.log.rows.len(), 6);
+}
+
+#[test]
+fn a_pipelines_last_answers_are_checked_too() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let outcome = {
+        // The same six queries twice; the last answer is another.
+        let gpu = ScriptedGpu {
+            under_way: VecDeque::new(),
+            score: |_| if ASKED.fetch_add(1, Ordering::Relaxed) == 11 { 2.0 } else { 1.0 },
+        };
+        let model = MachineModel::from(Machine::default().with_gpus(1, 1, 2));
+        let work = vec![LaneWork::Executor(Box::new(gpu))];
+        let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
+        let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
+        let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
+        live::run(
+            &mut fleet,
+            LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None, keep_journal: false },
+        )
+        .unwrap()
+    };
+    let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
+}
+
+#[test]
+fn many_workers_sleep_and_wake_and_lose_nothing() {
+    let worker = || LaneWork::Executor(Box::new(Scripted(|_| Ok(one_hit(1.0)))));
+    let model = MachineModel::from(Machine::new(5, 0));
+    let mut fleet = Fleet::spawn(model, (0..5).map(|_| worker()).collect(), ten_queries(), Vec::new()).unwrap();
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
+    // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
+    let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
+    let jobs = live::plan(arrivals, &queries, DEADLINE);
+    let outcome = live::run(
+        &mut fleet,
+        LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None, keep_journal: false },
+    )
+    .unwrap();
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 2000);
+}
+
+/// A machine of two CPU workers and a GPU two batches deep, costs of ten queries on it, and 300 jobs at random gaps.
+fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
+    let batches = BatchCost {
+        host_fixed_us: 5.0,
+        host_each_us: 1.0,
+        device_fixed_us: 5.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 64,
+    };
+    let machine = Machine::new(2, 0).with_gpus(1, 1, 2);
+    let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
+    let cost = |us: u64| Cost { alone: Nanos(us * 1000), added: Nanos(us * 200) };
+    let costs: Vec<_> = (0..10)
         .map(|i| {
-            let text: Vec<&str> = (0..8).filter(|w| i % (w + 2) == 0).map(|w| words[w]).collect();
-            format!("{{\"id\": \"d{i}\", \"text\": \"deck {}\"}}\n", text.join(" "))
+            PerClass::from_fn(|class| match class {
+                Class::CPU => Cost::alone(Nanos(20_000 + 3000 * i)),
+                Class::GPU => cost(15 + 2 * i),
+                _ => Cost::NEVER,
+            })
         })
         .collect();
-    let queries: String = (0..24).map(|i| format!("q{i}\t{} {}\n", words[i % 8], words[(i / 8 + i + 1) % 8])).collect();
-    std::fs::write(dir.path().join("docs.jsonl"), documents).unwrap();
-    std::fs::write(dir.path().join("queries.tsv"), queries).unwrap();
-    tandem(dir.path(), "index build docs.jsonl -o index --tokenizer ascii", 0);
-    tandem(dir.path(), "profile index --queries queries.tsv --mode or --on cpu -o cpu.workload.csv", 0);
-    dir
-}
-
-fn command(folder: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
-    command.current_dir(folder).args(arguments.split_whitespace());
-    command
-}
-
-/// Runs the program to its end, checks its exit code and gives what it printed.
-fn tandem(folder: &Path, arguments: &str, code: i32) -> (String, String) {
-    let output = command(folder, arguments).output().unwrap();
-    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "tandem {arguments}\n{out}\n{err}");
-    (out, err)
-}
-
-const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv --out results --log";
-
-#[test]
-fn a_run_on_the_cpu_writes_its_log_and_summary() {
-    let lab = tiny_lab();
-    let (out, _) =
-        tandem(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 500 --queries-count 50"), 0);
-    assert!(out.contains("cpu-only"), "{out}");
-    let (log, provenance) = RunLog::read(&lab.path().join("results/log/cpu-only-500qps-seed1.csv")).unwrap();
-    assert_eq!(log.rows.len(), 50);
-    assert_eq!(provenance.get("policy"), Some("cpu-only"));
-    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
-    assert!(summary.contains("\nlive,cpu-only,500,1,50,"), "{summary}");
-    assert!(summary.ends_with(",none\n"), "{summary}");
+    let queries: Vec<_> = (0..).map(QueryId).zip(costs.iter().copied()).collect();
+    let arrivals = (0..300u32).map(|i| (Nanos(u64::from(i * i % 97) * 100 + u64::from(i) * 12_000), i % 10));
+    let mut arrivals: Vec<_> = arrivals.collect();
+    arrivals.sort();
+    let jobs = live::plan(arrivals, &queries, Nanos(1_000_000_000));
+    (model, costs, jobs)
 }
 
 #[test]
-fn cores_share_queries_by_every_method() {
-    let lab = tiny_lab();
-    for method in ["inter", "adaptive", "docp-ui", "docp-pi", "fgqp"] {
-        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --rate 300 --queries-count 30";
-        tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
-        // Answers were checked against the profile's as they came.
-        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
-        assert_eq!(log.rows.len(), 30, "{method}");
+fn a_live_run_told_again_to_its_policy_decides_the_same() {
+    let (model, costs, jobs) = small_machine();
+    let lanes = [LaneWork::TimeWarp, LaneWork::Recorded, LaneWork::TimeWarp];
+    let mut fleet = Fleet::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
+    for kind in PolicyKind::ALL {
+        let policy = || kind.with(PolicyOptions::default()).build(&model).unwrap();
+        let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };
+        let LiveOutcome { log, journal, ending, .. } = live::run(&mut fleet, run).unwrap();
+        assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
+        let parity = journal.replay(&model.machine, policy(), &jobs, &log);
+        assert_eq!((parity.same, parity.difference), (parity.batches, None), "{kind}");
+        // Another log is told apart.
+        let mut other = log.clone();
+        other.rows[17].processor.0 ^= 1;
+        let parity = journal.replay(&model.machine, policy(), &jobs, &other);
+        assert!(parity.same < parity.batches && parity.difference.is_some(), "{kind}");
     }
 }
 
 #[test]
-fn rows_of_a_replayed_gpu_say_so() {
-    let lab = tiny_lab();
-    let path = lab.path().join("cpu.workload.csv");
-    let mut workload = Workload::read(&path).unwrap();
-    for row in &mut workload.rows {
-        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
+fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
+    let (model, costs, jobs) = small_machine();
+    let lanes = (0..3).map(|_| LaneWork::TimeWarp).collect();
+    // What handing over costs is real here, and is not to be waited for as well.
+    let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
+    let mut fleet = Fleet::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
+    let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
+    let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
+    let outcome = live::run(&mut fleet, run).unwrap();
+    assert_eq!((outcome.log.rows.len(), outcome.unfinished), (jobs.len(), 0));
+    for row in &outcome.log.rows {
+        assert!(row.finished.since(row.started) >= costs[row.query.index()][Class::CPU].alone, "{row:?}");
     }
-    workload.write(&path).unwrap();
-    let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --queries-count 20";
-    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
-    assert!(out.contains("GPU: none used; its lane replays"), "{out}");
-    let log = std::fs::read_to_string(lab.path().join("results/log.csv")).unwrap();
-    let rows: Vec<&str> = log.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
-    assert_eq!(rows.len(), 20);
-    assert!(rows.iter().all(|row| row.ends_with(",replay")), "{log}");
-    // A job starts when it is handed over, takes its recorded time at least, and one at a time runs.
-    let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
-    assert!(log.rows.iter().all(|row| row.finished >= row.started + Nanos::from_us(50.0)));
-    assert!(log.rows.windows(2).all(|pair| pair[1].started >= pair[0].finished));
-}
-
-#[test]
-fn what_cannot_be_driven_is_refused_with_exit_code_2() {
-    let lab = tiny_lab();
-    let refused = [
-        ("--rate 0", "--rate: rate 0 is out of range"),
-        ("--rate NaN", "--rate"),
-        ("--seconds 0", "--seconds is 0"),
-        ("--queries-count 0", "--queries-count is 0"),
-        ("--deadline-ms 0", "--deadline-ms is 0"),
-        ("--cpus 0 --gpu none", "nothing real to drive"),
-        ("--rate 1e9 --seconds 100", "are too many"),
-        ("--gpu none --policy stealing", "policy stealing needs a GPU, and --gpu is none"),
-        ("--gpu none --mode and", "no queries in mode and"),
-        ("--gpu none --trace missing.csv", "missing.csv"),
-        ("--gpu none --estimates missing.json", "missing.json"),
-    ];
-    for (arguments, expected) in refused {
-        let (_, err) = tandem(lab.path(), &format!("{LIVE} {arguments}"), 2);
-        assert!(err.contains(expected), "{arguments}: {err:?} should contain {expected:?}");
-    }
-    assert!(!lab.path().join("results").exists());
-}
-
-#[test]
-fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
-    let lab = tiny_lab();
-    let output =
-        command(lab.path(), &format!("{LIVE} --gpu real --estimates oracle --queries-count 10")).output().unwrap();
-    if output.status.success() {
-        println!("skipped: this machine has a GPU");
-        return;
-    }
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_ends_a_run_cleanly_and_keeps_what_was_measured() {
-    let lab = tiny_lab();
-    let mut child = command(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 200 --seconds 3600"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // From this line on Ctrl-C is caught; a little later there is something to keep.
-    let mut announced = String::new();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    while !announced.contains("run 1 of") {
-        assert_ne!(err.read_line(&mut announced).unwrap(), 0, "{announced}");
-    }
-    std::thread::sleep(Duration::from_secs(1));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    let out = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{out}");
-    assert!(out.contains("interrupted in run 1 of 2") && out.contains("were not released"), "{out}");
-    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
-    assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
-    let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
-    assert!(!log.rows.is_empty());
+    let worked: Nanos = outcome.worked[Class::CPU];
+    assert!(worked > Nanos::ZERO && outcome.handoff[Class::CPU].max > Nanos::ZERO);
 }

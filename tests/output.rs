@@ -15,7 +15,7 @@ fn tandem(dir: &Path, arguments: &str) -> Command {
 const COMMANDS: [&str; 5] = [
     "index info i",
     "search i --queries i/queries.tsv --mode or",
-    "trace --queries-count 200 --queries 100 --rate 10 -o t.trace.csv",
+    "trace --ids 200 --num-queries 100 --rate 10 -o t.trace.csv",
     "profile i --queries i/queries.tsv -o p.workload.csv --on cpu --repeats 1",
     "train p.workload.csv -o m.json",
 ];
@@ -23,7 +23,8 @@ const COMMANDS: [&str; 5] = [
 #[test]
 fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
     let dir = tempfile::tempdir().unwrap();
-    let made = tandem(dir.path(), "index synth --docs 2000 --queries 200 -o i").stdout(Stdio::null()).output().unwrap();
+    let made =
+        tandem(dir.path(), "index synth --docs 2000 --num-queries 200 -o i").stdout(Stdio::null()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     for arguments in COMMANDS {
         let (reader, writer) = std::io::pipe().unwrap();

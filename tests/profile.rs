@@ -99,7 +99,7 @@ fn bad_options_are_refused_with_exit_code_2() {
         stderr
     };
     let usual = ["index", "--queries", "log.tsv", "--on", "cpu"];
-    assert_eq!(refused(&[&usual[..], &["-k", "0"]].concat()), "error: k is 0, expected 1 to 1000\n");
+    assert_eq!(refused(&[&usual[..], &["-k", "0"]].concat()), "error: k is 0, expected 1 to 10000\n");
     assert_eq!(refused(&[&usual[..], &["--repeats", "0"]].concat()), "error: --repeats is 0, expected 1 or more\n");
     assert_eq!(refused(&[&usual[..], &["--limit", "0"]].concat()), "error: --limit is 0, expected 1 or more\n");
     assert_eq!(refused(&["index"]), "error: what to measure on this index? name a query log: --queries FILE\n");

@@ -4,8 +4,9 @@
 //! that mean as the replications themselves show it: a false alarm once in sixteen thousand. Runs start empty; at these
 //! lengths that lowers the mean by far less than a standard error.
 
+use tandem::cost::Cost;
 use tandem::ids::QueryId;
-use tandem::machine::{Machine, PerClass};
+use tandem::machine::Machine;
 use tandem::query::{ArrivalProcess, draw_queries, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
@@ -37,23 +38,22 @@ fn two_sizes(seed: u64) -> Vec<f64> {
 fn play(policy: PolicyKind, machine: Machine, seed: u64, services: Services, load: f64) -> RunLog {
     let service = |scale: f64| {
         let time = Nanos::from_ms(SERVICE_MS * scale);
-        PerClass::two(time, time)
+        Cost::on_cpu_and_gpu(time, time)
     };
     let query = |(id, scale)| SimQuery { id: QueryId(id), service: service(scale), estimate: service(scale) };
     let rate_qps = load * machine.len() as f64 * 1e3 / SERVICE_MS;
     let experiment = Experiment {
         queries: (0..).zip(services(seed)).map(query).collect(),
-        machine,
+        model: machine.into(),
         deadline: Nanos::from_ms(500.0),
         arrivals: Vec::new(),
-        options: PolicyOptions::default(),
     };
     let arrivals = Arrivals {
         seed,
         unit: unit_arrivals(&ArrivalProcess::Poisson, seed, QUERIES),
         queries: (0..QUERIES as u32).collect(),
     };
-    simulate(experiment.run(policy, rate_qps, &arrivals).unwrap()).unwrap()
+    simulate(experiment.run(&policy.with(PolicyOptions::default()), rate_qps, &arrivals).unwrap()).unwrap()
 }
 
 /// Compares the mean of one number a replication with what theory says.

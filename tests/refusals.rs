@@ -52,7 +52,7 @@ fn files(dir: &Path) -> Vec<String> {
 /// A synthetic index in `i` with the log `i/queries.tsv`, what they cost in `w.csv`, a file and an empty folder.
 fn world() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    succeeds(dir.path(), "index synth --docs 1000 --queries 60 -o i");
+    succeeds(dir.path(), "index synth --docs 1000 --num-queries 60 -o i");
     succeeds(dir.path(), "profile i --queries i/queries.tsv -o w.csv --repeats 1 --on cpu");
     fs::write(dir.path().join("file"), "").unwrap();
     fs::create_dir(dir.path().join("folder")).unwrap();
@@ -66,7 +66,7 @@ fn negative_numbers_reach_the_checks_that_explain_them() {
         ("simulate --rate -1", "--rate: rate -1 is out of range"),
         ("simulate --deadline-ms -1", "--deadline-ms is -1, expected above 0"),
         ("simulate --cost-weight -1", "--cost-weight is -1, expected a number from 0"),
-        ("simulate --queries -1", "invalid value '-1' for '--queries"),
+        ("simulate --num-queries -1", "invalid value '-1' for '--num-queries"),
         ("live i --queries i/queries.tsv --seconds -2", "--seconds is -2, expected above 0"),
         ("validate --seconds -2", "--seconds is -2, expected above 0"),
         ("trace --rate -3", "--rate: rate -3 is out of range"),
@@ -94,7 +94,7 @@ fn results_that_could_not_be_written_are_refused_before_the_work() {
         (format!("search {log} -o folder"), "cannot write folder: is a directory"),
         (String::from("index synth --docs 1000 -o file"), "cannot write file/index.tandem: Not a directory"),
         (
-            String::from("index synth --docs 1000 --queries 9 --queries-out folder -o s"),
+            String::from("index synth --docs 1000 --num-queries 9 --queries-out folder -o s"),
             "cannot write folder: is a directory",
         ),
         (String::from("index build folder -o file"), "cannot write file/index.tandem: Not a directory"),
@@ -132,14 +132,14 @@ fn what_is_missing_is_said_before_the_work() {
         (String::from("simulate --estimates none.json"), "none.json: cannot open: "),
         (String::from("simulate --estimates file"), "file:1:1: EOF while parsing a value"),
         (String::from("trace --rate 1e300"), "--rate: rate 1e300 is out of range"),
-        (String::from("trace --queries 4000000000"), "4000000000 is not in 1..=100000000"),
+        (String::from("trace --num-queries 4000000000"), "4000000000 is not in 1..=100000000"),
         (String::from("index synth --docs 2147483648 -o s"), "2147483648 documents, expected 1000 to 2147483647"),
         (
             String::from("index synth --docs 2147483647 -o s"),
             "2147483647 documents of 240 tokens hold 2.4e11 postings, and an index has at most",
         ),
         (
-            String::from("index synth --docs 1000 --queries 18446744073709551615 -o s"),
+            String::from("index synth --docs 1000 --num-queries 18446744073709551615 -o s"),
             "18446744073709551615 queries, expected at most 100000000",
         ),
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
@@ -245,11 +245,14 @@ fn names_of_queries_tell_results_apart() {
 fn terms_past_the_most_that_a_query_has_are_said_to_be_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let words = |count: usize| (0..count).map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
-    fs::write(dir.path().join("c.jsonl"), format!("{{\"id\":\"a\",\"text\":\"{}\"}}\n", words(70))).unwrap();
+    fs::write(dir.path().join("c.jsonl"), format!("{{\"id\":\"a\",\"text\":\"{}\"}}\n", words(1030))).unwrap();
     succeeds(dir.path(), "index build c.jsonl -o i");
     for (count, expected) in [
-        (64, None),
-        (65, Some("1 term dropped (not in the index or past the 64 that a query may have), 0 queries of 1 skipped")),
+        (1024, None),
+        (
+            1025,
+            Some("1 term dropped (not in the index or past the 1024 that a query may have), 0 queries of 1 skipped"),
+        ),
     ] {
         fs::write(dir.path().join("q.tsv"), format!("1\t{}\n", words(count))).unwrap();
         let errors = succeeds(dir.path(), "search i --queries q.tsv");

@@ -106,7 +106,7 @@ fn every_order_gives_the_same_answers() {
     fs::write(at.join("scores"), scores).unwrap();
     for (out, options) in [
         ("bp", "--permutation-out bp.order"),
-        ("bp1", "--by bisection --threads 1"),
+        ("bp1", "--by bisection --cpus 1"),
         ("bp2", "--by permutation --file bp.order"),
         ("text-order", "--by permutation --file text"),
         ("number-order", "--by permutation --file numbers"),

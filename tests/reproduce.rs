@@ -61,7 +61,7 @@ fn tatikondas_figures_are_measured_written_and_drawn() {
         ("tatikonda-fig6", &["delay"]),
         ("tatikonda-fig7", &["tasks"]),
     ] {
-        let small = ["--docs", "20000", "--limit", "50", "--seconds", "0.001", "--cores", "2", "--out", "results"];
+        let small = ["--docs", "20000", "--limit", "50", "--seconds", "0.001", "--cpus", "2", "--out", "results"];
         let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         let shown = text(&output.stdout);

@@ -85,7 +85,7 @@ fn words_on_the_command_line_give_a_table() {
 fn threads_change_nothing_but_the_time() {
     let dir = world();
     let alone = answers(dir.path(), "index --queries log.tsv --format trec").0;
-    assert_eq!(answers(dir.path(), "index --queries log.tsv --format trec --threads 4").0, alone);
+    assert_eq!(answers(dir.path(), "index --queries log.tsv --format trec --cpus 4").0, alone);
 }
 
 #[test]
@@ -102,16 +102,16 @@ fn judgements_are_averaged_over_judged_queries() {
 #[test]
 fn senseless_options_are_refused() {
     let dir = world();
-    refuses(dir.path(), "index apple -k 0", "k is 0, expected 1 to 1000");
-    refuses(dir.path(), "index apple -k 1001", "k is 1001, expected 1 to 1000");
+    refuses(dir.path(), "index apple -k 0", "k is 0, expected 1 to 10000");
+    refuses(dir.path(), "index apple -k 10001", "k is 10001, expected 1 to 10000");
     refuses(dir.path(), "index apple -k 99999999999999999999", "99999999999999999999");
     refuses(dir.path(), "index apple -k -1", "-1");
     refuses(dir.path(), "index apple --k1 NaN", "--k1 is NaN, expected 0 to 1000");
     refuses(dir.path(), "index apple --k1 -0.1", "--k1 is -0.1, expected 0 to 1000");
     refuses(dir.path(), "index apple --b 1.5", "--b is 1.5, expected 0 to 1");
     refuses(dir.path(), "index apple --b inf", "--b is inf, expected 0 to 1");
-    refuses(dir.path(), "index apple --threads 0", "--threads is 0, expected 1 to 1024");
-    refuses(dir.path(), "index apple --on gpu --threads 2", "--threads is for --on cpu");
+    refuses(dir.path(), "index apple --cpus 0", "--cpus is 0, expected 1 to 1024");
+    refuses(dir.path(), "index apple --on gpu --cpus 2", "--cpus is for --on cpu");
     refuses(dir.path(), "index apple --batch 16", "--batch is for --on gpu");
     refuses(dir.path(), "index apple --on gpu --batch 0", "--batch is 0, expected 1 to 1048576");
     refuses(dir.path(), "index", "nothing to search for: give words or --queries FILE");

@@ -56,7 +56,7 @@ fn the_same_seed_gives_the_same_bytes_in_every_file() {
         let dir = tempfile::tempdir().unwrap();
         let output = simulate(
             dir.path(),
-            &format!("--workload w.csv --queries 300 --seed {seed} --rate 100,400:900:2 --cpus 2 --log"),
+            &format!("--workload w.csv --num-queries 300 --seeds {seed} --rate 100,400:900:2 --cpus 2 --log"),
         );
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         (files(dir.path()), output.stdout)
@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_bytes_in_every_file() {
 fn tables_have_their_columns_and_agree_with_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let output =
-        simulate(dir.path(), "--workload w.csv --queries 2000 --seed 1:3 --deadline-ms 100 --estimates oracle");
+        simulate(dir.path(), "--workload w.csv --num-queries 2000 --seeds 1:3 --deadline-ms 100 --estimates oracle");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();
     let expected = "source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,\
@@ -123,7 +123,7 @@ fn a_drawn_trace_plays_in_the_mode_that_it_was_drawn_for() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("w.csv"), workload()).unwrap();
     for (mode, other) in [("or", "and"), ("and", "or")] {
-        let trace = ["trace", "--workload", "w.csv", "--mode", mode, "--queries", "100", "-o", "t.csv"];
+        let trace = ["trace", "--workload", "w.csv", "--mode", mode, "--num-queries", "100", "-o", "t.csv"];
         let drawn = Command::new(env!("CARGO_BIN_EXE_tandem")).args(trace).current_dir(dir.path()).output().unwrap();
         assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
         let play =
@@ -149,23 +149,23 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
         })
         .collect();
     std::fs::write(dir.path().join("cpu.csv"), text).unwrap();
-    let output = simulate(dir.path(), "--workload cpu.csv --gpus 0 --cpus 3 --queries 200");
+    let output = simulate(dir.path(), "--workload cpu.csv --cpus 3 --num-queries 200");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let policies: Vec<String> =
         rows(&dir.path().join("out/capacity.csv")).iter().map(|r| r["policy"].clone()).collect();
     assert_eq!(policies, ["cpu-only", "mct"]);
-    let output = simulate(dir.path(), "--workload cpu.csv --queries 200");
+    let output = simulate(dir.path(), "--workload cpu.csv --gpus 1 --num-queries 200");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("cpu.csv: no GPU was measured"), "{message}");
 
-    let output = simulate(dir.path(), "--workload cpu.csv --queries 200 --replay-gpu");
+    let output = simulate(dir.path(), "--workload cpu.csv --num-queries 200 --gpu replay");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let source = "times that a model of an NVIDIA H200 predicts for these queries (models/enwiki-tb05-h200.json)";
     assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
     assert_eq!(rows(&dir.path().join("out/capacity.csv")).len(), 5);
     let capacities = std::fs::read_to_string(dir.path().join("out/capacity.csv")).unwrap();
     assert!(capacities.contains(&format!("# gpu: replay of {source}\n")), "{capacities}");
-    let output = simulate(dir.path(), "--workload w.csv --replay-gpu");
+    let output = simulate(dir.path(), "--workload w.csv --gpu replay");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("w.csv: holds GPU times of its own"), "{message}");
 }
@@ -177,18 +177,21 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
         ("--rate=-5", "--rate: rate -5 is out of range"),
         ("--rate NaN", "--rate: rate NaN is out of range"),
         ("--rate 1:2", "neither a rate nor FROM:TO:COUNT"),
-        ("--queries 0", "--queries is 0"),
-        ("--queries 99999999999", "is too much"),
-        ("--queries 18446744073709551615 --seed 1:9", "is too much"),
-        ("--seed 1:100000", "expected 1 to 1000 seeds"),
-        ("--seed x", "not a whole number"),
+        ("--num-queries 0", "--num-queries is 0"),
+        ("--num-queries 99999999999", "is too much"),
+        ("--num-queries 18446744073709551615 --seeds 1:9", "is too much"),
+        ("--seeds 1:100000", "expected 1 to 1000 seeds"),
+        ("--seeds x", "not a whole number"),
         ("--deadline-ms 0", "--deadline-ms is 0"),
         ("--deadline-ms NaN", "--deadline-ms is NaN"),
         ("--deadline-ms=-1", "--deadline-ms is -1"),
         ("--deadline-ms inf", "--deadline-ms is inf"),
         ("--cpus 0 --gpus 0", "no processors"),
         ("--cpus 100000000000", "at most 1024"),
-        ("--gpus 0 --policy stealing", "policy stealing needs a gpu"),
+        (
+            "--gpus 0 --policy stealing",
+            "policy stealing needs a gpu, the machine has none: add one, or leave the policy out (--gpus 1)",
+        ),
         ("--policy fastest", "possible values: gpu-only, cpu-only, best-of, stealing, mct"),
         ("--threshold-ratio 0.5", "--threshold-ratio is 0.5"),
         ("--cost-weight NaN", "--cost-weight is NaN"),
@@ -200,7 +203,7 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
         ("--trace backwards.csv", "backwards.csv:3"),
         ("--trace zero.csv", "all arrivals are at time 0"),
         ("--estimates nowhere.json", "nowhere"),
-        ("--log --queries 9999999", "--log would write"),
+        ("--log --num-queries 9999999", "--log would write"),
         ("--mode and --estimates model", "--estimates oracle"),
     ];
     let dir = tempfile::tempdir().unwrap();
@@ -220,6 +223,6 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
     let output = simulate(dir.path(), "--workload bad.csv");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("bad.csv:1"), "{message}");
-    let output = simulate(dir.path(), "--workload w.csv --queries 10 --out w.csv/out");
+    let output = simulate(dir.path(), "--workload w.csv --num-queries 10 --out w.csv/out");
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }

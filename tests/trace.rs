@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_trace_is_drawn_summarised_and_drawn_again_alike() {
     let dir = tempfile::tempdir().unwrap();
-    let drawn = ["trace", "--queries-count", "50", "--rate", "200", "--queries", "5000", "--seed", "9"];
+    let drawn = ["trace", "--ids", "50", "--rate", "200", "--num-queries", "5000", "--seed", "9"];
     let output = tandem(dir.path(), &[&drawn[..], &["-o", "a.trace.csv"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("busiest second"), "{}", text(&output.stdout));
@@ -27,7 +27,7 @@ fn a_trace_is_drawn_summarised_and_drawn_again_alike() {
     assert!(trace.rows.iter().all(|(_, query)| query.0 < 50));
 
     // Our own traces serve as recordings too, at any rate.
-    let replayed = ["trace", "--queries-count", "50", "--rate", "10", "--queries", "6000", "--arrivals", "a.trace.csv"];
+    let replayed = ["trace", "--ids", "50", "--rate", "10", "--num-queries", "6000", "--arrivals", "a.trace.csv"];
     let output = tandem(dir.path(), &replayed);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let trace = Trace::read(&dir.path().join("out/arrivals.trace.csv")).unwrap();
@@ -48,7 +48,7 @@ fn bad_options_and_recordings_end_with_code_2_and_the_place() {
         (&["--arrivals", "r.csv"], "error: r.csv:3:1: arrivals go backwards: 0.5 s after 1 s (sort by arrival_s)"),
         (&["--arrivals", "sometimes"], "error: sometimes: no such file, and none of poisson, bursty, uniform"),
     ] {
-        let output = tandem(dir.path(), &[&["trace", "--queries-count", "5"], arguments].concat());
+        let output = tandem(dir.path(), &[&["trace", "--ids", "5"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
         assert_eq!(text(&output.stderr).trim_end(), expected);
     }
@@ -57,7 +57,7 @@ fn bad_options_and_recordings_end_with_code_2_and_the_place() {
 #[test]
 fn a_synthetic_index_answers_its_own_queries() {
     let dir = tempfile::tempdir().unwrap();
-    let output = tandem(dir.path(), &["index", "synth", "--docs", "3000", "--queries", "20", "-o", "s"]);
+    let output = tandem(dir.path(), &["index", "synth", "--docs", "3000", "--num-queries", "20", "-o", "s"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let index = tandem::index::Index::open(&dir.path().join("s")).unwrap();
     let tokenizer = tandem::corpus::Tokenizer::from_name(index.tokenizer_name()).unwrap();
@@ -74,7 +74,7 @@ fn a_synthetic_index_answers_its_own_queries() {
 fn workloads_that_ship_are_known_by_name() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["enwiki-tb05-h200", "synthetic-1m-h200", "traces/synthetic-gov2-h200.workload.csv.zst"] {
-        let output = tandem(dir.path(), &["trace", "--workload", name, "--rate", "500", "--queries", "100"]);
+        let output = tandem(dir.path(), &["trace", "--workload", name, "--rate", "500", "--num-queries", "100"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(text(&output.stdout).contains(name), "{}", text(&output.stdout));
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use proptest::prelude::*;
+use tandem::cost::batches::BatchModels;
 use tandem::cost::{
     CostModel, Measured, ModelFile, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, train,
 };
@@ -40,7 +41,7 @@ fn workload(rows: u32) -> Workload {
             }
         })
         .collect();
-    Workload { provenance: Provenance::new().with("machine", "a test"), rows }
+    Workload { provenance: Provenance::new().with("machine", "a test"), rows, batches: BatchModels::default() }
 }
 
 fn trained() -> ModelFile {

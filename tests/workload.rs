@@ -4,6 +4,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use proptest::prelude::*;
+use tandem::cost::BatchCost;
+use tandem::cost::batches::{BatchModel, BatchModels};
 use tandem::cost::{Measured, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
@@ -63,7 +65,9 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
-        let workload = Workload { provenance: Provenance::new().with("docs", 1_000_000), rows };
+        let mut batches = BatchModels::default();
+        batches.0[Class::GPU] = Some(batch_model());
+        let workload = Workload { provenance: Provenance::new().with("docs", 1_000_000), rows, batches };
         workload.write(&path).unwrap();
         prop_assert_eq!(Workload::read(&path).unwrap(), workload);
     }
@@ -77,6 +81,45 @@ proptest! {
         text[at % len] = byte;
         text.truncate(len.min(cut.max(10)));
         let _ = Workload::parse("x.csv", Cursor::new(text));
+    }
+}
+
+fn batch_model() -> BatchModel {
+    BatchModel {
+        overhead_us: 9.25,
+        added_and: 0.1,
+        added_or: 0.3,
+        added_and_or: 0.0,
+        cost: BatchCost {
+            host_fixed_us: 7.5,
+            host_each_us: 0.1,
+            device_fixed_us: 0.0,
+            longest: 0.9,
+            crowding: vec![(2, 5.0), (4096, 1.0)],
+            most_queries: 4096,
+        },
+        samples: 104,
+        mean_relative_error: 0.031,
+        p95_relative_error: 0.1,
+    }
+}
+
+#[test]
+fn batch_costs_that_make_no_sense_are_refused() {
+    let line = |model: &BatchModel| format!("# batches_gpu: {}\n", serde_json::to_string(model).unwrap());
+    let read = |head: String| parse(&format!("# docs: 100\n{head}{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n"));
+    assert_eq!(read(line(&batch_model())).unwrap().batches.0[Class::GPU], Some(batch_model()));
+    let mut descending = batch_model();
+    descending.cost.crowding.reverse();
+    let mut negative = batch_model();
+    negative.added_or = -0.1;
+    for (head, expected) in [
+        (line(&descending), "`batches_gpu`: crowding must have sizes that ascend"),
+        (line(&negative), "`batches_gpu`: added_or is -0.1, expected a number from 0"),
+        (String::from("# batches_gpu: {}\n"), "`batches_gpu` is no model: missing field"),
+    ] {
+        let message = read(head).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message:?} should contain {expected:?}");
     }
 }
 

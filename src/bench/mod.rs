@@ -7,18 +7,21 @@
 //! | file | what it measures |
 //! | --- | --- |
 //! | `blocks.rs` | how fast an index's own blocks are decoded |
+//! | `dispatcher.rs` | how many jobs a second one dispatcher carries under each policy |
 //! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
 //! | `operators.rs` | what each way to answer a query costs, query by query |
 //! | `simulator.rs` | what a simulated query costs under each policy |
 //! | `sizes.rs` | what the parts of an index take |
 
 mod blocks;
+mod dispatcher;
 mod memory;
 mod operators;
 mod simulator;
 mod sizes;
 
 pub use blocks::{BlockTimes, time_blocks};
+pub use dispatcher::{DispatcherError, DispatcherTime, ThreadedRate, dispatcher_machine, time_dispatcher};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use simulator::{SimulatorTime, time_simulator};

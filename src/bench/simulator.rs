@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crate::report::summary::Tally;
-use crate::sched::PolicyKind;
+use crate::sched::PolicyFactory;
 use crate::sim::{Experiment, SimError};
 
 /// One policy's cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SimulatorTime {
-    /// The policy.
-    pub policy: PolicyKind,
+    /// The policy's name.
+    pub policy: String,
     /// Nanoseconds a query, from arrival to its place in the summary.
     pub ns_a_query: f64,
 }
@@ -21,7 +21,7 @@ pub struct SimulatorTime {
 /// If a policy can't be made for the experiment's machine, or breaks its contract.
 pub fn time_simulator(
     experiment: &Experiment,
-    policies: &[PolicyKind],
+    policies: &[&dyn PolicyFactory],
     rate_qps: f64,
     rounds: usize,
 ) -> Result<Vec<SimulatorTime>, SimError> {
@@ -29,7 +29,7 @@ pub fn time_simulator(
     let mut least = vec![Duration::MAX; policies.len()];
     for _ in 0..rounds {
         for (&policy, least) in policies.iter().zip(&mut least) {
-            let tally = Tally::new(&experiment.machine, arrivals.queries.len());
+            let tally = Tally::new(&experiment.model.machine, arrivals.queries.len());
             let began = Instant::now();
             experiment.play(policy, rate_qps, arrivals, tally, |_| false)?;
             *least = began.elapsed().min(*least);
@@ -39,6 +39,6 @@ pub fn time_simulator(
     Ok(policies
         .iter()
         .zip(least)
-        .map(|(&policy, least)| SimulatorTime { policy, ns_a_query: ns_a_query(least) })
+        .map(|(&policy, least)| SimulatorTime { policy: policy.name().to_owned(), ns_a_query: ns_a_query(least) })
         .collect())
 }

@@ -61,9 +61,8 @@ pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Fai
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
     let log = prepare_queries(path, index, |text| tokenizer.terms(text))?;
     if log.dropped_terms > 0 || log.empty_queries > 0 {
-        let beyond = beyond_most_terms(&log.queries);
         errln!(
-            "{}: {} dropped (not in the index{beyond}), {} of {} skipped (no term left)",
+            "{}: {} dropped (not in the index), {} of {} skipped (no term left)",
             path.display(),
             counted(log.dropped_terms as usize, "term", "terms"),
             counted(log.empty_queries as usize, "query", "queries"),
@@ -71,13 +70,6 @@ pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Fai
         );
     }
     Ok(log.queries)
-}
-
-/// What else a term may have been dropped for, where it may.
-pub(super) fn beyond_most_terms(queries: &[Query]) -> String {
-    let most = Query::MAX_TERMS;
-    let is_long = queries.iter().any(|query| query.terms.len() == most);
-    if is_long { format!(" or past the {most} that a query may have") } else { String::new() }
 }
 
 /// A progress bar on standard error; nothing where that is no terminal.

@@ -7,7 +7,6 @@ use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, cross_
 use crate::files::InputError;
 use crate::machine::{Class, Machine, PerClass};
 use crate::sim::SimQuery;
-use crate::time::Nanos;
 
 /// Trees that no query in the tree's own fold has been seen by: see [`cross_validated_estimates`].
 const FOLDS: usize = 5;
@@ -31,11 +30,9 @@ pub(super) fn sim_queries(workload: &Workload, choice: &str, machine: &Machine) 
         }
     }
     let estimates = estimates_us(workload, choice)?;
-    let on = |time_us: PerClass<Option<f64>>| {
-        PerClass::from_fn(|kind| match time_us[kind] {
-            Some(us) if kinds.contains(&kind) => Nanos::from_us(us),
-            _ => Nanos::MAX,
-        })
+    let on = |mode, alone_us: PerClass<Option<f64>>| {
+        let known = PerClass::from_fn(|class| alone_us[class].filter(|_| kinds.contains(&class)));
+        workload.batches.costs(mode, known)
     };
     let rows = workload.rows.iter().zip(estimates);
     rows.map(|(row, estimate)| {
@@ -44,7 +41,11 @@ pub(super) fn sim_queries(workload: &Workload, choice: &str, machine: &Machine) 
                 format!("--estimates {choice}: knows nothing of {kind} and mode {} (query {})", row.mode, row.query_id);
             return Err(Failure::input(why));
         }
-        Ok(SimQuery { id: row.query_id, service: on(measured_us(&row.measured)), estimate: on(estimate) })
+        Ok(SimQuery {
+            id: row.query_id,
+            service: on(row.mode, measured_us(&row.measured)),
+            estimate: on(row.mode, estimate),
+        })
     })
     .collect()
 }

@@ -7,6 +7,7 @@ use crate::build::BuildError;
 use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
 use crate::files::InputError;
+use crate::gpu::GpuError;
 use crate::index::IndexError;
 use crate::live::LiveError;
 use crate::papers::codec::CodecError;
@@ -55,7 +56,7 @@ macro_rules! input {
 }
 
 // A full disk or an unreadable path is the user's to mend, like any bad input.
-input!(InputError, IndexError, std::io::Error, PolicyError, TrainError);
+input!(InputError, IndexError, std::io::Error, TrainError);
 
 /// Errors that never are: the work itself failed.
 macro_rules! failed {
@@ -70,13 +71,39 @@ macro_rules! failed {
 
 failed!(CodecError, LawBroken, LiveError);
 
+/// The library speaks of values; here it is known which option gives each.
+impl From<PolicyError> for Failure {
+    fn from(e: PolicyError) -> Self {
+        Self::input(match &e {
+            PolicyError::MissingClass { class, .. } => {
+                format!("{e} (--{class}s 1)")
+            }
+            PolicyError::NoProcessors => format!("{e} (--cpus 1, say)"),
+            PolicyError::BadOption { option, value, expected } => {
+                format!("--{} is {value}, expected {expected}", option.replace(' ', "-"))
+            }
+        })
+    }
+}
+
 impl From<ExecError> for Failure {
     fn from(e: ExecError) -> Self {
         match e {
-            ExecError::NoGpu(_) | ExecError::DoesNotFit { .. } | ExecError::TooLarge { .. } | ExecError::BadK(_) => {
-                Self::input(e.to_string())
-            }
-            ExecError::Cuda { .. } | ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+            ExecError::Gpu(e) => e.into(),
+            ExecError::TooLarge { .. }
+            | ExecError::BadK(_)
+            | ExecError::TooManyTerms(_)
+            | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
+            ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(e: GpuError) -> Self {
+        match e {
+            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } => Self::input(e.to_string()),
+            GpuError::Failed { .. } => Self::failed(e.to_string()),
         }
     }
 }
@@ -94,7 +121,9 @@ impl From<ProfileError> for Failure {
     fn from(e: ProfileError) -> Self {
         match e {
             ProfileError::Options(message) => Self::input(message),
-            ProfileError::Search { .. } | ProfileError::Differ { .. } => Self::failed(e.to_string()),
+            ProfileError::Search { .. } | ProfileError::Batch { .. } | ProfileError::Differ { .. } => {
+                Self::failed(e.to_string())
+            }
         }
     }
 }

@@ -7,14 +7,16 @@
 mod output;
 
 mod bench;
-mod choices;
 mod defaults;
 mod estimates;
 mod failure;
 mod index;
+mod interrupts;
 mod live;
+mod options;
 mod profile;
 mod reproduce;
+mod run_logs;
 mod search;
 mod simulate;
 mod trace;

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::choices::Multicore;
-use super::{Failure, choices, defaults};
+use super::options::{IndexAndLog, Multicore, check_k};
+use super::{Failure, defaults};
+use crate::cost::batches::BatchModel;
 use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
+use crate::gpu::GpuError;
 use crate::index::Index;
 use crate::machine::Class;
 use crate::quantile::{median, nearest_rank};
@@ -20,14 +22,11 @@ use crate::query::Mode;
 /// Options of `profile`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Folder of the index; left out, a synthetic one, made in `out/validate/index` on first use
-    index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
-    #[arg(long, value_name = "FILE")]
-    queries: Option<PathBuf>,
+    #[command(flatten)]
+    log: IndexAndLog,
     /// Where the workload goes; .gz and .zst are packed
     #[arg(short, long, value_name = "FILE", default_value = "out/profile.workload.csv")]
-    output: PathBuf,
+    out: PathBuf,
     /// How terms combine
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Mode::ALL)]
     mode: Vec<Mode>,
@@ -64,11 +63,7 @@ fn kinds() -> impl TypedValueParser<Value = Class> {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = check(arguments)?;
-    let (index, queries_path) = choices::index_and_log(
-        arguments.index.as_deref(),
-        arguments.queries.as_deref(),
-        "what to measure on this index",
-    )?;
+    let (index, queries_path) = arguments.log.open("what to measure on this index")?;
     let mut queries = defaults::read_queries(&queries_path, &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     let mut executors = executors(arguments, &index)?;
@@ -92,23 +87,30 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     workload.provenance = provenance;
-    workload.write(&arguments.output)?;
+    workload.write(&arguments.out)?;
     print_table(&workload, executors.len() > 1);
-    outln!("workload: {}", arguments.output.display());
+    print_batches(&workload);
+    outln!("workload: {}", arguments.out.display());
     Ok(())
 }
 
 /// Checks what can be before anything is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
-    choices::check_k(arguments.k)?;
+    check_k(arguments.k)?;
     for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
         if value == Some(0) {
             return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
         }
     }
-    check_writable(&arguments.output)?;
+    check_writable(&arguments.out)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
-    Ok(ProfileOptions { modes, k: arguments.k, repeats: arguments.repeats, seed: arguments.seed })
+    Ok(ProfileOptions {
+        modes,
+        k: arguments.k,
+        repeats: arguments.repeats,
+        seed: arguments.seed,
+        ..ProfileOptions::default()
+    })
 }
 
 /// One executor for each kind that is asked for, or present.
@@ -131,14 +133,30 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
                 );
                 executors.push(Box::new(gpu));
             }
-            Err(ExecError::NoGpu(why)) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
+            Err(ExecError::Gpu(GpuError::NoGpu(why))) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
             Err(e) => return Err(e.into()),
         }
     }
     Ok(executors)
 }
 
-/// Service times by kind and mode.
+/// What batches cost, and how wrong the fit is.
+fn print_batches(workload: &Workload) {
+    for (class, model) in workload.batches.0.iter() {
+        let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
+        outln!(
+            "batches on {class}: {samples} of 1 to {}; predicted within {:.1} % in the mean, {:.1} % for 95 of 100 (those \
+             left out of the fit); host {:.1} us and {:.2} us a query",
+            cost.most_queries,
+            mean_relative_error * 100.0,
+            p95_relative_error * 100.0,
+            cost.host_fixed_us,
+            cost.host_each_us,
+        );
+    }
+}
+
+/// Service times by class and mode.
 fn print_table(workload: &Workload, compared: bool) {
     outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
     for mode in Mode::ALL {

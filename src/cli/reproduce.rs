@@ -1,14 +1,15 @@
 //! `tandem reproduce`: the papers' tables and figures, measured again on today's machine.
 //!
 //! The experiments are the library's, in [`papers`](crate::papers); here options become what one runs on. By default
-//! that is a synthetic index, fitted to the statistics of the papers' collections; `--index` and `--queries` name a
+//! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
 //! real one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::options::{check_k, check_seconds};
 use super::output::say;
-use super::{Failure, choices, defaults};
+use super::{Failure, defaults};
 use crate::files::{Provenance, check_writable, this_machine};
 use crate::index::Index;
 use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here, Input};
@@ -25,8 +26,8 @@ pub(super) struct Arguments {
     /// why not, and what comes nearest
     #[arg(long, conflicts_with = "name")]
     list: bool,
-    /// Index to run on, with --queries; by default a synthetic one is made in the output folder
-    #[arg(long, value_name = "DIR", requires = "queries")]
+    /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
+    #[arg(requires = "queries")]
     index: Option<PathBuf>,
     /// Query log: one query a line, `id<TAB>query`, or JSON lines
     #[arg(long, value_name = "FILE", requires = "index")]
@@ -39,7 +40,7 @@ pub(super) struct Arguments {
     limit: Option<u32>,
     /// CPU cores to use at most; all of the machine unless given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    cores: Option<u16>,
+    cpus: Option<u16>,
     /// How the terms of a query combine; as in the paper unless given
     #[arg(long, value_enum)]
     mode: Option<Mode>,
@@ -53,7 +54,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Where results go, and the synthetic index
-    #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
+    #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
 }
 
@@ -71,11 +72,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}")));
         }
     };
-    choices::check_k(arguments.k)?;
-    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
-        let fault = format!("--seconds is {}, expected above 0, at most {MAX_SECONDS}", arguments.seconds);
-        return Err(Failure::input(fault));
-    }
+    check_k(arguments.k)?;
+    check_seconds(arguments.seconds, MAX_SECONDS)?;
     check_writable(&arguments.out.join(format!("{name}.csv")))?;
     let cores = cores(arguments);
     let source = |docs, limit| input(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
@@ -99,7 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Cores that the machine has, or fewer if the user wants it so.
 fn cores(arguments: &Arguments) -> usize {
     let here = std::thread::available_parallelism().map_or(1, usize::from);
-    arguments.cores.map_or(here, |cores| usize::from(cores).min(here))
+    arguments.cpus.map_or(here, |cores| usize::from(cores).min(here))
 }
 
 /// The index and queries that the user names, else a synthetic index; `docs` and `limit` are the experiment's defaults.
@@ -131,6 +129,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Input(message) => Self::input(message),
             ExperimentError::Wrong(message) => Self::failed(message),
             ExperimentError::Exec(e) => e.into(),
+            ExperimentError::Gpu(e) => e.into(),
             ExperimentError::Index(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
         }

@@ -2,23 +2,23 @@
 
 use std::path::PathBuf;
 
-use super::{Failure, choices};
+use super::Failure;
+use super::options::{parse_rate, read_workload_in};
 use crate::files::{Provenance, check_writable};
 use crate::ids::QueryId;
 use crate::query::{ArrivalProcess, Mode, Trace, TraceSummary};
-use crate::report::rates::parse_rate;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Workload whose queries arrive: a file, or the name of one that ships with Tandem; left out, the first of those
-    #[arg(long, value_name = "FILE", conflicts_with = "queries_count")]
+    #[arg(long, value_name = "FILE", conflicts_with = "ids")]
     workload: Option<String>,
     /// Which of the workload's queries arrive: those that were measured in this mode, as `simulate` and `live` take them
-    #[arg(long, value_enum, default_value_t = Mode::Or, conflicts_with = "queries_count")]
+    #[arg(long, value_enum, default_value_t = Mode::Or, conflicts_with = "ids")]
     mode: Mode,
     /// Draw from query ids 0 to M - 1 instead of a workload's
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
-    queries_count: Option<u32>,
+    ids: Option<u32>,
     /// Mean rate, in queries a second
     #[arg(long, value_name = "R", default_value = "100")]
     rate: String,
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
         default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=100_000_000)
     )]
-    queries: u32,
+    num_queries: u32,
     /// Chooses arrivals and queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let process = ArrivalProcess::named(&arguments.arrivals)?;
     check_writable(&arguments.out)?;
     let (source, ids) = queries(arguments)?;
-    let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.queries as usize);
+    let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.num_queries as usize);
     trace.provenance = Provenance::new()
         .with_command_and_machine()
         .with("seed", arguments.seed)
@@ -72,10 +72,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The ids that are drawn from, and what they are called.
 fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
-    if let Some(count) = arguments.queries_count {
+    if let Some(count) = arguments.ids {
         return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
     }
-    let (name, workload) = choices::workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    let (name, workload) = read_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     Ok((format!("{name}, mode {}", arguments.mode), workload.rows.iter().map(|row| row.query_id).collect()))
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Failure, choices};
+use super::Failure;
+use super::options::read_workload;
 use crate::cost::{ModelFile, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
 
@@ -13,8 +14,8 @@ pub(super) struct Arguments {
     /// out, the first of those
     workloads: Vec<String>,
     /// Where the models go
-    #[arg(short, long, default_value = "out/model.json")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE", default_value = "out/model.json")]
+    out: PathBuf,
     /// Parts of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,
@@ -30,7 +31,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    check_writable(&arguments.output)?;
+    check_writable(&arguments.out)?;
     let (names, workload) = read(&arguments.workloads)?;
     let options = TrainOptions {
         folds: arguments.folds,
@@ -53,18 +54,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     models.provenance.insert("workload".to_owned(), names.clone());
     print_table(&names, &models);
-    models.write(&arguments.output)?;
-    outln!("models: {}", arguments.output.display());
+    models.write(&arguments.out)?;
+    outln!("models: {}", arguments.out.display());
     Ok(())
 }
 
 /// Reads the workloads as one, and their names. Rows are told apart by position, so ids of
 /// different files may be equal.
 fn read(names: &[String]) -> Result<(String, Workload), Failure> {
-    let Some((first, others)) = names.split_first() else { return choices::workload(None) };
-    let (_, mut workload) = choices::workload(Some(first))?;
+    let Some((first, others)) = names.split_first() else { return read_workload(None) };
+    let (_, mut workload) = read_workload(Some(first))?;
     for name in others {
-        workload.rows.extend(choices::workload(Some(name))?.1.rows);
+        workload.rows.extend(read_workload(Some(name))?.1.rows);
     }
     Ok((names.join(", "), workload))
 }

@@ -4,11 +4,13 @@
 //! index, queries --profile--> Workload (CSV) --train--> ModelFile (JSON) --predict_us--> scheduler
 //! ```
 
+pub mod batches;
 mod evaluate;
 mod model;
 mod model_file;
 mod profile;
 mod recorded;
+mod service;
 pub mod shipped;
 mod train;
 mod tree;
@@ -20,5 +22,6 @@ pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use profile::{ProfileError, ProfileOptions, profile};
 pub use recorded::{RecordedGpu, replay_gpu_times};
+pub use service::{BatchCost, BatchLoad, BatchTime, Cost, LeastUse, MachineModel, MeasuredTimes, ServiceTimes};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

@@ -4,7 +4,8 @@
 //! {"format": "tandem-model", "version": 1, "provenance": {...},
 //!  "models": [{"kind": "cpu", "mode": "or", "features": [...], "target": "ln(us)",
 //!              "tree": {"feature": "postings", "threshold": 5322.5, "yes": {...}, "no": {"value": 4.1, "samples": 9}},
-//!              "evaluation": {"folds": 10, "mean_relative_error": ..., ...}}]}
+//!              "evaluation": {"folds": 10, "mean_relative_error": ..., ...}}],
+//!  "batches": {"gpu": {"overhead_us": 9.1, "added_or": 0.12, "cost": {"host_fixed_us": ...}, ...}}}
 //! ```
 //!
 //! `models/README.md` says what each field means. Whatever is not exactly this is refused with its place: a model that
@@ -16,6 +17,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::batches::{BatchModel, BatchModels};
 use super::tree::{StoredTree, Tree};
 use super::{CostModel, Evaluation};
 use crate::files::{InputError, open_text, write_atomically};
@@ -55,6 +57,8 @@ impl Model {
 pub struct ModelFile {
     /// Where the models come from: command, workload, machine, seed.
     pub provenance: BTreeMap<String, String>,
+    /// What batches cost there.
+    pub batches: BatchModels,
     models: Vec<Model>,
 }
 
@@ -71,6 +75,9 @@ struct StoredFile {
     version: u64,
     provenance: BTreeMap<String, String>,
     models: Vec<StoredModel>,
+    /// By class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    batches: BTreeMap<Class, BatchModel>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,8 +93,8 @@ struct StoredModel {
 }
 
 impl ModelFile {
-    pub(super) fn new(models: Vec<Model>) -> Self {
-        Self { provenance: BTreeMap::new(), models }
+    pub(super) fn new(models: Vec<Model>, batches: BatchModels) -> Self {
+        Self { provenance: BTreeMap::new(), batches, models }
     }
 
     /// The models, in the order of the file.
@@ -144,7 +151,12 @@ impl ModelFile {
         if models.is_empty() {
             return Err(InputError::file(path, format!("holds no models ({retrain})")));
         }
-        Ok(Self { provenance: stored.provenance, models })
+        let mut batches = BatchModels::default();
+        for (class, model) in stored.batches {
+            model.check().map_err(|fault| InputError::file(path, format!("batches.{class}: {fault}")))?;
+            batches.0[class] = Some(model);
+        }
+        Ok(Self { provenance: stored.provenance, batches, models })
     }
 
     /// Writes a model file, whole or not at all.
@@ -153,8 +165,9 @@ impl ModelFile {
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let models = self.models.iter().map(StoredModel::from).collect();
-        let stored =
-            StoredFile { format: FORMAT.to_owned(), version: VERSION, provenance: self.provenance.clone(), models };
+        let batches = self.batches.0.iter().filter_map(|(class, model)| Some((class, model.clone()?))).collect();
+        let provenance = self.provenance.clone();
+        let stored = StoredFile { format: FORMAT.to_owned(), version: VERSION, provenance, models, batches };
         write_atomically(path, |out| {
             // One blank of indentation: trees nest deeply.
             let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");

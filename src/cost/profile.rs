@@ -3,6 +3,7 @@
 //! ```text
 //! for each processor, alone:   check and warm up: all queries once        | hits compared between processors
 //!                              then `repeats` times: all queries, shuffled | |--- search ---| timed by the host's clock
+//! for each that batches:       batches of 1 to 4096 drawn from them        | fitted: `batches`
 //! ```
 //!
 //! The time is the one that a scheduler experiences: from the call of [`Executor::search`] to hits in host memory,
@@ -19,6 +20,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::batches::{Alone, BatchModel, BatchModels, BatchOptions, fit_batches, measure_batches};
 use super::{Measured, Workload, WorkloadRow};
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::Provenance;
@@ -42,11 +44,13 @@ pub struct ProfileOptions {
     pub repeats: usize,
     /// Draws the orders.
     pub seed: u64,
+    /// Which batches are measured, on the classes that gain by them; `None` for none.
+    pub batches: Option<BatchOptions>,
 }
 
 impl Default for ProfileOptions {
     fn default() -> Self {
-        Self { modes: Mode::ALL.to_vec(), k: 10, repeats: 5, seed: 1 }
+        Self { modes: Mode::ALL.to_vec(), k: 10, repeats: 5, seed: 1, batches: Some(BatchOptions::default()) }
     }
 }
 
@@ -77,6 +81,14 @@ pub enum ProfileError {
         /// What went wrong.
         source: ExecError,
     },
+    /// A batch failed.
+    #[error("a batch on {class}: {source}")]
+    Batch {
+        /// The processor.
+        class: Class,
+        /// What went wrong.
+        source: ExecError,
+    },
     /// Two processors found different documents or scores: one of them is wrong.
     #[error("query {query}, {mode}: {difference}")]
     Differ {
@@ -103,7 +115,7 @@ pub fn profile(
     options: &ProfileOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<Workload, ProfileError> {
-    let measurements = measure(executors, queries, options, progress)?;
+    let (measurements, batches) = measure(executors, queries, options, progress)?;
     let mut provenance = Provenance::new();
     for executor in executors.iter() {
         provenance = provenance.with(executor.class().name(), executor.device());
@@ -129,7 +141,7 @@ pub fn profile(
             }
         })
         .collect();
-    Ok(Workload { provenance, rows })
+    Ok(Workload { provenance, rows, batches })
 }
 
 /// One query in one mode, measured.
@@ -147,7 +159,7 @@ fn measure(
     queries: &[Query],
     options: &ProfileOptions,
     progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<Vec<Measurement>, ProfileError> {
+) -> Result<(Vec<Measurement>, BatchModels), ProfileError> {
     check(executors, queries, options)?;
     std::thread::scope(|scope| {
         let measuring = scope.spawn(move || {
@@ -162,7 +174,11 @@ fn measure(
             for executor in executors.iter_mut() {
                 session.measure(executor.as_mut(), &mut measurements)?;
             }
-            Ok(measurements)
+            let mut batches = BatchModels::default();
+            for executor in executors.iter_mut().filter(|executor| executor.class().is_gpu()) {
+                batches.0[executor.class()] = session.fit_batches(executor.as_mut(), &measurements)?;
+            }
+            Ok((measurements, batches))
         });
         measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -181,7 +197,7 @@ fn check(executors: &[Box<dyn Executor>], queries: &[Query], options: &ProfileOp
         return wrong("there is no mode to measure");
     }
     if options.repeats == 0 {
-        return wrong("--repeats is 0, expected 1 or more");
+        return wrong("repeats is 0, expected 1 or more");
     }
     Ok(())
 }
@@ -270,6 +286,25 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Measures batches of what was measured alone, and fits a model to them; `None` if none are asked for, or there is
+    /// too little to batch.
+    fn fit_batches(
+        &mut self,
+        executor: &mut dyn Executor,
+        measurements: &[Measurement],
+    ) -> Result<Option<BatchModel>, ProfileError> {
+        let Some(options) = &self.options.batches else { return Ok(None) };
+        let class = executor.class();
+        let work: Vec<(&Query, Mode)> = self.work.iter().map(|&(query, mode)| (&self.queries[query], mode)).collect();
+        let samples = measure_batches(executor, &work, self.options.k, options)
+            .map_err(|source| ProfileError::Batch { class, source })?;
+        let alone = measurements.iter().filter_map(|measurement| {
+            let alone = measurement.measured[class]?;
+            Some(Alone { mode: measurement.mode, total_us: alone.median_us, device_us: alone.device_us })
+        });
+        Ok(fit_batches(&samples, &alone.collect::<Vec<_>>()).ok())
+    }
+
     /// Runs one search: what it took on the host's clock and on the device's.
     fn search(
         &mut self,
@@ -350,7 +385,7 @@ mod tests {
             if k > crate::exec::MAX_K {
                 return Err(ExecError::BadK(k));
             }
-            Ok(Execution { device_us: (self.kind == Class::GPU).then_some(0.5) })
+            Ok(Execution { device_us: (self.kind == Class::GPU).then_some(0.5), ..Execution::default() })
         }
     }
 
@@ -371,10 +406,11 @@ mod tests {
 
     #[test]
     fn every_query_is_measured_in_every_mode_on_every_processor() {
-        let options = ProfileOptions { k: 3, repeats: 4, ..ProfileOptions::default() };
+        let batches = BatchOptions { sizes: vec![1, 2, 4], repeats: 4, time_a_size: Duration::ZERO, seed: 1 };
+        let options = ProfileOptions { k: 3, repeats: 4, batches: Some(batches), ..ProfileOptions::default() };
         let mut executors = [mock(Class::CPU, (0, 1.0)), mock(Class::GPU, (0, 1.0))];
         let mut last = 0;
-        let rows = measure(&mut executors, &queries(), &options, &mut |done| last = done).unwrap();
+        let (rows, batches) = measure(&mut executors, &queries(), &options, &mut |done| last = done).unwrap();
         assert_eq!(rows.len(), 15);
         for (i, row) in rows.iter().enumerate() {
             assert_eq!((row.query, row.mode), (i % 5, Mode::ALL[i / 5]));
@@ -383,6 +419,7 @@ mod tests {
             assert!(cpu.median_us > 0.0 && cpu.spread_us >= 0.0 && cpu.device_us.is_none());
             assert_eq!(gpu.device_us, Some(0.5));
         }
+        assert!(batches.0[Class::GPU].is_some() && batches.0[Class::CPU].is_none());
         assert_eq!(options.searches(2, 5), 150);
         assert_eq!(last, 128);
     }
@@ -409,8 +446,8 @@ mod tests {
         assert!(refused(&mut [cpu(), cpu()], &queries, usual()).starts_with("a profile takes one processor of a kind"));
         assert_eq!(refused(&mut [cpu()], &[], usual()), "there are no queries to measure");
         let none = ProfileOptions { repeats: 0, ..usual() };
-        assert_eq!(refused(&mut [cpu()], &queries, none), "--repeats is 0, expected 1 or more");
-        let many = ProfileOptions { k: 1001, ..usual() };
-        assert_eq!(refused(&mut [cpu()], &queries, many), "query q0, and, on cpu: k is 1001, expected 1 to 1000");
+        assert_eq!(refused(&mut [cpu()], &queries, none), "repeats is 0, expected 1 or more");
+        let many = ProfileOptions { k: 10_001, ..usual() };
+        assert_eq!(refused(&mut [cpu()], &queries, many), "query q0, and, on cpu: k is 10001, expected 1 to 10000");
     }
 }

@@ -48,6 +48,7 @@ pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputErr
         let recorded = shipped::workload(name)?;
         if let Some(times) = matching_times(workload, &recorded) {
             set_gpu(workload, times);
+            workload.batches.0[Class::GPU] = recorded.batches.0[Class::GPU].clone();
             return Ok(RecordedGpu::Measured { file: name.to_owned(), device: device(recorded.provenance.get("gpu")) });
         }
     }
@@ -69,7 +70,7 @@ pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputErr
     }
     Err(InputError::file(
         "(shipped GPU costs)".as_ref(),
-        "this build ships none for these queries; run without a GPU lane (`--gpu none`)",
+        "this build ships none for these queries; run without a GPU lane",
     ))
 }
 
@@ -101,6 +102,7 @@ fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measur
 mod tests {
     use super::*;
     use crate::cost::WorkloadRow;
+    use crate::cost::batches::BatchModels;
     use crate::files::Provenance;
     use crate::ids::QueryId;
     use crate::machine::PerClass;
@@ -116,7 +118,11 @@ mod tests {
             measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
             results: 1,
         };
-        Workload { provenance: Provenance::new().with("index", index), rows: (0..).zip(log_ids).map(row).collect() }
+        Workload {
+            provenance: Provenance::new().with("index", index),
+            rows: (0..).zip(log_ids).map(row).collect(),
+            batches: BatchModels::default(),
+        }
     }
 
     #[test]

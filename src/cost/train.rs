@@ -79,7 +79,7 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
         let tree = group.fit(&group.all(), options)?;
         models.push(Model { kind: group.kind, mode: group.mode, tree, evaluation: Some(evaluation) });
     }
-    let mut file = ModelFile::new(models);
+    let mut file = ModelFile::new(models, workload.batches.clone());
     for (key, value) in [
         ("seed", options.seed.to_string()),
         ("max_depth", options.max_depth.to_string()),

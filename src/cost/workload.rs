@@ -4,6 +4,8 @@
 //! to it, `simulate` draws arrivals from it. It holds one row a query and mode; its file form is in `workload_csv.rs`
 //! and, for people, in `traces/README.md`.
 
+use super::Cost;
+use super::batches::BatchModels;
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;
@@ -44,13 +46,24 @@ pub struct Workload {
     pub provenance: Provenance,
     /// The queries.
     pub rows: Vec<WorkloadRow>,
+    /// What batches of them cost, where that was measured.
+    pub batches: BatchModels,
 }
 
 impl Workload {
+    /// What each row costs on each class, as measured; [`Cost::NEVER`] where it was not.
+    #[must_use]
+    pub fn costs(&self) -> Vec<PerClass<Cost>> {
+        let row = |row: &WorkloadRow| {
+            self.batches.costs(row.mode, row.measured.map(|measured| measured.map(|measured| measured.median_us)))
+        };
+        self.rows.iter().map(row).collect()
+    }
+
     /// The rows in `mode` only.
     #[must_use]
     pub fn only(&self, mode: Mode) -> Self {
         let rows = self.rows.iter().filter(|row| row.mode == mode).cloned().collect();
-        Self { provenance: self.provenance.clone(), rows }
+        Self { provenance: self.provenance.clone(), rows, batches: self.batches.clone() }
     }
 }

@@ -5,9 +5,14 @@
 //! The reference is the exhaustive one in [`cpu`].
 
 pub mod cpu;
+#[cfg(feature = "gpu")]
+pub mod gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_gpu.rs"]
 pub mod gpu;
 mod topk;
 
+use crate::gpu::GpuError;
 use crate::ids::DocId;
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -23,24 +28,16 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// The largest `k` that executors take.
-pub const MAX_K: usize = 1000;
+/// The largest `k` that executors take; a GPU takes fewer.
+pub const MAX_K: usize = 10_000;
 
 /// Why a query could not be executed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecError {
-    /// There is no GPU to use: no driver, no device, or one too old.
-    #[error("no GPU to use: {0}; CPU executors need none")]
-    NoGpu(String),
-    /// The index does not fit into device memory.
-    #[error("the index needs {needed_bytes} bytes of device memory, {free_bytes} are free")]
-    DoesNotFit {
-        /// What the index takes there.
-        needed_bytes: u64,
-        /// What is free.
-        free_bytes: u64,
-    },
+    /// The GPU could not be used, or failed.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
     /// The index is larger than the device's form of it can be, whatever the memory.
     #[error("the index takes {count} {what} on the GPU, which counts up to 4294967295 of them")]
     TooLarge {
@@ -49,17 +46,24 @@ pub enum ExecError {
         /// How many there would be.
         count: u64,
     },
-    /// A CUDA call failed.
-    #[error("{doing}: {message}")]
-    Cuda {
-        /// The kernel or call, and the query at hand.
-        doing: String,
-        /// The driver's name for the error.
-        message: String,
-    },
     /// `k` is 0 or above [`MAX_K`].
     #[error("k is {0}, expected 1 to {MAX_K}")]
     BadK(usize),
+    /// The query has more terms than [`Query::MAX_TERMS`].
+    #[error("the query has {0} terms, expected at most {most}", most = Query::MAX_TERMS)]
+    TooManyTerms(usize),
+    /// The query asks for more than the GPU's kernels take: a CPU answers it.
+    #[error("{what} {count}; the GPU takes up to {most}, a CPU up to {cpu_most}")]
+    BeyondGpu {
+        /// What it has too much of, in words that the number follows.
+        what: &'static str,
+        /// How much it has of it.
+        count: usize,
+        /// How much the GPU takes.
+        most: usize,
+        /// How much a CPU takes.
+        cpu_most: usize,
+    },
     /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
     #[error("a thread panicked while it searched; this is a bug")]
     Panicked,
@@ -76,11 +80,25 @@ pub(crate) fn check_k(k: usize) -> Result<(), ExecError> {
     if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k)) }
 }
 
-/// What is known after a query ran.
+/// Whether executors take this query with this `k`.
+///
+/// # Errors
+/// [`ExecError::BadK`] or [`ExecError::TooManyTerms`] if not.
+pub(crate) fn check(query: &Query, k: usize) -> Result<(), ExecError> {
+    check_k(k)?;
+    let num_terms = query.terms.len();
+    if num_terms <= Query::MAX_TERMS { Ok(()) } else { Err(ExecError::TooManyTerms(num_terms)) }
+}
+
+/// What is known after a query ran, or a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Execution {
-    /// The device's own time in microseconds, where it has a clock of its own (GPU events).
+    /// The device's own time in microseconds, where it has a clock of its own: from its first kernel's beginning to its
+    /// last one's end, less the time between in which it had nothing to do.
     pub device_us: Option<f64>,
+    /// What the host did for it, where that is told apart: microseconds in which the calling thread prepared requests and
+    /// read answers; not those in which it waited for the device.
+    pub host_us: Option<f64>,
 }
 
 /// A query as it is asked: one of a batch, in which modes and numbers of results may mix.

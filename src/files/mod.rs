@@ -6,7 +6,7 @@
 //! - [`free_disk_bytes`], [`free_memory_bytes`]: whether there will be room for it, where the system tells.
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, `.gz` and `.zst` alike, streamed.
 //! - [`read_exact_at`]: any place of a file that threads share.
-//! - [`CsvLines`]: the lines of a CSV file as [`Cells`], cut at their commas, each value with its place.
+//! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), each value with its place in errors.
 //! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on.
 
 mod at;
@@ -18,7 +18,7 @@ mod room;
 
 pub use at::read_exact_at;
 pub use atomic::{PendingFile, check_writable, write_atomically};
-pub use csv::{Cells, CsvLines};
+pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
 pub use input::{InputError, open_bytes, open_text, read_line, read_lines};
 pub use provenance::{Provenance, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};

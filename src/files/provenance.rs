@@ -31,6 +31,12 @@ impl Provenance {
         self.with("command", format!("tandem {}", command.join(" "))).with("machine", this_machine())
     }
 
+    /// The lines whose keys don't start with `prefix`.
+    #[must_use]
+    pub fn without(&self, prefix: &str) -> Self {
+        Self { lines: self.lines.iter().filter(|(key, _)| !key.starts_with(prefix)).cloned().collect() }
+    }
+
     /// The value of `key`, if there is such a line.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX_IMPACT: u32 = 255;
 
 /// The form of the inverse document frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Idf {
     /// ln(1 + (N - n + 0.5) / (n + 0.5)): always positive.
@@ -24,18 +24,24 @@ pub enum Idf {
     /// half of the documents).
     Papers,
     /// 1: an index of impacts has the idf in its postings. Only [`Bm25::IMPACTS`] goes with it.
-    #[value(skip)]
     Impacts,
 }
 
-impl std::fmt::Display for Idf {
+impl Idf {
     /// The name, as in options and tables.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Plus => "plus",
             Self::Papers => "papers",
             Self::Impacts => "impacts",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Idf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
-
-use super::worker::Completion;
+use super::ring::Sleeper;
 use crate::time::Nanos;
 
 /// How long before a due time a sleeping driver gets up: timers of an ordinary kernel are about 50 µs late.
@@ -13,57 +11,98 @@ const EARLY: Duration = Duration::from_micros(100);
 /// The longest sleep, so that Ctrl-C is noticed soon.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// Pauses between two looks while polling: about half a microsecond in all. The driver's core may be half of one that a
-/// worker has the other half of, as on most rented machines, and looking without rest would take the worker's time.
-const PAUSES: u32 = 32;
+/// Pauses between two looks while polling: some tenths of a microsecond in all. The driver's core may be half of one
+/// that a worker has the other half of, as on most rented machines, and looking without rest would take the worker's
+/// time.
+const PAUSES: u32 = 8;
 
 /// Tells the time of a run, and passes it.
 pub(super) trait Clock {
+    /// How many events are taken before it is decided on them. Without an end where time stands still: as many as are due.
+    const MOST_AT_ONCE: usize;
+
     /// The time since the run began; it never goes back.
     fn now(&self) -> Nanos;
 
-    /// Passes time until `until`, or less: the caller looks again at what is due. A completion that comes meanwhile
-    /// ends the wait and is handed over. `busy` says that a worker runs, so that one may come at any moment.
-    fn wait(&mut self, until: Nanos, completions: &Receiver<Completion>, busy: bool) -> Option<Completion>;
+    /// The same, of a time since the fleet was made.
+    fn at(&self, since_epoch: u64) -> Nanos;
+
+    /// A time of the run as one since the fleet was made.
+    fn since_epoch(&self, at: Nanos) -> u64;
+
+    /// The driver has handled so many events, which takes its `decision` time for each: a clock that jumps passes it.
+    fn pass_decisions(&mut self, events: usize, decision: Nanos);
+
+    /// Passes time until `until`, or less: the caller looks again at what is due. A completion that comes meanwhile, as
+    /// `has_completion` sees, ends the wait. `busy` says that a worker runs, so that one may come at any moment.
+    fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, has_completion: impl FnMut() -> bool);
 }
 
 /// The machine's monotonic clock.
 #[derive(Debug)]
 pub(super) struct RealClock {
-    start: Instant,
+    epoch: Instant,
+    /// When the run began, since then.
+    start: Nanos,
     /// Whether the driver has a core of its own, and may poll while workers run. A thread that sleeps wakes tens of
     /// microseconds late, which would be added to every service time.
     owns_core: bool,
 }
 
 impl RealClock {
-    /// A clock that starts now.
-    pub(super) fn start(owns_core: bool) -> Self {
-        Self { start: Instant::now(), owns_core }
+    /// A clock that starts now, for a fleet that was made at `epoch`.
+    pub(super) fn start(epoch: Instant, owns_core: bool) -> Self {
+        Self { epoch, start: Nanos(since(epoch)), owns_core }
+    }
+}
+
+/// Nanoseconds since `epoch`: 584 years fit.
+pub(super) fn since(epoch: Instant) -> u64 {
+    epoch.elapsed().as_nanos() as u64
+}
+
+/// Processor time that the calling thread has taken; where the system does not tell, the time since it first asked.
+pub(super) fn thread_time() -> Duration {
+    #[cfg(target_os = "linux")]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
     }
 }
 
 impl Clock for RealClock {
+    // After a stall some hundreds are due; a worker that is idle should not wait for all of them.
+    const MOST_AT_ONCE: usize = 64;
+
     fn now(&self) -> Nanos {
-        // 584 years fit.
-        Nanos(self.start.elapsed().as_nanos() as u64)
+        self.at(since(self.epoch))
     }
 
-    fn wait(&mut self, until: Nanos, completions: &Receiver<Completion>, busy: bool) -> Option<Completion> {
+    fn at(&self, since_epoch: u64) -> Nanos {
+        Nanos(since_epoch).since(self.start)
+    }
+
+    fn since_epoch(&self, at: Nanos) -> u64 {
+        (self.start + at).0
+    }
+
+    fn pass_decisions(&mut self, _events: usize, _decision: Nanos) {}
+
+    fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
         let now = self.now();
         let left = Duration::from_nanos(until.since(now).0);
         let sleep = left.min(LONGEST_SLEEP);
         if sleep > EARLY && !(busy && self.owns_core) {
-            return completions.recv_timeout(sleep - EARLY).ok();
+            driver.sleep(sleep - EARLY, has_completion);
+            return;
         }
         let poll_end = until.min(now + Nanos(sleep.as_nanos() as u64));
-        loop {
-            if let Ok(completion) = completions.try_recv() {
-                return Some(completion);
-            }
-            if self.now() >= poll_end {
-                return None;
-            }
+        while !has_completion() && self.now() < poll_end {
             if self.owns_core {
                 (0..PAUSES).for_each(|_| std::hint::spin_loop());
             } else {
@@ -80,16 +119,33 @@ pub(super) struct ManualClock {
 }
 
 impl Clock for ManualClock {
+    const MOST_AT_ONCE: usize = usize::MAX;
+
     fn now(&self) -> Nanos {
         self.now
     }
 
-    fn wait(&mut self, until: Nanos, completions: &Receiver<Completion>, busy: bool) -> Option<Completion> {
+    fn at(&self, _since_epoch: u64) -> Nanos {
+        self.now
+    }
+
+    fn since_epoch(&self, _at: Nanos) -> u64 {
+        // What takes real time takes none of this clock's.
+        0
+    }
+
+    fn pass_decisions(&mut self, events: usize, decision: Nanos) {
+        self.now += Nanos(decision.0.saturating_mul(events as u64));
+    }
+
+    fn wait(&mut self, until: Nanos, _driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
         if busy {
             // Workers take real time: their completions come at the time at which the clock stands.
-            return completions.recv().ok();
+            while !has_completion() {
+                std::thread::yield_now();
+            }
+        } else {
+            self.now = self.now.max(until);
         }
-        self.now = self.now.max(until);
-        None
     }
 }

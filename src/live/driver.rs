@@ -1,119 +1,181 @@
 //! The open-loop driver: one thread that releases arrivals, starts batches and takes completions.
 //!
-//! The same loop under either clock. In steady state it allocates nothing: jobs are made before, the log, lags and
-//! actions have their room from the start, and a batch of one job travels by value.
+//! The same loop under either clock, and the simulator's: what is due is taken in together, then it is decided once.
+//!
+//! ```text
+//!   completions of lanes that work ─┐
+//!   recorded completions, wake-up  ─┼─▶ finish · wake · arrive ─▶ decide ─▶ orders
+//!   arrivals                       ─┘      all that are due         once
+//! ```
+//!
+//! In steady state it allocates nothing and locks nothing: jobs are made before; the log, lags and actions have their
+//! room from the start; a lane's rings are its own. It looks only at lanes that have work, so idle ones cost nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
-use super::worker::{Completion, Fleet, Lane};
+use super::fleet::Lane;
+use super::ring::{Completion, Sleeper};
+use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
-use crate::machine::PerClass;
-use crate::sched::{Action, Dispatcher, Due, Event, EventQueue, Job, RunLog};
+use crate::machine::{Machine, PerClass};
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
 use crate::time::Nanos;
 
 /// What a run left behind.
 #[derive(Debug)]
 pub(super) struct Driven {
     pub(super) log: RunLog,
+    /// What the dispatcher was told, if it was to be kept.
+    pub(super) journal: Journal,
     /// For each released job: how late it was released.
     pub(super) lags: Vec<Nanos>,
-    /// For each batch of a worker: time between its start and its completion in which the worker did not work.
-    pub(super) handoffs: Vec<Nanos>,
-    /// Time in which workers of a kind worked.
+    /// For each event: the driver's own time.
+    pub(super) decisions: Vec<Nanos>,
+    /// For each batch of a worker: the time that handing it over and back took.
+    pub(super) handoffs: PerClass<Vec<Nanos>>,
+    /// Time in which workers of a class worked.
     pub(super) worked: PerClass<Nanos>,
+    /// Processor time of the loop.
+    pub(super) driver_time: Duration,
     pub(super) ending: Ending,
 }
 
-/// When to stop before the plan's end.
+/// When to stop before the plan's end, and whether to keep a journal until then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits<'a> {
+    pub(super) keep_journal: bool,
     /// Set by Ctrl-C.
     pub(super) stop: &'a AtomicBool,
     /// The age of the oldest unfinished job at which the backlog counts as hopeless.
     pub(super) abandon_after: Option<Nanos>,
 }
 
-/// Drives `jobs`, in order of arrival, through the dispatcher onto the fleet's lanes.
-pub(super) fn drive(
-    clock: &mut impl Clock,
-    fleet: &Fleet,
+/// Drives `jobs`, in order of arrival, through the dispatcher onto the lanes.
+#[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
+pub(super) fn drive<C: Clock>(
+    start_clock: impl FnOnce() -> C,
+    model: &MachineModel,
+    lanes: &mut [Lane],
+    sleeper: &Sleeper,
+    times: impl ServiceTimes,
     dispatcher: Dispatcher,
     jobs: &[Job],
     limits: Limits<'_>,
 ) -> Driven {
-    let processors = fleet.machine().len();
+    let starts = lanes.iter().map(|lane| match lane {
+        Lane::Worker(lane) => vec![Nanos::ZERO; lane.slots()],
+        Lane::Recorded => Vec::new(),
+    });
     let mut driver = Driver {
-        clock,
-        fleet,
+        starts: starts.collect(),
+        last_done: vec![0; lanes.len()],
+        working: vec![0; lanes.len().div_ceil(64)],
+        batches_working: 0,
+        machine: &model.machine,
+        decision: model.decision,
+        sleeper,
+        times,
         dispatcher,
         jobs,
         queue: EventQueue::new(),
-        actions: Vec::with_capacity(processors + 1),
-        started: vec![Nanos::ZERO; processors],
-        working: 0,
+        actions: Vec::with_capacity(2 * lanes.len() + 1),
+        rows: Vec::new(),
+        lanes,
+        // Each job arrives and finishes, and decisions are at most as many as events.
+        journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
         lags: Vec::with_capacity(jobs.len()),
-        handoffs: Vec::with_capacity(jobs.len()),
+        decisions: Vec::with_capacity(3 * jobs.len()),
+        handoffs: PerClass::default(),
         worked: PerClass::default(),
         ending: Ending::Complete,
+        clock: start_clock(),
     };
+    let began = thread_time();
     driver.run(limits);
-    let Driver { dispatcher, lags, handoffs, worked, ending, .. } = driver;
-    Driven { log: dispatcher.into_log(), lags, handoffs, worked, ending }
+    let driver_time = thread_time().saturating_sub(began);
+    let Driver { dispatcher, journal, lags, decisions, handoffs, worked, ending, .. } = driver;
+    let journal = journal.unwrap_or_default();
+    Driven { log: dispatcher.into_log(), journal, lags, decisions, handoffs, worked, driver_time, ending }
 }
 
-struct Driver<'a, C> {
-    clock: &'a mut C,
-    fleet: &'a Fleet,
+struct Driver<'a, C, T> {
+    clock: C,
+    machine: &'a Machine,
+    /// What an event costs under a clock that jumps.
+    decision: Nanos,
+    lanes: &'a mut [Lane],
+    /// The driver's own thread, for workers to wake.
+    sleeper: &'a Sleeper,
+    /// What recorded lanes take.
+    times: T,
     dispatcher: Dispatcher,
     /// Those not yet released.
     jobs: &'a [Job],
-    /// Replayed completions and the wake-up.
+    /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
-    /// By processor: when its last batch was handed over.
-    started: Vec<Nanos>,
-    /// Batches that worker threads have now.
-    working: usize,
+    rows: Vec<u32>,
+    /// By lane and slot of its ring: when the batch was handed over,
+    starts: Vec<Vec<Nanos>>,
+    /// and by lane: when the last one was done, since the fleet was made.
+    last_done: Vec<u64>,
+    /// Lanes whose workers have batches now, as bits, and how many batches they have.
+    working: Vec<u64>,
+    batches_working: usize,
+    journal: Option<Journal>,
     lags: Vec<Nanos>,
-    handoffs: Vec<Nanos>,
+    decisions: Vec<Nanos>,
+    handoffs: PerClass<Vec<Nanos>>,
     worked: PerClass<Nanos>,
     ending: Ending,
 }
 
-impl<C: Clock> Driver<'_, C> {
+impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     fn run(&mut self, limits: Limits<'_>) {
+        let mut now = self.clock.now();
         loop {
-            self.look_at_limits(limits);
-            if let Ok(completion) = self.fleet.completions().try_recv() {
-                self.complete(completion);
+            self.look_at_limits(limits, now);
+            let events = self.take_events(now);
+            if events > 0 {
+                self.clock.pass_decisions(events, self.decision);
+                self.decide();
+                let end = self.clock.now();
+                let each = Nanos(end.since(now).0 / events as u64);
+                self.decisions.extend(std::iter::repeat_n(each, events));
+                now = end;
                 continue;
             }
-            let arrival = self.next_arrival();
-            let due = [self.queue.peek(), arrival].into_iter().flatten().min();
-            match due {
-                Some(at) if at <= self.clock.now() => self.handle_due(arrival),
-                None if self.working == 0 => return,
-                _ => {
-                    let until = due.unwrap_or(Nanos::MAX);
-                    if let Some(completion) = self.clock.wait(until, self.fleet.completions(), self.working > 0) {
-                        self.complete(completion);
-                    }
-                }
+            let due = self.queue.peek().unwrap_or(Nanos::MAX).min(self.next_arrival().unwrap_or(Nanos::MAX));
+            if due == Nanos::MAX && self.batches_working == 0 {
+                break;
+            }
+            let (lanes, working) = (&*self.lanes, &self.working);
+            let has_completion = || working.iter().enumerate().any(|(word, &bits)| completed(lanes, word, bits) != 0);
+            self.clock.wait(due, self.sleeper, self.batches_working > 0, has_completion);
+            now = self.clock.now();
+        }
+        // Answers of a pipeline's last batch may still be compared.
+        for i in 0..self.lanes.len() {
+            if let Lane::Worker(lane) = &self.lanes[i]
+                && let Err(error) = lane.settle()
+            {
+                self.fail(error);
             }
         }
     }
 
     /// Ends the run early if it has to. From then on nothing is released or started; what runs is waited for.
-    fn look_at_limits(&mut self, limits: Limits<'_>) {
+    fn look_at_limits(&mut self, limits: Limits<'_>, now: Nanos) {
         if !self.goes_on() {
             return;
         }
         if limits.stop.load(Ordering::Relaxed) {
             self.ending = Ending::Interrupted;
         } else if let (Some(limit), Some(oldest)) = (limits.abandon_after, self.dispatcher.oldest_arrival())
-            && self.clock.now().since(oldest) > limit
+            && now.since(oldest) > limit
         {
             self.ending = Ending::Overloaded;
         }
@@ -127,77 +189,163 @@ impl<C: Clock> Driver<'_, C> {
         self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Handles what is due first. Its time in the log is the clock's, not the one it was due at: under a real clock the
-    /// difference is the driver's lag, under a manual one there is none.
-    fn handle_due(&mut self, arrival: Option<Nanos>) {
-        match self.queue.pop(arrival) {
-            Some(Due::Finish(_, processor)) => self.handle(Event::Finish(processor)),
-            Some(Due::Wake(_)) => self.handle(Event::Wake),
-            Some(Due::Arrival) => {
-                if let Some((&job, later)) = self.jobs.split_first() {
-                    self.jobs = later;
-                    self.lags.push(self.clock.now().since(job.arrival));
-                    self.handle(Event::Arrive(job));
+    /// Takes in what has happened or is due, and says how many events that was. Their time in the log is the clock's, not
+    /// the one they were due at: under a real clock the difference is the driver's lag.
+    fn take_events(&mut self, now: Nanos) -> usize {
+        let mut events = 0;
+        if self.batches_working > 0 {
+            for word in 0..self.working.len() {
+                for lane in members(word, completed(self.lanes, word, self.working[word])) {
+                    events += self.take_completions(lane, now);
                 }
             }
-            None => {}
         }
-    }
-
-    fn complete(&mut self, completion: Completion) {
-        let Completion { processor, worked, result } = completion;
-        self.working -= 1;
-        match result {
-            Ok(()) => {
-                let took = self.clock.now().since(self.started[processor.index()]);
-                self.handoffs.push(took.since(worked));
-                self.worked[self.fleet.machine().class(processor)] += worked;
-                self.handle(Event::Finish(processor));
+        while events < C::MOST_AT_ONCE
+            && let Some(due) = self.queue.pop(self.next_arrival(), now)
+        {
+            events += 1;
+            match due {
+                Due::Finish(_, processor) => {
+                    note(&mut self.journal, now, Told::Finish(processor));
+                    let finished = self.dispatcher.finish(now, processor);
+                    self.keep_law(finished);
+                }
+                Due::Wake(_) => {
+                    note(&mut self.journal, now, Told::Wake);
+                    let woken = self.dispatcher.wake(now);
+                    self.keep_law(woken);
+                }
+                Due::Arrival => {
+                    if let Some((job, later)) = self.jobs.split_first() {
+                        self.jobs = later;
+                        note(&mut self.journal, now, Told::Arrive);
+                        self.lags.push(now.since(job.arrival));
+                        let arrived = self.dispatcher.arrive(now, job);
+                        self.keep_law(arrived);
+                    }
+                }
             }
-            Err(error) => self.fail(error),
         }
+        events
     }
 
-    fn handle(&mut self, event: Event) {
-        if let Err(law) = self.dispatcher.handle(self.clock.now(), event, &mut self.actions) {
-            self.actions.clear();
-            self.fail(LiveError::Law(law));
+    /// Takes the batches that a lane has completed.
+    fn take_completions(&mut self, lane: usize, now: Nanos) -> usize {
+        let processor = ProcessorId(lane as u32);
+        let Lane::Worker(worker) = &mut self.lanes[lane] else { return 0 };
+        let mut events = 0;
+        loop {
+            let slot = worker.oldest_slot();
+            let Some(Completion { picked_up, worked, done, has_failed }) = worker.take_completion() else { break };
+            events += 1;
+            self.batches_working -= 1;
+            if worker.under_way() == 0 {
+                self.working[lane / 64] &= !(1 << (lane % 64));
+            }
+            if has_failed {
+                if let Some(error) = worker.take_failure() {
+                    fail(&mut self.ending, error);
+                }
+                continue;
+            }
+            let class = self.machine.class(processor);
+            let begin = self.starts[lane][slot].max(self.clock.at(self.last_done[lane]));
+            self.last_done[lane] = done;
+            let handoff = self.clock.at(picked_up).since(begin) + now.since(self.clock.at(done));
+            self.handoffs[class].push(handoff);
+            self.worked[class] += Nanos(worked);
+            note(&mut self.journal, now, Told::Finish(processor));
+            if let Err(law) = self.dispatcher.finish(now, processor) {
+                fail(&mut self.ending, LiveError::Law(law));
+            }
+        }
+        events
+    }
+
+    /// Decides what the events lead to, and starts it.
+    fn decide(&mut self) {
+        // The run ends: what the policy would start now stays unfinished, and is not in the log.
+        if !self.goes_on() {
             return;
         }
-        let mut actions = std::mem::take(&mut self.actions);
-        for action in actions.drain(..) {
+        let now = self.clock.now();
+        note(&mut self.journal, now, Told::Decide);
+        let decided = self.dispatcher.decide(now, &mut self.actions);
+        self.keep_law(decided);
+        if !self.goes_on() {
+            return;
+        }
+        for &action in &self.actions {
             match action {
-                // The run ends: what the policy would start now stays unfinished, and is not in the log.
-                _ if !self.goes_on() => {}
                 Action::WakeAt(at) => self.queue.wake_at(at),
-                Action::Start(processor) => self.start(processor),
+                Action::Start(processor, number) => {
+                    let rows = self.dispatcher.batch(processor, number).unwrap_or_default().iter().map(|job| job.row);
+                    let lane = processor.index();
+                    match &mut self.lanes[lane] {
+                        Lane::Worker(worker) => {
+                            self.starts[lane][worker.next_slot()] = now;
+                            let mut until = 0;
+                            if worker.pretends() {
+                                self.rows.clear();
+                                self.rows.extend(rows.clone());
+                                until = self.clock.since_epoch(self.times.start(processor, &self.rows, now));
+                            }
+                            worker.order(rows, until);
+                            self.working[lane / 64] |= 1 << (lane % 64);
+                            self.batches_working += 1;
+                        }
+                        Lane::Recorded => {
+                            self.rows.clear();
+                            self.rows.extend(rows);
+                            self.queue.finish_at(self.times.start(processor, &self.rows, now), processor);
+                        }
+                    }
+                }
             }
         }
-        self.actions = actions;
+        self.actions.clear();
     }
 
-    fn start(&mut self, processor: ProcessorId) {
-        let Some(batch) = self.dispatcher.batch_on(processor) else { return };
-        let now = self.clock.now();
-        self.started[processor.index()] = now;
-        match self.fleet.lane(processor) {
-            Lane::Worker(orders) => match orders.send(batch.clone()) {
-                Ok(()) => self.working += 1,
-                Err(_) => self.fail(LiveError::WorkerPanicked(processor)),
-            },
-            Lane::Replay => match self.fleet.recorded().batch_time(batch, self.fleet.machine().class(processor)) {
-                Some(time) => self.queue.finish_at(now + time, processor),
-                None => {
-                    self.fail(LiveError::NoRecordedTime(batch.jobs()[0].query, self.fleet.machine().class(processor)))
-                }
-            },
+    fn keep_law(&mut self, result: Result<(), LawBroken>) {
+        if let Err(law) = result {
+            self.fail(LiveError::Law(law));
         }
     }
 
-    /// Ends the run with an error; the first one counts.
     fn fail(&mut self, error: LiveError) {
-        if !matches!(self.ending, Ending::Failed(_)) {
-            self.ending = Ending::Failed(error);
-        }
+        fail(&mut self.ending, error);
     }
+}
+
+fn note(journal: &mut Option<Journal>, now: Nanos, told: Told) {
+    if let Some(journal) = journal {
+        journal.entries.push((now, told));
+    }
+}
+
+/// Ends the run with an error; the first one counts.
+#[cold]
+fn fail(ending: &mut Ending, error: LiveError) {
+    if !matches!(ending, Ending::Failed(_)) {
+        *ending = Ending::Failed(error);
+    }
+}
+
+/// Of the working lanes `bits` of a word, those that have completed something. Whoever sleeps over an order is woken.
+///
+/// All are looked at before anything is done about any: what a worker has written comes from its core's cache, and so
+/// these journeys overlap.
+fn completed(lanes: &[Lane], word: usize, bits: u64) -> u64 {
+    members(word, bits).fold(0, |done, lane| {
+        let Lane::Worker(worker) = &lanes[lane] else { return done };
+        worker.wake_if_asleep();
+        done | u64::from(worker.has_completion()) << (lane % 64)
+    })
+}
+
+/// The positions that the bits of a word stand for.
+fn members(word: usize, bits: u64) -> impl Iterator<Item = usize> {
+    let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
+    std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)
+        .map(move |bits| word * 64 + bits.trailing_zeros() as usize)
 }

@@ -33,12 +33,12 @@ pub enum LiveError {
         error: ExecError,
     },
     /// An executor gave another answer than before.
-    #[error("query {query} on {kind}: {difference}")]
+    #[error("query {query} on {class}: {difference}")]
     WrongAnswer {
         /// Which query, by its id in the workload.
         query: QueryId,
         /// Where.
-        kind: Class,
+        class: Class,
         /// What differs.
         difference: String,
     },
@@ -51,6 +51,14 @@ pub enum LiveError {
     /// A replayed lane has no time for a query.
     #[error("query {0} has no recorded {1} time to replay")]
     NoRecordedTime(QueryId, Class),
+    /// The fleet was given another number of lanes than its machine has processors.
+    #[error("{lanes} lanes were given for a machine of {processors} processors")]
+    LaneCount {
+        /// How many were given.
+        lanes: usize,
+        /// How many there should be.
+        processors: usize,
+    },
     /// The policy or the driver broke a law of scheduling.
     #[error(transparent)]
     Law(#[from] LawBroken),

@@ -5,21 +5,30 @@
 //! jump, and the processors, which finish when they finish:
 //!
 //! ```text
-//!              ┌────────────── driver thread ──────────────┐       ┌─ worker thread 0 (CPU) ─┐
-//!  plan ──────▶│ arrivals   EventQueue      Dispatcher     │─batch▶│ Executor::search        │
-//!  (arrivals)  │            replayed        Policy ──▶ log │◀─done─│ answer checked          │
-//!              └───────────────────────────────────────────┘       └─ worker thread 1 (GPU) …┘
+//!              ┌────────────── driver thread ──────────────┐       ┌─ thread of lane 0 (CPU) ┐
+//!  plan ──────▶│ arrivals   EventQueue      Dispatcher     │─ring─▶│ Executor::search(_batch)│
+//!  (arrivals)  │            recorded        Policy ──▶ log │◀─ring─│ answers checked         │
+//!              └───────────────────────────────────────────┘       └─ lane 1 (GPU): Pipeline ┘
 //! ```
 //!
 //! - **Open loop.** A query is released at its arrival time whatever the backlog, and its delay counts from the
 //!   *intended* arrival. A driver that waited for answers before it sent more (a closed loop) would offer less load
 //!   just when the system is slow, and never see the delays that matter. How late the driver itself was is logged
 //!   (`released` − `arrival`) and summed up as [`LiveOutcome::lag`].
-//! - **Replay.** In the place of a processor that this machine lacks, a lane can take the *recorded* time of each
-//!   query: a completion in the driver's event queue, due that much after the start. It has no thread on purpose: on
-//!   two cores, one is the driver's and one the CPU worker's; a third thread that spins to hit a time exactly would
-//!   take from either the very time that is being measured.
-//! - **Manual clock.** With all lanes replayed and a clock that jumps, the driver writes exactly the log that the
+//! - **Groups.** All completions and arrivals that are due are taken in, then it is decided once. Orders and
+//!   completions travel through a pair of rings for each lane; nothing is locked, allocated or shared by lanes on the
+//!   way. What the driver itself takes for an event is measured as [`LiveOutcome::decision`].
+//! - **Recorded lanes.** In the place of a processor that this machine lacks, a lane can take the *recorded* times:
+//!   [`ServiceTimes`](crate::cost::ServiceTimes) is asked when a batch will have finished, as in the simulator, and its
+//!   completion waits in the driver's event queue. It has no thread on purpose: on two cores, one is the driver's and
+//!   one the CPU worker's; a third thread that spins to hit a time exactly would take from either the very time that is
+//!   being measured.
+//! - **Time-warp.** The same recorded times, but a thread lets them pass ([`LaneWork::TimeWarp`]): against the
+//!   simulator, such a run shows what scheduling costs on this machine and predictions miss; against a live run, what
+//!   queries cost otherwise than recorded. The two errors of a prediction are told apart.
+//! - **Journal.** On request a run keeps all that its dispatcher was told and when; played again, the policy must decide
+//!   the same ([`Journal::replay`](crate::sched::Journal::replay)).
+//! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the
 //!   simulator writes. That test is why the loop is generic over its clock.
 //! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with
 //!   its first, whichever processor gave it. Speed measured on wrong answers is worth nothing.
@@ -29,18 +38,20 @@
 mod clock;
 mod driver;
 mod ending;
+mod fleet;
 mod interrupt;
+mod outcome;
 mod pinning;
 mod plan;
 mod queries;
-mod replay;
+mod ring;
 mod run;
 mod worker;
 
 pub use ending::{Ending, LiveError};
-pub use interrupt::{catch_interrupts, interrupted};
+pub use fleet::{Fleet, GpuLane, LaneWork};
+pub use interrupt::{interrupt, interrupted};
+pub use outcome::{LiveOutcome, Spread};
 pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};
-pub use replay::RecordedTimes;
-pub use run::{LiveOutcome, LiveRun, Spread, run, run_under_manual_clock};
-pub use worker::{Fleet, GpuLane, Gpus};
+pub use run::{LiveRun, run, run_under_manual_clock};

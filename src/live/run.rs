@@ -1,26 +1,31 @@
 //! One live run: from a plan of arrivals to what was measured.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::clock::{ManualClock, RealClock};
+use super::clock::{Clock, ManualClock, RealClock};
 use super::driver::{Driven, Limits, drive};
-use super::ending::{Ending, LiveError};
+use super::ending::LiveError;
+use super::fleet::Fleet;
 use super::interrupt;
-use super::worker::{Fleet, Lane};
-use crate::machine::{PerClass, Processor};
-use crate::quantile::select_nearest_rank;
-use crate::sched::{Dispatcher, Job, Policy, RunLog};
+use super::outcome::{LiveOutcome, Spread};
+use crate::cost::{Cost, MeasuredTimes};
+use crate::ids::{JobId, ProcessorId, QueryId};
+use crate::machine::{Class, PerClass};
+use crate::sched::{Dispatcher, Job, LogRow, Policy, RunLog};
 use crate::time::Nanos;
 
 /// What to run.
 pub struct LiveRun<'a> {
-    /// Decides what runs where.
+    /// Decides what runs where; made for the fleet's machine.
     pub policy: Box<dyn Policy>,
     /// The jobs in order of arrival, numbered from 0.
     pub jobs: &'a [Job],
     /// Give up when the oldest unfinished job is older than this: at a hopeless rate the backlog only grows, and its
     /// last jobs would take as long as the overload was deep.
     pub abandon_after: Option<Nanos>,
+    /// Whether to keep what the dispatcher was told, for [`Journal::replay`](crate::sched::Journal::replay).
+    pub keep_journal: bool,
 }
 
 impl std::fmt::Debug for LiveRun<'_> {
@@ -33,140 +38,116 @@ impl std::fmt::Debug for LiveRun<'_> {
     }
 }
 
-/// Median, 99th percentile and maximum of some times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spread {
-    /// The median.
-    pub p50: Nanos,
-    /// The 99th percentile.
-    pub p99: Nanos,
-    /// The greatest.
-    pub max: Nanos,
-}
-
-impl Spread {
-    /// Of these times; all zero if there are none.
-    #[must_use]
-    pub fn of(mut times: Vec<Nanos>) -> Self {
-        let mut at = |share| select_nearest_rank(&mut times, share).unwrap_or_default();
-        Self { p50: at(0.5), p99: at(0.99), max: at(1.0) }
-    }
-}
-
-/// What was measured.
-#[derive(Debug)]
-pub struct LiveOutcome {
-    /// The jobs that finished.
-    pub log: RunLog,
-    /// How the run ended.
-    pub ending: Ending,
-    /// How late the driver released jobs.
-    pub lag: Spread,
-    /// What handing a batch to a worker and its completion back took beyond the work: part of the measured service time
-    /// that a profile does not see.
-    pub handoff: Spread,
-    /// Time in which workers of a kind were at their batches, all together; without the hand-offs.
-    /// 0 for replayed lanes.
-    pub worked: PerClass<Nanos>,
-    /// Jobs of the plan that were never released.
-    pub unreleased: usize,
-    /// Jobs that were released and never finished.
-    pub unfinished: usize,
-}
-
-impl LiveOutcome {
-    /// Whether Ctrl-C ended it.
-    #[must_use]
-    pub fn interrupted(&self) -> bool {
-        matches!(self.ending, Ending::Interrupted)
-    }
-
-    /// Whether it was given up because of a hopeless backlog.
-    #[must_use]
-    pub fn overloaded(&self) -> bool {
-        matches!(self.ending, Ending::Overloaded)
-    }
-
-    /// What to tell the user if the driver was so late that it matters within `deadline`: above 1 % of it.
-    #[must_use]
-    pub fn lag_warning(&self, deadline: Nanos) -> Option<String> {
-        (self.lag.p99 > deadline.scaled(0.01)).then(|| {
-            format!(
-                "the driver released 1 % of the queries more than {:.2} ms late (deadline {:.0} ms): this machine was \
-                 too busy to be measured well; delays count from the intended arrival and include the lag",
-                self.lag.p99.as_ms(),
-                deadline.as_ms(),
-            )
-        })
-    }
-}
-
 /// Runs a plan on a fleet in real time, on a thread of its own that is tied to the driver's core.
 ///
-/// Ctrl-C ends it early if [`catch_interrupts`](super::catch_interrupts) was called before.
+/// [`interrupt`](super::interrupt) ends it early, from any thread.
 ///
 /// # Errors
-/// If a job asks for a query that a worker does not know or a replayed lane has no time for. What goes wrong later ends
-/// the run as [`Ending::Failed`], with what was measured.
+/// If a job asks for a query that a worker does not know or a recorded lane has no time for. What goes wrong later ends
+/// the run as [`Ending::Failed`](super::Ending::Failed), with what was measured.
 pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    let limits = Limits { stop: interrupt::flag(), abandon_after: run.abandon_after };
-    let dispatcher = prepare(fleet, run.policy, run.jobs)?;
+    check(fleet, run.jobs)?;
     // Not on the caller's thread: threads inherit the cores of the one that starts them, and a pool started after a run
     // would sit on one core for ever.
     let driven = std::thread::scope(|scope| {
         let driver = || {
             fleet.cores().pin_driver();
-            let mut clock = RealClock::start(fleet.cores().driver_owns_core());
-            drive(&mut clock, fleet, dispatcher, run.jobs, limits)
+            let (epoch, owns_core) = (fleet.epoch(), fleet.cores().driver_owns_core());
+            drive_run(fleet, run, interrupt::flag(), || RealClock::start(epoch, owns_core))
         };
         std::thread::Builder::new().name(String::from("driver")).spawn_scoped(scope, driver).map(|thread| thread.join())
     });
     match driven {
-        Ok(Ok(driven)) => Ok(sum_up(driven, run.jobs.len())),
+        Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
         Err(e) => Err(LiveError::NoThread(e.to_string())),
     }
 }
 
-/// Runs a plan on a fleet of replayed lanes under a clock that jumps: what the simulator does, by the live driver.
+/// Runs a plan on a fleet of recorded lanes under a clock that jumps: what the simulator does, by the live driver.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_under_manual_clock(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    let dispatcher = prepare(fleet, run.policy, run.jobs)?;
-    let never = AtomicBool::new(false);
-    let limits = Limits { stop: &never, abandon_after: run.abandon_after };
-    let driven = drive(&mut ManualClock::default(), fleet, dispatcher, run.jobs, limits);
-    Ok(sum_up(driven, run.jobs.len()))
+    check(fleet, run.jobs)?;
+    Ok(drive_run(fleet, run, &AtomicBool::new(false), ManualClock::default))
+}
+
+/// Drives the run; the clock starts when all is ready.
+fn drive_run<C: Clock>(
+    fleet: &mut Fleet,
+    run: LiveRun<'_>,
+    stop: &AtomicBool,
+    start_clock: impl FnOnce() -> C,
+) -> LiveOutcome {
+    let LiveRun { policy, jobs, abandon_after, keep_journal } = run;
+    let limits = Limits { stop, abandon_after, keep_journal };
+    let sleeper = Arc::clone(fleet.driver());
+    sleeper.attend();
+    let (model, played, recorded, lanes) = fleet.parts();
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, log_with_room(jobs.len()));
+    let times = MeasuredTimes::new(played, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
+    let driven = drive(start_clock, model, lanes, &sleeper, times, dispatcher, jobs, limits);
+    sum_up(driven, jobs.len())
 }
 
 /// Checks that every lane can run every job.
-fn prepare(fleet: &Fleet, policy: Box<dyn Policy>, jobs: &[Job]) -> Result<Dispatcher, LiveError> {
-    for (processor, Processor { class: kind, .. }) in fleet.machine().processors() {
-        let lacking = |job: &&Job| match fleet.lane(processor) {
-            Lane::Worker(_) => fleet.queries().get(job.query).is_none(),
-            Lane::Replay => fleet.recorded().time(job.query, kind).is_none(),
-        };
-        if let Some(job) = jobs.iter().find(lacking) {
-            return Err(match fleet.lane(processor) {
-                Lane::Worker(_) => LiveError::UnknownQuery(job.query),
-                Lane::Replay => LiveError::NoRecordedTime(job.query, kind),
-            });
+fn check(fleet: &Fleet, jobs: &[Job]) -> Result<(), LiveError> {
+    let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = fleet
+        .machine()
+        .processors()
+        .map(|(processor, _)| processor)
+        .partition(|&processor| fleet.is_recorded(processor));
+    if !workers.is_empty() {
+        let is_known = |job: &Job| fleet.queries().get(job.row).is_some_and(|live| live.id == job.query);
+        if let Some(job) = jobs.iter().find(|job| !is_known(job)) {
+            return Err(LiveError::UnknownQuery(job.query));
         }
     }
-    Ok(Dispatcher::new(fleet.machine().clone(), policy, jobs.len()))
+    let is_recorded = |class: Class| recorded.iter().any(|&processor| fleet.machine().class(processor) == class);
+    for class in fleet.machine().classes().filter(|&class| is_recorded(class)) {
+        if let Some(job) = jobs.iter().find(|job| fleet.recorded_cost(job.row, class).is_none()) {
+            return Err(LiveError::NoRecordedTime(job.query, class));
+        }
+    }
+    Ok(())
+}
+
+/// An empty log with room for so many rows, whose memory is there already: the first touch of a page costs a system
+/// call's time.
+fn log_with_room(rows: usize) -> RunLog {
+    let blank = LogRow {
+        job: JobId(0),
+        query: QueryId(0),
+        arrival: Nanos::ZERO,
+        released: Nanos::ZERO,
+        started: Nanos::ZERO,
+        finished: Nanos::ZERO,
+        processor: ProcessorId(0),
+        class: Class::CPU,
+        batch: 0,
+        deadline: Nanos::ZERO,
+        predicted: PerClass::default(),
+        stolen: false,
+    };
+    let mut log = RunLog { rows: vec![blank; rows] };
+    log.rows.clear();
+    log
 }
 
 fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
-    let Driven { log, lags, handoffs, worked, ending } = driven;
+    let Driven { log, journal, lags, decisions, handoffs, worked, driver_time, ending } = driven;
     let released = lags.len();
     LiveOutcome {
         unreleased: planned - released,
         unfinished: released - log.rows.len(),
         lag: Spread::of(lags),
-        handoff: Spread::of(handoffs),
+        decision: Spread::of(decisions),
+        handoff: handoffs.map(Spread::of),
         worked,
+        driver_time,
         log,
+        journal,
         ending,
     }
 }

@@ -1,20 +1,25 @@
-//! Workers: a thread around each executor, and the fleet of all lanes of a machine.
+//! The thread of a lane: takes orders, runs them on its executor, checks the answers.
+//!
+//! A lane that is one batch deep works off one order after another. A deeper one whose executor has a [`Pipeline`](crate::exec::Pipeline) keeps
+//! it full, and compares the answers of the batch that has ended while the device runs the next:
+//!
+//! ```text
+//!   thread   |submit A|submit B|.poll.|done A|submit C|check A|.poll.|done B|submit D|check B| …
+//!   device            |=========A=========||=========B==============||========C=======| …
+//! ```
 
-use std::fmt;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
-
+use super::QuerySet;
+use super::clock::since;
 use super::ending::LiveError;
-use super::pinning::Cores;
-use super::{QuerySet, RecordedTimes};
-use crate::exec::{Executor, Help, Hit, MAX_K};
-use crate::ids::{JobId, ProcessorId};
-use crate::machine::{Class, Machine, PerClass};
-use crate::sched::{Batch, Job};
-use crate::time::Nanos;
+use super::ring::{Completion, Rings, Sleeper};
+use crate::exec::{Answers, ExecError, Executor, Help, Hit, MAX_K, Request};
+use crate::ids::ProcessorId;
+use crate::machine::Class;
 
 /// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
 /// waking a sleeping thread costs tens of microseconds that are no part of the query.
@@ -23,278 +28,256 @@ const POLL: Duration = Duration::from_micros(200);
 /// How long an idle worker that could help others sleeps between two looks.
 const NAP: Duration = Duration::from_micros(100);
 
-/// What stands in the GPU's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GpuLane {
-    /// A GPU.
-    Real,
-    /// Recorded times.
-    Replay,
-    /// Nothing.
-    None,
-}
+/// The longest sleep of one that could not.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-impl GpuLane {
-    /// `real`, `replay` or `none`, as in options and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Real => "real",
-            Self::Replay => "replay",
-            Self::None => "none",
-        }
-    }
-}
-
-impl fmt::Display for GpuLane {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The GPU lanes of a fleet.
-pub enum Gpus {
-    /// None.
-    None,
-    /// One for each executor.
-    Real(Vec<Box<dyn Executor>>),
-    /// This many that take the recorded times.
-    Replay(usize, RecordedTimes),
-}
-
-impl fmt::Debug for Gpus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("None"),
-            Self::Real(executors) => write!(f, "Real({})", executors.len()),
-            Self::Replay(count, _) => write!(f, "Replay({count})"),
-        }
-    }
-}
-
-/// A worker has finished a batch, or failed.
-#[derive(Debug)]
-pub(super) struct Completion {
-    /// Which lane.
-    pub(super) processor: ProcessorId,
-    /// How long the worker itself was at it.
-    pub(super) worked: Nanos,
-    /// Whether all queries were answered, rightly.
-    pub(super) result: Result<(), LiveError>,
-}
-
-/// How a lane gets its work done.
-#[derive(Debug)]
-pub(super) enum Lane {
-    /// By a thread that takes batches from this channel.
-    Worker(Sender<Batch>),
-    /// By waiting for the recorded time.
-    Replay,
-}
-
-/// The lanes of a machine, spawned once and reused from run to run: executors keep their memory and caches.
-///
-/// Dropping it ends the threads.
-#[derive(Debug)]
-pub struct Fleet {
-    machine: Machine,
-    gpu: GpuLane,
-    queries: Arc<QuerySet>,
-    recorded: RecordedTimes,
-    cores: Cores,
-    lanes: Vec<Lane>,
-    completions: Receiver<Completion>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Fleet {
-    /// Spawns a worker for each executor in `cpus` and in `gpus`.
-    ///
-    /// # Errors
-    /// If the system gives no thread.
-    pub fn spawn(queries: Arc<QuerySet>, cpus: Vec<Box<dyn Executor>>, gpus: Gpus) -> Result<Self, LiveError> {
-        let (gpu, gpu_executors, replayed, recorded) = match gpus {
-            Gpus::None => (GpuLane::None, Vec::new(), 0, RecordedTimes::default()),
-            Gpus::Real(executors) => (GpuLane::Real, executors, 0, RecordedTimes::default()),
-            Gpus::Replay(count, recorded) => (GpuLane::Replay, Vec::new(), count, recorded),
-        };
-        let machine = Machine::new(cpus.len(), gpu_executors.len() + replayed);
-        let cores = Cores::share(cpus.iter().map(|cpu| cpu.num_cores()).sum());
-        let (done, completions) = bounded(machine.len().max(1));
-        let mut lanes = Vec::with_capacity(machine.len());
-        let mut threads = Vec::new();
-        let mut core = 0;
-        for executor in cpus.into_iter().chain(gpu_executors) {
-            let (own_core, cores) = (core, cores.clone());
-            core += executor.num_cores();
-            let processor = ProcessorId(lanes.len() as u32);
-            let (orders, inbox) = bounded(1);
-            let worker = Worker { processor, executor, queries: Arc::clone(&queries), hits: Vec::with_capacity(MAX_K) };
-            let done = done.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("{} worker {processor}", machine.class(processor)))
-                .spawn(move || {
-                    cores.pin_worker(own_core);
-                    worker.serve(&inbox, &done);
-                })
-                .map_err(|e| LiveError::NoThread(e.to_string()))?;
-            lanes.push(Lane::Worker(orders));
-            threads.push(thread);
-        }
-        lanes.resize_with(machine.len(), || Lane::Replay);
-        Ok(Self { machine, gpu, queries, recorded, cores, lanes, completions, threads })
-    }
-
-    /// A fleet without threads: every processor of `machine` takes the recorded times.
-    #[must_use]
-    pub fn replayed(machine: Machine, recorded: RecordedTimes) -> Self {
-        let gpu = if machine.count(Class::GPU) > 0 { GpuLane::Replay } else { GpuLane::None };
-        let lanes = machine.processors().map(|_| Lane::Replay).collect();
-        let (_, completions) = bounded(1);
-        let (queries, cores, threads) = (Arc::default(), Cores::default(), Vec::new());
-        Self { machine, gpu, queries, recorded, cores, lanes, completions, threads }
-    }
-
-    /// Lets every worker run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
-    /// answer shows before anything is measured.
-    ///
-    /// # Errors
-    /// The first that an executor reports.
-    pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
-        let began = Instant::now();
-        let workers: Vec<&Sender<Batch>> = self
-            .lanes
-            .iter()
-            .filter_map(|lane| match lane {
-                Lane::Worker(orders) => Some(orders),
-                Lane::Replay => None,
-            })
-            .collect();
-        let mut outcome = Ok(());
-        for query in self.queries.iter() {
-            if outcome.is_err() || began.elapsed() >= time {
-                break;
-            }
-            let (arrival, deadline, predicted) = (Nanos::ZERO, Nanos::MAX, PerClass::default());
-            let job = Job { id: JobId(0), query: query.id, arrival, deadline, predicted };
-            let sent = workers.iter().filter(|orders| orders.send(Batch::One(job)).is_ok()).count();
-            for completion in self.completions.iter().take(sent) {
-                outcome = outcome.and(completion.result);
-            }
-        }
-        outcome
-    }
-
-    /// Its processors.
-    #[must_use]
-    pub fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
-    /// What stands in the GPU's place.
-    #[must_use]
-    pub fn gpu(&self) -> GpuLane {
-        self.gpu
-    }
-
-    /// Whether there are cores enough: one for the driver and one for each CPU worker. If not, they take time from each
-    /// other and delays come out too long.
-    #[must_use]
-    pub fn has_cores_enough(&self) -> bool {
-        self.threads.is_empty() || self.cores.driver_owns_core()
-    }
-
-    pub(super) fn cores(&self) -> &Cores {
-        &self.cores
-    }
-
-    pub(super) fn completions(&self) -> &Receiver<Completion> {
-        &self.completions
-    }
-
-    pub(super) fn lane(&self, processor: ProcessorId) -> &Lane {
-        &self.lanes[processor.index()]
-    }
-
-    pub(super) fn recorded(&self) -> &RecordedTimes {
-        &self.recorded
-    }
-
-    pub(super) fn queries(&self) -> &QuerySet {
-        &self.queries
-    }
-}
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        // Workers end when their channel closes.
-        self.lanes.clear();
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
+/// Looks between two at the clock.
+const LOOKS: u32 = 16;
 
 /// What a worker thread owns.
-struct Worker {
-    processor: ProcessorId,
-    executor: Box<dyn Executor>,
-    queries: Arc<QuerySet>,
-    hits: Vec<Hit>,
+pub(super) struct Worker {
+    pub(super) processor: ProcessorId,
+    pub(super) class: Class,
+    pub(super) queries: Arc<QuerySet>,
+    pub(super) rings: Arc<Rings>,
+    /// Whom completions may wake,
+    pub(super) driver: Arc<Sleeper>,
+    /// unless it polls as long as anybody works.
+    pub(super) driver_sleeps: bool,
+    pub(super) epoch: Instant,
+    pub(super) depth: usize,
+    /// Whether nobody else needs the core while it polls.
+    pub(super) owns_core: bool,
+    /// Orders taken and batches completed.
+    pub(super) taken: u32,
+    pub(super) completed: u32,
+    /// When the last batch was done.
+    pub(super) last_done: u64,
 }
 
 impl Worker {
-    fn serve(mut self, inbox: &Receiver<Batch>, done: &Sender<Completion>) {
-        while let Some(batch) = next_batch(inbox, self.executor.as_mut()) {
-            let started = Instant::now();
-            // A panic in an executor must end the run with an error, not leave the driver waiting for ever.
-            let run = std::panic::AssertUnwindSafe(|| self.run(&batch));
-            let result = std::panic::catch_unwind(run).unwrap_or(Err(LiveError::WorkerPanicked(self.processor)));
-            let worked = Nanos(started.elapsed().as_nanos() as u64);
-            if done.send(Completion { processor: self.processor, worked, result }).is_err() {
+    /// Serves until the rings are closed.
+    pub(super) fn serve(mut self, executor: &mut dyn Executor) {
+        self.rings.worker.attend();
+        if self.depth > 1 && executor.pipeline().is_some() {
+            self.serve_pipeline(executor);
+        } else {
+            self.serve_singly(executor);
+        }
+    }
+
+    /// Serves until the rings are closed, but only lets the time pass that each batch would take.
+    pub(super) fn pretend(mut self) {
+        self.rings.worker.attend();
+        let mut rows = Vec::new();
+        while self.wait_for_order(|| Help::Never) {
+            self.take(&mut rows);
+            let picked_up = since(self.epoch);
+            while since(self.epoch) < self.rings.until(self.taken) {
+                self.pause();
+            }
+            self.complete(picked_up, Ok(()));
+            self.rings.set_checked(self.completed);
+        }
+    }
+
+    fn serve_singly(&mut self, executor: &mut dyn Executor) {
+        let queries = Arc::clone(&self.queries);
+        let mut desk = Desk { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() };
+        let mut rows = Vec::new();
+        while self.wait_for_order(|| executor.help()) {
+            self.take(&mut rows);
+            let picked_up = since(self.epoch);
+            let run = guarded(|| self.run(executor, &queries, &rows, &mut desk));
+            let result = run.map_err(|fault| self.fault(&queries, &rows, fault));
+            let result = result.and_then(|()| self.check_all(&queries, &rows, &desk.answers));
+            self.complete(picked_up, result);
+            self.rings.set_checked(self.completed);
+        }
+    }
+
+    fn run<'q>(
+        &self,
+        executor: &mut dyn Executor,
+        queries: &'q QuerySet,
+        rows: &[u32],
+        desk: &mut Desk<'q>,
+    ) -> Result<(), ExecError> {
+        let Desk { hits, answers, requests } = desk;
+        if let &[row] = rows {
+            let Request { query, mode, k } = queries.request(row);
+            executor.search(query, mode, k, hits)?;
+            answers.clear();
+            answers.push(hits);
+        } else {
+            requests.clear();
+            requests.extend(rows.iter().map(|&row| queries.request(row)));
+            executor.search_batch(requests, answers)?;
+        }
+        Ok(())
+    }
+
+    fn serve_pipeline(&mut self, executor: &mut dyn Executor) {
+        let queries = Arc::clone(&self.queries);
+        let mut requests = Vec::new();
+        let mut answers = Answers::default();
+        let mut under_way: VecDeque<Submitted> = VecDeque::with_capacity(self.depth);
+        let mut unchecked: Option<Vec<u32>> = None;
+        let mut spare: Vec<Vec<u32>> = Vec::new();
+        loop {
+            if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
                 return;
+            }
+            let Some(pipeline) = executor.pipeline() else { return };
+            if under_way.len() < self.depth.min(pipeline.depth()) {
+                let mut rows = spare.pop().unwrap_or_default();
+                if self.take(&mut rows) {
+                    requests.clear();
+                    requests.extend(rows.iter().map(|&row| queries.request(row)));
+                    let picked_up = since(self.epoch);
+                    let submitted = guarded(|| pipeline.submit(&requests));
+                    let fault = submitted.err().map(|fault| self.fault(&queries, &rows, fault));
+                    under_way.push_back(Submitted { rows, picked_up, fault });
+                } else {
+                    spare.push(rows);
+                }
+            }
+            // Answers are replaced by the next poll: those of the batch before must have been compared.
+            if let Some(rows) = unchecked.take() {
+                if let Err(error) = self.check_all(&queries, &rows, &answers) {
+                    self.rings.fail(error);
+                }
+                self.rings.set_checked(self.completed);
+                spare.push(rows);
+            }
+            let Some(oldest) = under_way.front_mut() else { continue };
+            let result = match oldest.fault.take() {
+                Some(fault) => Err(fault),
+                None => match guarded(|| pipeline.poll(&mut answers).transpose()) {
+                    Ok(None) => {
+                        self.pause();
+                        continue;
+                    }
+                    Ok(Some(_)) => Ok(()),
+                    Err(fault) => Err(self.fault(&queries, &oldest.rows, fault)),
+                },
+            };
+            let is_answered = result.is_ok();
+            let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
+            self.complete(picked_up, result);
+            if is_answered {
+                unchecked = Some(rows);
+            } else {
+                self.rings.set_checked(self.completed);
+                spare.push(rows);
             }
         }
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<(), LiveError> {
-        for job in batch.jobs() {
-            let processor = self.processor;
-            let live = self.queries.get(job.query).ok_or(LiveError::UnknownQuery(job.query))?;
-            self.executor
-                .search(&live.query, live.mode, self.queries.k(), &mut self.hits)
-                .map_err(|error| LiveError::Executor { query: job.query, processor, error })?;
-            let kind = self.executor.class();
-            self.queries.check(job.query, &self.hits).map_err(|difference| LiveError::WrongAnswer {
-                query: job.query,
-                kind,
-                difference,
-            })?;
+    /// Takes the next order, if it is there.
+    fn take(&mut self, rows: &mut Vec<u32>) -> bool {
+        let is_there = self.rings.take(self.taken.wrapping_add(1), rows);
+        self.taken = self.taken.wrapping_add(u32::from(is_there));
+        is_there
+    }
+
+    fn complete(&mut self, picked_up: u64, result: Result<(), LiveError>) {
+        let done = since(self.epoch);
+        let worked = done - picked_up.max(self.last_done);
+        self.last_done = done;
+        self.completed = self.completed.wrapping_add(1);
+        let has_failed = result.is_err();
+        if let Err(error) = result {
+            self.rings.fail(error);
+        }
+        self.rings.complete(self.completed, Completion { picked_up, worked, done, has_failed });
+        if self.driver_sleeps {
+            self.driver.wake();
+        }
+    }
+
+    /// Polls for an order, then sleeps for it; an executor that can `help` others does so meanwhile. `false` when the
+    /// fleet is dropped.
+    fn wait_for_order(&self, mut help: impl FnMut() -> Help) -> bool {
+        let next = self.taken.wrapping_add(1);
+        let mut idle = Instant::now();
+        loop {
+            for _ in 0..LOOKS {
+                if self.rings.has_order(next) {
+                    return true;
+                }
+                self.pause();
+            }
+            if self.rings.is_closed() {
+                return false;
+            }
+            let is_tired = idle.elapsed() > POLL;
+            let has_news = || self.rings.has_order(next) || self.rings.is_closed();
+            match help() {
+                Help::Given => idle = Instant::now(),
+                Help::Never if is_tired => self.rings.worker.sleep(LONGEST_SLEEP, has_news),
+                Help::NotNow if is_tired => self.rings.worker.sleep(NAP, has_news),
+                Help::Never | Help::NotNow => {}
+            }
+        }
+    }
+
+    fn pause(&self) {
+        if self.owns_core {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
+    fn check_all(&self, queries: &QuerySet, rows: &[u32], answers: &Answers) -> Result<(), LiveError> {
+        let wrong =
+            |row, difference| Err(LiveError::WrongAnswer { query: queries.id(row), class: self.class, difference });
+        if let Some(&row) = rows.get(answers.len()) {
+            return wrong(row, String::from("its batch came back without its answer"));
+        }
+        for (&row, hits) in rows.iter().zip(answers.iter()) {
+            if let Err(difference) = queries.check(row, hits) {
+                return wrong(row, difference);
+            }
         }
         Ok(())
     }
+
+    #[cold]
+    fn fault(&self, queries: &QuerySet, rows: &[u32], fault: Fault) -> LiveError {
+        match fault {
+            Fault::Error(error) => LiveError::Executor { query: queries.id(rows[0]), processor: self.processor, error },
+            Fault::Panic => LiveError::WorkerPanicked(self.processor),
+        }
+    }
 }
 
-/// The next batch: polled for a while, then slept for; an executor that can help others does so meanwhile. `None` when
-/// the fleet is dropped.
-fn next_batch(inbox: &Receiver<Batch>, executor: &mut dyn Executor) -> Option<Batch> {
-    let mut idle = Instant::now();
-    loop {
-        match inbox.try_recv() {
-            Ok(batch) => return Some(batch),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => {}
-        }
-        let is_tired = idle.elapsed() > POLL;
-        match executor.help() {
-            Help::Given => idle = Instant::now(),
-            Help::Never if is_tired => return inbox.recv().ok(),
-            Help::NotNow if is_tired => match inbox.recv_timeout(NAP) {
-                Ok(batch) => return Some(batch),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {}
-            },
-            Help::Never | Help::NotNow => std::hint::spin_loop(),
-        }
+/// Memory of a worker, used again from batch to batch.
+struct Desk<'q> {
+    hits: Vec<Hit>,
+    answers: Answers,
+    requests: Vec<Request<'q>>,
+}
+
+/// A batch in the pipeline.
+struct Submitted {
+    rows: Vec<u32>,
+    picked_up: u64,
+    /// Why it is not there after all: reported in its turn.
+    fault: Option<LiveError>,
+}
+
+/// What went wrong in a call of an executor.
+enum Fault {
+    Error(ExecError),
+    Panic,
+}
+
+/// A panic in an executor must end the run with an error, not leave the driver waiting for ever.
+fn guarded<T>(call: impl FnOnce() -> Result<T, ExecError>) -> Result<T, Fault> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(Fault::Error),
+        Err(_) => Err(Fault::Panic),
     }
 }

@@ -45,12 +45,6 @@ impl Class {
         usize::from(self.0)
     }
 
-    /// TEMPORARY: the other of the first two.
-    #[must_use]
-    pub fn other(self) -> Self {
-        if self == Self::CPU { Self::GPU } else { Self::CPU }
-    }
-
     /// Whether its processors are streams of GPUs.
     #[must_use]
     pub fn is_gpu(self) -> bool {
@@ -95,14 +89,6 @@ impl<T> PerClass<T> {
     /// The values with their classes, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Class, &T)> {
         Class::ALL.into_iter().zip(&self.0)
-    }
-}
-
-impl<T: PartialOrd> PerClass<T> {
-    /// TEMPORARY
-    #[must_use]
-    pub fn least(&self) -> Class {
-        if self[Class::CPU] <= self[Class::GPU] { Class::CPU } else { Class::GPU }
     }
 }
 

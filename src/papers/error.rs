@@ -1,6 +1,7 @@
 //! What can keep an experiment from its findings.
 
 use crate::exec::ExecError;
+use crate::gpu::GpuError;
 use crate::index::IndexError;
 use crate::papers::codec::CodecError;
 
@@ -17,6 +18,9 @@ pub enum ExperimentError {
     /// A processor failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// A GPU failed, or there is none.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
     /// An index can't be made.
     #[error(transparent)]
     Index(#[from] IndexError),

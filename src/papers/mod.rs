@@ -3,6 +3,7 @@
 //! | folder | what lives there |
 //! | --- | --- |
 //! | [`codec`] | the integer codecs of the papers and their rivals, with the measuring of them |
+//! | `ding_gpu/` | the GPU methods of Ding et al. as they were published |
 //! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
 //!
@@ -22,6 +23,8 @@
 pub mod codec;
 mod context;
 mod ding;
+#[cfg(feature = "gpu")]
+pub(crate) mod ding_gpu;
 mod error;
 mod findings;
 mod registry;

@@ -54,7 +54,21 @@ const NO_LENGTH_THRESHOLD: &str = "\
     policies divide queries by predicted time, not by length; `tandem bench --what gpu` finds from how many postings \
     on the GPU gains over the CPU";
 const ONE_GPU: &str = "one GPU is driven here; `tandem simulate --gpus N` predicts several";
-const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --threads N` tells its own MB/s";
+const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --cpus N` tells its own MB/s";
+
+/// An experiment with methods of GPUs: a build without GPU support lacks it.
+#[cfg(feature = "gpu")]
+macro_rules! on_gpu {
+    ($module:ident) => {
+        Here::Measured(ding::$module::run)
+    };
+}
+#[cfg(not(feature = "gpu"))]
+macro_rules! on_gpu {
+    ($module:ident) => {
+        Here::Lacks("this build has no GPU support (its feature `gpu` is off)")
+    };
+}
 
 /// All of them; a new experiment is a file, and a function in its line here.
 pub const EXPERIMENTS: [Experiment; 33] = [
@@ -68,32 +82,27 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         name: "ding-table1",
         paper: DING,
         what: "decode rate of Rice and PForDelta, on CPU and GPU",
-        here: Here::Measured(ding::table1::run),
+        here: on_gpu!(table1),
     },
     Experiment {
         name: "ding-fig4",
         paper: DING,
         what: "decode rate against list length: the CPU wins on short lists",
-        here: Here::Measured(ding::fig4::run),
+        here: on_gpu!(fig4),
     },
     Experiment {
         name: "ding-fig6",
         paper: DING,
         what: "time an integer of intersection, by length and levels of recursion",
-        here: Here::Measured(ding::fig6::run),
+        here: on_gpu!(fig6),
     },
     Experiment {
         name: "ding-table2",
         paper: DING,
         what: "time a query of AND, OR and AND+OR, on CPU and GPU",
-        here: Here::Measured(ding::table2::run),
+        here: on_gpu!(table2),
     },
-    Experiment {
-        name: "ding-table3",
-        paper: DING,
-        what: "what the GPU's time goes to",
-        here: Here::Measured(ding::table3::run),
-    },
+    Experiment { name: "ding-table3", paper: DING, what: "what the GPU's time goes to", here: on_gpu!(table3) },
     Experiment {
         name: "ding-fig7",
         paper: DING,

@@ -6,118 +6,135 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use crate::files::{Cells, CsvLines, InputError, Provenance};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::files::{CsvReader, InputError, Provenance, Record, Row, Us, parsed};
 use crate::ids::QueryId;
 use crate::time::Nanos;
 
-/// What a file is read for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// As a trace: `arrival_us` and `query_id`, nothing else.
-    Trace,
-    /// For its arrivals only: other columns are passed over.
-    Arrivals,
+/// Beyond 2^53 ns (104 days) a double no longer tells nanoseconds apart, and a time is a mistake.
+const MOST_S: f64 = 9.0e6;
+
+/// A line of a trace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Arrival {
+    pub(super) arrival_us: ArrivalUs,
+    pub(super) query_id: QueryId,
 }
 
-/// One line's arrival, and its query where the file was read as a trace.
-pub(super) struct Row {
-    pub(super) line: u64,
-    pub(super) arrival: Nanos,
-    pub(super) query_id: Option<QueryId>,
+impl Record for Arrival {}
+
+/// A line of a recording from elsewhere: one of the two columns.
+#[derive(Debug, Deserialize)]
+struct Recorded {
+    arrival_us: Option<ArrivalUs>,
+    arrival_s: Option<ArrivalS>,
 }
 
-/// Which field holds what.
-struct Header {
-    fields: usize,
-    arrival: usize,
-    in_seconds: bool,
-    query_id: Option<usize>,
+impl Record for Recorded {
+    const OPTIONAL: &'static [&'static str] = &["arrival_us", "arrival_s"];
 }
 
-/// Reads the comment lines and all rows; at least one, and none earlier than the one before.
+/// A time of arrival in microseconds: any number, to the nanosecond.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ArrivalUs(pub(super) Nanos);
+
+/// A time of arrival in seconds.
+#[derive(Clone, Copy, Debug)]
+struct ArrivalS(Nanos);
+
+impl Serialize for ArrivalUs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Us(self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArrivalUs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let time = |text: &str| number(text, MOST_S * 1e6).map(Nanos::from_us);
+        parsed(deserializer, "a number from 0 to 9e12 (us)", time).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArrivalS {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let time = |text: &str| number(text, MOST_S).map(Nanos::from_secs);
+        parsed(deserializer, "a number from 0 to 9e6 (s)", time).map(Self)
+    }
+}
+
+fn number(text: &str, most: f64) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..=most).contains(number))
+}
+
+/// Reads the comment lines and all rows of a trace; at least one, and none earlier than the one before.
 ///
 /// `refuse` says of a query what is wrong with it, if anything is.
-pub(super) fn read_rows(
+pub(super) fn read_trace(
     path: &Path,
     reader: impl BufRead,
-    purpose: Purpose,
     refuse: impl Fn(QueryId) -> Option<String>,
-) -> Result<(Provenance, Vec<Row>), InputError> {
-    let mut provenance = Provenance::default();
-    let mut lines = CsvLines::new(path, reader);
-    let mut rows: Vec<Row> = Vec::new();
-    if let Some(cells) = lines.next(&mut provenance)? {
-        let header = Header::parse(&cells, purpose)?;
-        let mut previous = String::new();
-        while let Some(cells) = lines.next(&mut provenance)? {
-            let row = header.row(&cells, &refuse)?;
-            let time = cells.value(header.arrival);
-            if rows.last().is_some_and(|last| row.arrival < last.arrival) {
-                let (name, unit) = header.time_column();
-                let message = format!("arrivals go backwards: {time} {unit} after {previous} {unit} (sort by {name})");
-                return Err(cells.error_at(header.arrival, message));
-            }
-            previous.clear();
-            previous.push_str(time);
-            rows.push(row);
+) -> Result<(Provenance, Vec<(Nanos, QueryId)>), InputError> {
+    let mut lines = CsvReader::<Arrival, _>::new(path, reader)?;
+    let mut order = Order::default();
+    let mut rows = Vec::new();
+    while let Some(row) = lines.next_row()? {
+        let Arrival { arrival_us: ArrivalUs(arrival), query_id } = row.value;
+        if let Some(message) = refuse(query_id) {
+            return Err(row.error_at("query_id", message));
         }
+        order.check(&row, "arrival_us", "us", arrival)?;
+        rows.push((arrival, query_id));
     }
-    if rows.is_empty() {
-        return Err(InputError::file(path, "holds no arrivals, expected a header and at least one row"));
-    }
-    Ok((provenance, rows))
+    if rows.is_empty() { Err(no_arrivals(path)) } else { Ok((lines.into_provenance(), rows)) }
 }
 
-impl Header {
-    fn parse(cells: &Cells<'_>, purpose: Purpose) -> Result<Self, InputError> {
-        let header = |arrival, in_seconds, query_id| Self { fields: cells.num_values(), arrival, in_seconds, query_id };
-        match purpose {
-            Purpose::Trace => match cells.positions(&["arrival_us", "query_id"])? {
-                [Some(arrival), Some(query_id)] => Ok(header(arrival, false, Some(query_id))),
-                [None, _] => Err(cells.lacks(["arrival_us"])),
-                [_, None] => Err(cells.lacks(["query_id"])),
-            },
-            Purpose::Arrivals => match cells.positions_among_others(&["arrival_us", "arrival_s"])? {
-                [Some(us), None] => Ok(header(us, false, None)),
-                [None, Some(seconds)] => Ok(header(seconds, true, None)),
-                [Some(_), Some(seconds)] => {
-                    let message = "both `arrival_us` and `arrival_s` are given, expected one of them";
-                    Err(cells.error_at(seconds, message))
-                }
-                [None, None] => Err(cells.error_at(0, "the header lacks `arrival_us` or `arrival_s`")),
-            },
-        }
+/// Reads the arrivals of any file that has them, whatever else its columns hold; each with its line.
+pub(super) fn read_arrivals(path: &Path, reader: impl BufRead) -> Result<Vec<(u64, Nanos)>, InputError> {
+    let mut lines = CsvReader::<Recorded, _>::among_others(path, reader)?;
+    if !lines.has_header() {
+        return Err(no_arrivals(path));
     }
-
-    /// The name and unit of the time column.
-    fn time_column(&self) -> (&'static str, &'static str) {
-        if self.in_seconds { ("arrival_s", "s") } else { ("arrival_us", "us") }
+    let (name, unit) = match (lines.column("arrival_us"), lines.column("arrival_s")) {
+        (true, false) => ("arrival_us", "us"),
+        (false, true) => ("arrival_s", "s"),
+        (true, true) => return Err(lines.error("both `arrival_us` and `arrival_s` are given, expected one of them")),
+        (false, false) => return Err(lines.error("the header lacks `arrival_us` or `arrival_s`")),
+    };
+    let mut order = Order::default();
+    let mut rows = Vec::new();
+    while let Some(row) = lines.next_row()? {
+        let time = row.value.arrival_us.map(|us| us.0).or(row.value.arrival_s.map(|s| s.0));
+        let arrival = time.ok_or_else(|| row.unexpected(name, "a time"))?;
+        order.check(&row, name, unit, arrival)?;
+        rows.push((row.line(), arrival));
     }
+    if rows.is_empty() { Err(no_arrivals(path)) } else { Ok(rows) }
+}
 
-    fn row(&self, cells: &Cells<'_>, refuse: impl Fn(QueryId) -> Option<String>) -> Result<Row, InputError> {
-        cells.expect_values(self.fields)?;
-        let text = cells.value(self.arrival);
-        let (name, unit) = self.time_column();
-        // Beyond 2^53 ns (104 days) a double no longer tells nanoseconds apart, and a time is a mistake.
-        let most = if self.in_seconds { 9.0e6 } else { 9.0e12 };
-        let time: f64 = text.parse().unwrap_or(f64::NAN);
-        if !(0.0..=most).contains(&time) {
-            let message = format!("`{name}` is \"{text}\", expected a number from 0 to {most:e} ({unit})");
-            return Err(cells.error_at(self.arrival, message));
+fn no_arrivals(path: &Path) -> InputError {
+    InputError::file(path, "holds no arrivals, expected a header and at least one row")
+}
+
+/// What has come so far.
+#[derive(Default)]
+struct Order {
+    last: Nanos,
+    /// As it was written.
+    text: String,
+}
+
+impl Order {
+    /// Refuses an arrival that is earlier than the one before.
+    fn check<T>(&mut self, row: &Row<'_, T>, name: &str, unit: &str, arrival: Nanos) -> Result<(), InputError> {
+        let (time, previous) = (row.text(name), &self.text);
+        if arrival < self.last {
+            let message = format!("arrivals go backwards: {time} {unit} after {previous} {unit} (sort by {name})");
+            return Err(row.error_at(name, message));
         }
-        let arrival = if self.in_seconds { Nanos::from_secs(time) } else { Nanos::from_us(time) };
-        let query_id = match self.query_id {
-            None => None,
-            Some(field) => {
-                let text = cells.value(field);
-                let message = || format!("`query_id` is \"{text}\", expected a whole number from 0");
-                let query_id = QueryId(text.parse().map_err(|_| cells.error_at(field, message()))?);
-                if let Some(message) = refuse(query_id) {
-                    return Err(cells.error_at(field, message));
-                }
-                Some(query_id)
-            }
-        };
-        Ok(Row { line: cells.line(), arrival, query_id })
+        self.last = arrival;
+        self.text.clear();
+        self.text.push_str(time);
+        Ok(())
     }
 }

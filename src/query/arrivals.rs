@@ -19,7 +19,9 @@
 
 use std::path::Path;
 
-use super::arrival_csv::{Purpose, read_rows};
+use rand_distr::Exp1;
+
+use super::arrival_csv::read_arrivals;
 use crate::files::{InputError, open_text};
 use crate::random::Random;
 use crate::time::Nanos;
@@ -124,14 +126,14 @@ impl Modulated {
         self.in_rush = !self.in_rush;
         let Burstiness { share, length, .. } = self.process;
         let mean = if self.in_rush { length } else { length * (1.0 - share) / share };
-        self.left = mean * random.exponential();
+        self.left = mean * random.draw::<f64>(&Exp1);
     }
 
     fn gap(&mut self, random: &mut Random) -> f64 {
         let mut gap = 0.0;
         loop {
             let rate = self.process.calm_rate() * if self.in_rush { self.process.ratio } else { 1.0 };
-            let next = random.exponential() / rate;
+            let next = random.draw::<f64>(&Exp1) / rate;
             if next < self.left {
                 self.left -= next;
                 return gap + next;
@@ -158,24 +160,24 @@ impl Recording {
     /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
     /// arrivals, or all at the same time.
     pub fn read(path: &Path) -> Result<Self, InputError> {
-        let (_, rows) = read_rows(path, open_text(path)?, Purpose::Arrivals, |_| None)?;
-        let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+        let rows = read_arrivals(path, open_text(path)?)?;
+        let (Some(&(first_line, first)), Some(&(last_line, last))) = (rows.first(), rows.last()) else {
             return Err(InputError::file(path, "holds no arrivals"));
         };
         if rows.len() < 2 {
             return Err(InputError::line(
                 path,
-                first.line,
+                first_line,
                 "holds one arrival, expected at least two: no gap, no rate",
             ));
         }
-        let span = last.arrival.since(first.arrival).as_us();
+        let span = last.since(first).as_us();
         if span == 0.0 {
             let message = format!("all {} arrivals are at the same time: no gap, no rate", rows.len());
-            return Err(InputError::line(path, last.line, message));
+            return Err(InputError::line(path, last_line, message));
         }
         let mean_us = span / (rows.len() - 1) as f64;
-        let gaps = rows.windows(2).map(|pair| pair[1].arrival.since(pair[0].arrival).as_us() / mean_us).collect();
+        let gaps = rows.windows(2).map(|pair| pair[1].1.since(pair[0].1).as_us() / mean_us).collect();
         Ok(Self { gaps, rate_qps: 1e6 / mean_us })
     }
 
@@ -208,7 +210,7 @@ impl Recording {
 
 /// The first `n` arrivals of `process` at a mean rate of 1: ascending times in units of the mean gap.
 ///
-/// The first comes one gap after time 0. The same `seed` gives the same bytes on every machine, and a longer sequence
+/// The first comes one gap after time 0. The same `seed` gives the same times, and a longer sequence
 /// begins with the shorter one.
 #[must_use]
 pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> {
@@ -219,7 +221,7 @@ pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> 
         time
     };
     match process {
-        ArrivalProcess::Poisson => (0..n).map(|_| cumulate(random.exponential())).collect(),
+        ArrivalProcess::Poisson => (0..n).map(|_| cumulate(random.draw::<f64>(&Exp1))).collect(),
         ArrivalProcess::Bursty(burstiness) => {
             let mut modulated = Modulated::new(*burstiness, &mut random);
             (0..n).map(|_| cumulate(modulated.gap(&mut random))).collect()

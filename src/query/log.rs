@@ -42,7 +42,7 @@ pub struct QueryLog {
     pub queries: Vec<Query>,
     /// Entries in the log.
     pub num_entries: usize,
-    /// Terms that are not in the index, or past the most that a query holds; over all entries.
+    /// Terms that are not in the index; over all entries.
     pub dropped_terms: u64,
     /// Entries that have no term in the index; they are not among the queries.
     pub empty_queries: u64,
@@ -188,13 +188,19 @@ fn json_error(path: &Path, line: u64, error: &serde_json::Error) -> InputError {
 /// Reads the log at `path` and looks its queries up in `index`; `terms_of` cuts text into terms as the index did.
 ///
 /// # Errors
-/// Those of [`read_log`], and a log of which no query has a term in the index.
+/// Those of [`read_log`], a query of more terms than [`Query::MAX_TERMS`], and a log of which no query has a term in the
+/// index.
 pub fn prepare_queries(
     path: &Path,
     index: &Index,
     terms_of: impl Fn(&str) -> Vec<String>,
 ) -> Result<QueryLog, InputError> {
-    let log = look_up(&read_log(path)?, index, terms_of);
+    let entries = read_log(path)?;
+    let log = look_up(&entries, index, terms_of);
+    if let Some(long) = log.queries.iter().find(|query| query.terms.len() > Query::MAX_TERMS) {
+        let message = format!("{} terms, expected at most {}", long.terms.len(), Query::MAX_TERMS);
+        return Err(InputError::line(path, entries[long.id.0 as usize].line, message));
+    }
     if log.queries.is_empty() {
         let message = match log.num_entries {
             1 => String::from("its one query has no term in the index"),

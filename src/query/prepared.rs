@@ -24,19 +24,17 @@ pub struct Query {
     pub id: QueryId,
     /// Its name in its log, for TREC runs; the number where the log gives none.
     pub label: String,
-    /// Its terms; at least one, at most [`Query::MAX_TERMS`].
+    /// Its terms; at least one.
     pub terms: Vec<QueryTerm>,
     /// How many terms of the log's query are not in the index. AND ignores them, as the papers do.
     pub dropped_terms: u32,
 }
 
 impl Query {
-    /// The most distinct terms that executors take.
-    pub const MAX_TERMS: usize = 64;
+    /// The most distinct terms that executors take; a GPU takes fewer.
+    pub const MAX_TERMS: usize = 1024;
 
     /// Looks up `terms` in `index`; repeated terms count as weights. `None` if no term is in the index.
-    ///
-    /// Terms past [`Query::MAX_TERMS`] distinct ones (the most frequent first) are dropped and counted.
     #[must_use]
     pub fn prepare<S: AsRef<str>>(id: QueryId, label: &str, terms: &[S], index: &Index) -> Option<Self> {
         let mut counts = BTreeMap::new();
@@ -52,8 +50,6 @@ impl Query {
             .map(|(term, qtf)| QueryTerm { term, doc_freq: index.list(term).doc_freq(), qtf })
             .collect();
         terms.sort_by_key(|t| (t.doc_freq, t.term));
-        dropped_terms += terms.len().saturating_sub(Self::MAX_TERMS) as u32;
-        terms.truncate(Self::MAX_TERMS);
         (!terms.is_empty()).then(|| Self { id, label: label.to_owned(), terms, dropped_terms })
     }
 }

@@ -10,12 +10,12 @@
 //!
 //! Times count from the start of the run, ascending, to the nanosecond. Columns may stand in any order.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::path::Path;
 
-use super::arrival_csv::{Purpose, read_rows};
+use super::arrival_csv::{Arrival, ArrivalUs, read_trace};
 use super::{ArrivalProcess, at_rate, draw_queries, unit_arrivals};
-use crate::files::{InputError, Provenance, open_text, write_atomically};
+use crate::files::{InputError, Provenance, open_text, write_csv};
 use crate::ids::QueryId;
 use crate::time::Nanos;
 
@@ -74,8 +74,7 @@ impl Trace {
         reader: impl BufRead,
         refuse: impl Fn(QueryId) -> Option<String>,
     ) -> Result<Self, InputError> {
-        let (provenance, rows) = read_rows(path, reader, Purpose::Trace, refuse)?;
-        let rows = rows.into_iter().filter_map(|row| Some((row.arrival, row.query_id?))).collect();
+        let (provenance, rows) = read_trace(path, reader, refuse)?;
         Ok(Self { provenance, rows })
     }
 
@@ -84,13 +83,8 @@ impl Trace {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_atomically(path, |out| {
-            self.provenance.write_to(out)?;
-            writeln!(out, "arrival_us,query_id")?;
-            self.rows
-                .iter()
-                .try_for_each(|(arrival, query)| writeln!(out, "{}.{:03},{query}", arrival.0 / 1000, arrival.0 % 1000))
-        })
+        let line = |&(arrival, query_id): &(Nanos, QueryId)| Arrival { arrival_us: ArrivalUs(arrival), query_id };
+        write_csv(path, &self.provenance, self.rows.iter().map(line))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Capacities beside their bound; `capacity.csv`.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use super::csv::write_rows;
-use super::number;
+use serde::{Deserialize, Serialize};
+
 use super::source::Source;
-use crate::files::Provenance;
+use crate::files::{Digits, Provenance, Record, write_csv};
 use crate::time::Nanos;
 
 /// A line of `capacity.csv`.
@@ -15,7 +16,7 @@ pub struct CapacityRow {
     /// Simulated or measured.
     pub source: Source,
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The deadline.
     pub deadline: Nanos,
     /// The highest rate up to which no query missed; 0 if even the lowest rate tried had a miss.
@@ -42,28 +43,41 @@ impl CapacityRow {
     }
 }
 
-/// The columns of `capacity.csv`.
-const COLUMNS: &str =
-    "source,policy,deadline_ms,max_rate_qps,low_qps,high_qps,bound_qps,flips,region_qps,queries,seeds";
+/// A line of `capacity.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    source: Cow<'static, str>,
+    policy: String,
+    deadline_ms: Digits<12>,
+    max_rate_qps: Digits<6>,
+    low_qps: Digits<6>,
+    high_qps: Option<Digits<6>>,
+    bound_qps: Option<Digits<6>>,
+    flips: usize,
+    region_qps: Option<Digits<6>>,
+    queries: usize,
+    seeds: usize,
+}
+
+impl Record for Line {}
 
 /// Writes `capacity.csv`, whole or not at all.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow]) -> io::Result<()> {
-    write_rows(path, provenance, COLUMNS, rows, |row| {
-        format!(
-            "{},{},{},{low},{low},{},{},{},{},{},{}",
-            row.source,
-            row.policy,
-            number::text(row.deadline.as_ms(), 12),
-            number::optional(row.high_qps, 6),
-            number::optional(row.bound_qps, 6),
-            row.flips,
-            number::optional(row.region_qps, 6),
-            row.queries,
-            row.seeds,
-            low = number::text(row.low_qps, 6),
-        )
-    })
+    let line = |row: &CapacityRow| Line {
+        source: row.source.name().into(),
+        policy: row.policy.clone(),
+        deadline_ms: Digits(row.deadline.as_ms()),
+        max_rate_qps: Digits(row.low_qps),
+        low_qps: Digits(row.low_qps),
+        high_qps: row.high_qps.map(Digits),
+        bound_qps: row.bound_qps.map(Digits),
+        flips: row.flips,
+        region_qps: row.region_qps.map(Digits),
+        queries: row.queries,
+        seeds: row.seeds,
+    };
+    write_csv(path, provenance, rows.iter().map(line))
 }

@@ -3,9 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use super::csv::write_rows;
-use super::summary::{COLUMNS, SummaryRow, line};
-use crate::files::Provenance;
+use super::summary::{Line, SummaryRow};
+use crate::files::{Decimals, Provenance, write_csv};
 
 /// A line of a live `summary.csv`.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,18 +32,16 @@ pub struct LiveSummaryRow {
 /// # Errors
 /// Those of the file system.
 pub fn write_live_summaries(path: &Path, provenance: &Provenance, rows: &[LiveSummaryRow]) -> io::Result<()> {
-    let columns = format!("{COLUMNS},lag_p50_ms,lag_p99_ms,handoff_p50_us,unfinished,unreleased,overloaded,gpu");
-    write_rows(path, provenance, &columns, rows, |live| {
-        format!(
-            "{},{:.6},{:.6},{:.3},{},{},{},{}",
-            line(&live.row),
-            live.lag_p50_ms,
-            live.lag_p99_ms,
-            live.handoff_p50_us,
-            live.unfinished,
-            live.unreleased,
-            live.overloaded,
-            live.gpu,
-        )
-    })
+    let line = |live: &LiveSummaryRow| {
+        let mut line = Line::of(&live.row);
+        line.lag_p50_ms = Some(Decimals(live.lag_p50_ms));
+        line.lag_p99_ms = Some(Decimals(live.lag_p99_ms));
+        line.handoff_p50_us = Some(Decimals(live.handoff_p50_us));
+        line.unfinished = Some(live.unfinished);
+        line.unreleased = Some(live.unreleased);
+        line.overloaded = Some(live.overloaded);
+        line.gpu = Some(live.gpu.into());
+        line
+    };
+    write_csv(path, provenance, rows.iter().map(line))
 }

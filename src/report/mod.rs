@@ -1,12 +1,11 @@
 //! Summaries, CSV files, tables and plots: the same for simulated and live runs.
 
 pub mod capacity;
-mod csv;
 pub mod effectiveness;
 pub mod live;
 pub mod number;
+#[cfg(feature = "plots")]
 pub mod plot;
-pub mod rates;
 pub mod source;
 pub mod summary;
 pub mod table;

@@ -3,13 +3,14 @@
 //! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
 //! exceed ([`quantile`](crate::quantile)). Delay counts from the intended arrival.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use super::csv::write_rows;
-use super::number;
+use serde::{Deserialize, Serialize};
+
 use super::source::Source;
-use crate::files::Provenance;
+use crate::files::{Decimals, Digits, Provenance, Record, write_csv};
 use crate::machine::{Class, Machine, PerClass};
 use crate::quantile::select_nearest_rank;
 use crate::sched::{LogRow, RunLog, Sink};
@@ -34,10 +35,10 @@ pub struct Summary {
     pub max_ms: f64,
     /// Queries that finished after their deadline.
     pub missed: usize,
-    /// Share of the time from the first arrival to the last finish in which processors of a kind were busy; `None`
+    /// Share of the time from the first arrival to the last finish in which processors of a class were busy; `None`
     /// where the machine has none.
     pub utilisation: PerClass<Option<f64>>,
-    /// Queries that ran on the kind of processor that was predicted to be slower for them.
+    /// Queries that the policy took from the jobs of another class.
     pub stolen: usize,
     /// Queries finished per second of that time.
     pub throughput_qps: f64,
@@ -54,6 +55,8 @@ pub struct Tally {
     missed: usize,
     stolen: usize,
     busy: PerClass<Nanos>,
+    /// By processor: until when its time has been counted.
+    busy_until: Vec<Nanos>,
     first_arrival: Nanos,
     last_finish: Nanos,
     lag_max: Nanos,
@@ -71,6 +74,7 @@ impl Tally {
             missed: 0,
             stolen: 0,
             busy: PerClass::default(),
+            busy_until: vec![Nanos::ZERO; machine.len()],
             first_arrival: Nanos::MAX,
             last_finish: Nanos::ZERO,
             lag_max: Nanos::ZERO,
@@ -87,9 +91,9 @@ impl Tally {
         let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
         let max_ms = percentile_ms(1.0)?;
         let span_s = self.last_finish.since(self.first_arrival).as_secs();
-        let utilisation = |kind: Class| {
-            let count = self.machine.count(kind) as f64;
-            (count > 0.0).then(|| if span_s > 0.0 { self.busy[kind].as_secs() / (count * span_s) } else { 0.0 })
+        let utilisation = |class: Class| {
+            let count = self.machine.count(class) as f64;
+            (count > 0.0).then(|| if span_s > 0.0 { self.busy[class].as_secs() / (count * span_s) } else { 0.0 })
         };
         Some(Summary {
             queries,
@@ -109,16 +113,20 @@ impl Tally {
 }
 
 impl Sink for Tally {
+    #[inline]
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
         self.delays.push(delay.0);
         self.delay_sum += u128::from(delay.0);
         self.missed += usize::from(row.missed());
-        self.stolen += usize::from(row.stolen());
-        // The rows of a batch come one after the other; its time counts once.
+        self.stolen += usize::from(row.stolen);
+        // The rows of a batch come one after the other; its time counts once, and so does the time of batches that
+        // overlap on one processor.
         if self.last_batch != Some(row.batch) {
             self.last_batch = Some(row.batch);
-            self.busy[row.kind] += row.finished.since(row.started);
+            let busy_until = &mut self.busy_until[row.processor.index()];
+            self.busy[row.class] += row.finished.since(row.started.max(*busy_until));
+            *busy_until = row.finished.max(*busy_until);
         }
         self.first_arrival = self.first_arrival.min(row.arrival);
         self.last_finish = self.last_finish.max(row.finished);
@@ -131,7 +139,7 @@ impl Summary {
     #[must_use]
     pub fn of_log(log: &RunLog, machine: &Machine) -> Option<Self> {
         let mut rows: Vec<&LogRow> = log.rows.iter().collect();
-        rows.sort_unstable_by_key(|row| (row.batch, row.job));
+        rows.sort_unstable_by_key(|row| (row.finished, row.batch, row.job));
         let mut tally = Tally::new(machine, rows.len());
         rows.into_iter().for_each(|row| tally.record(row));
         tally.summary()
@@ -144,7 +152,7 @@ pub struct SummaryRow {
     /// Simulated or measured.
     pub source: Source,
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The rate offered.
     pub rate_qps: f64,
     /// The seed of arrivals and queries.
@@ -153,39 +161,87 @@ pub struct SummaryRow {
     pub summary: Summary,
 }
 
-/// The columns of `summary.csv`.
-pub(super) const COLUMNS: &str = "\
-    source,policy,rate_qps,seed,queries,mean_ms,p50_ms,p95_ms,p99_ms,max_ms,missed,cpu_utilisation,gpu_utilisation,\
-    stolen,p999_ms,throughput_qps,lag_max_ms";
+/// A line of `summary.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    source: Cow<'static, str>,
+    policy: String,
+    rate_qps: Digits<9>,
+    seed: u64,
+    queries: usize,
+    mean_ms: Decimals<6>,
+    p50_ms: Decimals<6>,
+    p95_ms: Decimals<6>,
+    p99_ms: Decimals<6>,
+    max_ms: Decimals<6>,
+    missed: usize,
+    cpu_utilisation: Option<Digits<6>>,
+    gpu_utilisation: Option<Digits<6>>,
+    stolen: usize,
+    p999_ms: Decimals<6>,
+    throughput_qps: Digits<9>,
+    lag_max_ms: Decimals<6>,
+    /// What live runs say beyond simulated ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lag_p50_ms: Option<Decimals<6>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lag_p99_ms: Option<Decimals<6>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) handoff_p50_us: Option<Decimals<3>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unfinished: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unreleased: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) overloaded: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gpu: Option<Cow<'static, str>>,
+}
+
+impl Record for Line {
+    const OPTIONAL: &'static [&'static str] =
+        &["lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu"];
+}
 
 /// Writes `summary.csv`, whole or not at all.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]) -> io::Result<()> {
-    write_rows(path, provenance, COLUMNS, rows, line)
+    write_csv(path, provenance, rows.iter().map(Line::of))
 }
 
-/// The fields under [`COLUMNS`].
-pub(super) fn line(row: &SummaryRow) -> String {
-    let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
-    format!(
-        "{source},{policy},{},{seed},{},{:.6},{:.6},{:.6},{:.6},{:.6},{},{},{},{},{:.6},{},{:.6}",
-        number::text(*rate_qps, 9),
-        s.queries,
-        s.mean_ms,
-        s.p50_ms,
-        s.p95_ms,
-        s.p99_ms,
-        s.max_ms,
-        s.missed,
-        number::optional(s.utilisation[Class::CPU], 6),
-        number::optional(s.utilisation[Class::GPU], 6),
-        s.stolen,
-        s.p999_ms,
-        number::text(s.throughput_qps, 9),
-        s.lag_max_ms,
-    )
+impl Line {
+    /// Without the columns of live runs.
+    pub(super) fn of(row: &SummaryRow) -> Self {
+        let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
+        Self {
+            source: source.name().into(),
+            policy: policy.clone(),
+            rate_qps: Digits(*rate_qps),
+            seed: *seed,
+            queries: s.queries,
+            mean_ms: Decimals(s.mean_ms),
+            p50_ms: Decimals(s.p50_ms),
+            p95_ms: Decimals(s.p95_ms),
+            p99_ms: Decimals(s.p99_ms),
+            max_ms: Decimals(s.max_ms),
+            missed: s.missed,
+            cpu_utilisation: s.utilisation[Class::CPU].map(Digits),
+            gpu_utilisation: s.utilisation[Class::GPU].map(Digits),
+            stolen: s.stolen,
+            p999_ms: Decimals(s.p999_ms),
+            throughput_qps: Digits(s.throughput_qps),
+            lag_max_ms: Decimals(s.lag_max_ms),
+            lag_p50_ms: None,
+            lag_p99_ms: None,
+            handoff_p50_us: None,
+            unfinished: None,
+            unreleased: None,
+            overloaded: None,
+            gpu: None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -203,15 +259,16 @@ mod tests {
             started: Nanos(started),
             finished: Nanos(finished),
             processor: ProcessorId(0),
-            kind: Class::CPU,
+            class: Class::CPU,
             batch,
             deadline: Nanos(10_000_000),
             predicted: PerClass::two(Nanos(2), Nanos(1)),
+            stolen: job == 2,
         };
         let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
         let summary = Summary::of_log(&RunLog { rows }, &Machine::new(2, 0)).unwrap();
         assert_eq!(summary.utilisation, PerClass::two(Some(0.5), None));
-        assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 3));
+        assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 1));
         assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
         assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);
     }

@@ -1,15 +1,18 @@
 //! Predicted beside measured: `validation.csv`, `validation_capacity.csv`, `validation_service.csv`, and their picture.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::csv::write_rows;
-use super::number::{optional, text};
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, Stroke};
 use super::summary::Summary;
-use crate::files::Provenance;
+use crate::files::{Digits, Provenance, Record, write_csv};
 use crate::machine::{Class, PerClass};
+#[cfg(feature = "plots")]
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
 
@@ -17,7 +20,7 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The rate offered.
     pub rate_qps: f64,
     /// What the simulator predicts.
@@ -44,7 +47,7 @@ impl ValidationRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationCapacityRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// The deadline.
     pub deadline: Nanos,
     /// By simulation.
@@ -92,7 +95,7 @@ impl ServiceRun {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceRow {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// When the run ended, from the start of the first policy's.
     pub at: Duration,
     /// What kind of run.
@@ -115,34 +118,89 @@ impl ValidationCapacityRow {
     }
 }
 
+/// A line of `validation.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    policy: String,
+    rate_qps: Digits<6>,
+    predicted_mean_ms: Digits<6>,
+    measured_mean_ms: Digits<6>,
+    predicted_p99_ms: Digits<6>,
+    measured_p99_ms: Digits<6>,
+    predicted_missed: usize,
+    measured_missed: usize,
+    queries: usize,
+    unanswered: usize,
+    attempts: u32,
+    gpu: Cow<'static, str>,
+    predicted_p50_ms: Digits<6>,
+    measured_p50_ms: Digits<6>,
+    measured_lag_max_ms: Digits<6>,
+}
+
+/// A line of `validation_capacity.csv`.
+#[derive(Debug, Serialize, Deserialize)]
+struct CapacityLine {
+    policy: String,
+    deadline_ms: Digits<6>,
+    predicted_qps: Digits<6>,
+    measured_qps: Digits<6>,
+    error: Option<Digits<4>>,
+    measured_high_qps: Option<Digits<6>>,
+    queries: usize,
+    gpu: Cow<'static, str>,
+    cpu_slowdown: Digits<4>,
+    gpu_slowdown: Digits<4>,
+    cpu_handoff_us: Digits<4>,
+    gpu_handoff_us: Digits<4>,
+    profiled_qps: Digits<6>,
+    hindsight_qps: Option<Digits<6>>,
+}
+
+/// A line of `validation_service.csv`.
+#[derive(Debug, Serialize, Deserialize)]
+struct ServiceLine {
+    policy: String,
+    at_s: Digits<6>,
+    run: Cow<'static, str>,
+    rate_qps: Digits<6>,
+    queries: usize,
+    cpu_slowdown: Digits<4>,
+    gpu_slowdown: Digits<4>,
+    cpu_handoff_us: Digits<4>,
+    gpu_handoff_us: Digits<4>,
+}
+
+impl Record for Line {}
+impl Record for CapacityLine {}
+impl Record for ServiceLine {}
+
 /// Writes `validation.csv`, whole or not at all.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn write_validation(path: &Path, provenance: &Provenance, rows: &[ValidationRow]) -> io::Result<()> {
-    let columns = "policy,rate_qps,predicted_mean_ms,measured_mean_ms,predicted_p99_ms,measured_p99_ms,predicted_missed,\
-         measured_missed,queries,unanswered,attempts,gpu,predicted_p50_ms,measured_p50_ms,measured_lag_max_ms";
-    write_rows(path, provenance, columns, rows, |row| {
+    let line = |row: &ValidationRow| {
         let (p, m) = (&row.predicted, &row.measured);
-        format!(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            row.policy,
-            text(row.rate_qps, 6),
-            text(p.mean_ms, 6),
-            text(m.mean_ms, 6),
-            text(p.p99_ms, 6),
-            text(m.p99_ms, 6),
-            p.missed,
-            m.missed,
-            p.queries,
-            row.unanswered,
-            row.attempts,
-            row.gpu,
-            text(p.p50_ms, 6),
-            text(m.p50_ms, 6),
-            text(m.lag_max_ms, 6),
-        )
-    })
+        Line {
+            policy: row.policy.clone(),
+            rate_qps: Digits(row.rate_qps),
+            predicted_mean_ms: Digits(p.mean_ms),
+            measured_mean_ms: Digits(m.mean_ms),
+            predicted_p99_ms: Digits(p.p99_ms),
+            measured_p99_ms: Digits(m.p99_ms),
+            predicted_missed: p.missed,
+            measured_missed: m.missed,
+            queries: p.queries,
+            unanswered: row.unanswered,
+            attempts: row.attempts,
+            gpu: row.gpu.into(),
+            predicted_p50_ms: Digits(p.p50_ms),
+            measured_p50_ms: Digits(m.p50_ms),
+            measured_lag_max_ms: Digits(m.lag_max_ms),
+        }
+    };
+    write_csv(path, provenance, rows.iter().map(line))
 }
 
 /// Writes `validation_capacity.csv`, whole or not at all.
@@ -154,27 +212,23 @@ pub fn write_validation_capacity(
     provenance: &Provenance,
     rows: &[ValidationCapacityRow],
 ) -> io::Result<()> {
-    let columns = "policy,deadline_ms,predicted_qps,measured_qps,error,measured_high_qps,queries,gpu,\
-         cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us,profiled_qps,hindsight_qps";
-    write_rows(path, provenance, columns, rows, |row| {
-        format!(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            row.policy,
-            text(row.deadline.as_ms(), 6),
-            text(row.predicted_qps, 6),
-            text(row.measured_qps, 6),
-            if row.measured_qps > 0.0 { text(row.error(), 4) } else { String::new() },
-            optional(row.measured_high_qps, 6),
-            row.queries,
-            row.gpu,
-            text(row.slowdown[Class::CPU], 4),
-            text(row.slowdown[Class::GPU], 4),
-            text(row.handoff[Class::CPU].as_us(), 4),
-            text(row.handoff[Class::GPU].as_us(), 4),
-            text(row.profiled_qps, 6),
-            optional(row.hindsight_qps, 6),
-        )
-    })
+    let line = |row: &ValidationCapacityRow| CapacityLine {
+        policy: row.policy.clone(),
+        deadline_ms: Digits(row.deadline.as_ms()),
+        predicted_qps: Digits(row.predicted_qps),
+        measured_qps: Digits(row.measured_qps),
+        error: (row.measured_qps > 0.0).then(|| Digits(row.error())),
+        measured_high_qps: row.measured_high_qps.map(Digits),
+        queries: row.queries,
+        gpu: row.gpu.into(),
+        cpu_slowdown: Digits(row.slowdown[Class::CPU]),
+        gpu_slowdown: Digits(row.slowdown[Class::GPU]),
+        cpu_handoff_us: Digits(row.handoff[Class::CPU].as_us()),
+        gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
+        profiled_qps: Digits(row.profiled_qps),
+        hindsight_qps: row.hindsight_qps.map(Digits),
+    };
+    write_csv(path, provenance, rows.iter().map(line))
 }
 
 /// Writes `validation_service.csv`, whole or not at all.
@@ -182,30 +236,28 @@ pub fn write_validation_capacity(
 /// # Errors
 /// Those of the file system.
 pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
-    let columns = "policy,at_s,run,rate_qps,queries,cpu_slowdown,gpu_slowdown,cpu_handoff_us,gpu_handoff_us";
-    write_rows(path, provenance, columns, rows, |row| {
-        format!(
-            "{},{},{},{},{},{},{},{},{}",
-            row.policy,
-            text(row.at.as_secs_f64(), 6),
-            row.run.name(),
-            text(row.rate_qps, 6),
-            row.queries,
-            text(row.slowdown[Class::CPU], 4),
-            text(row.slowdown[Class::GPU], 4),
-            text(row.handoff[Class::CPU].as_us(), 4),
-            text(row.handoff[Class::GPU].as_us(), 4),
-        )
-    })
+    let line = |row: &ServiceRow| ServiceLine {
+        policy: row.policy.clone(),
+        at_s: Digits(row.at.as_secs_f64()),
+        run: row.run.name().into(),
+        rate_qps: Digits(row.rate_qps),
+        queries: row.queries,
+        cpu_slowdown: Digits(row.slowdown[Class::CPU]),
+        gpu_slowdown: Digits(row.slowdown[Class::GPU]),
+        cpu_handoff_us: Digits(row.handoff[Class::CPU].as_us()),
+        gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
+    };
+    write_csv(path, provenance, rows.iter().map(line))
 }
 
+#[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
 pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> LineChart {
-    let mut policies: Vec<&'static str> = Vec::new();
+    let mut policies: Vec<&str> = Vec::new();
     for row in rows {
-        if !policies.contains(&row.policy) {
-            policies.push(row.policy);
+        if !policies.contains(&row.policy.as_str()) {
+            policies.push(&row.policy);
         }
     }
     let line = |policy: &str, of: &dyn Fn(&ValidationRow) -> (f64, bool)| -> Vec<Point> {

@@ -1,4 +1,4 @@
-//! `best-of`: each query on the kind of processor that is predicted to answer it sooner, one query at a time in the
+//! `best-of`: each query on the class of processor that is predicted to answer it sooner, one query at a time in the
 //! whole machine, first come, first served.
 //!
 //! The third configuration of Ding et al. 2009, section 9. It shows what choosing well is worth without running in
@@ -6,16 +6,15 @@
 
 use std::collections::VecDeque;
 
-use super::{Batch, Job, Next, Policy, PolicyError};
-use crate::ids::ProcessorId;
+use super::{Ask, Job, Lane, Next, Policy, PolicyError};
+use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
-/// Runs one job at a time, on its better kind of processor.
+/// Runs one job at a time, on its better class of processor.
 #[derive(Clone, Debug)]
 pub struct BestOf {
-    machine: Machine,
-    queue: VecDeque<Job>,
+    queue: VecDeque<(JobId, Class)>,
     is_running: bool,
 }
 
@@ -23,32 +22,45 @@ impl BestOf {
     /// A machine-wide queue.
     ///
     /// # Errors
-    /// If `machine` lacks a kind.
+    /// If `machine` lacks CPUs or GPUs: then there is nothing to choose.
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "best-of", &[Class::CPU, Class::GPU])?;
-        Ok(Self { machine: machine.clone(), queue: VecDeque::new(), is_running: false })
+        Ok(Self { queue: VecDeque::new(), is_running: false })
+    }
+
+    /// Whom the job in front concerns, if anything may start.
+    fn ask(&self) -> Ask {
+        match self.queue.front() {
+            Some(&(_, class)) if !self.is_running => Ask::Class(class),
+            _ => Ask::Nobody,
+        }
     }
 }
 
 impl Policy for BestOf {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "best-of"
     }
 
-    fn arrive(&mut self, job: Job, _now: Nanos) {
-        self.queue.push_back(job);
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
+        self.queue.push_back((job.id, job.preferred_class()));
+        self.ask()
     }
 
-    fn next(&mut self, processor: ProcessorId, _now: Nanos) -> Next {
-        let kind = self.machine.class(processor);
-        if self.is_running || self.queue.front().is_none_or(|job| job.preferred_class() != kind) {
-            return Next::Wait;
+    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        match self.queue.front() {
+            Some(&(job, class)) if !self.is_running && class == lane.class => {
+                self.queue.pop_front();
+                self.is_running = true;
+                batch.push(job);
+                Next::Run
+            }
+            _ => Next::Wait,
         }
-        self.is_running = true;
-        self.queue.pop_front().map_or(Next::Wait, |job| Next::Run(Batch::One(job)))
     }
 
-    fn finished(&mut self, _processor: ProcessorId, _batch: &Batch, _service: Nanos, _now: Nanos) {
+    fn finished(&mut self, _lane: Lane, _batch: &[Job], _service: Nanos, _now: Nanos) -> Ask {
         self.is_running = false;
+        self.ask()
     }
 }

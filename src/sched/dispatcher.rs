@@ -1,45 +1,40 @@
 //! The one scheduler core, under simulated and under real time.
 //!
-//! After each event the dispatcher asks every idle processor, in the order of the machine, what it does next, and asks
-//! again until none of them starts anything: a start may free another processor's way. It trusts no policy: each law
-//! that is checked here costs a comparison a job.
+//! The loop around it hands in what has happened, then asks once for decisions:
+//!
+//! ```text
+//!   arrive · finish · wake   any number of events, all that are due now
+//!   decide                   asks the lanes that they concern, and says what to start
+//! ```
+//!
+//! The policy says of each event [whom it concerns](super::Ask), so that an event costs the same on a machine of 2 and
+//! of 64 lanes. It is not trusted: each law that is checked here costs a comparison a job.
 //!
 //! | law | checked when |
 //! | --- | --- |
 //! | time never goes back | an event comes |
-//! | only jobs that have arrived run, unaltered | a batch starts |
+//! | only jobs that have arrived run | a batch starts |
 //! | no job runs twice | a batch starts |
-//! | nothing starts on a busy processor | by construction: only idle processors are asked |
-//! | no job is lost: while jobs wait, something runs or a wake-up is due | an event has been handled |
+//! | nothing starts on a lane without room | by construction: only lanes with room are asked |
+//! | no job is lost: while jobs wait, something runs or a wake-up is due | after decisions |
 //!
-//! Memory is O(jobs in flight), besides what the [`Sink`] keeps; an event costs O(processors) and
-//! what the policy takes.
+//! Memory is O(jobs in flight), besides what the [`Sink`] keeps.
 
 use std::collections::VecDeque;
 
-use super::{Batch, Job, LogRow, Next, Policy, RunLog};
+use super::lanes::{Lanes, Running};
+use super::{Ask, Job, LogRow, Next, Policy, RunLog};
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::Machine;
+use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A job has arrived. Jobs are numbered from 0 in the order of these events.
-    Arrive(Job),
-    /// A processor has finished what it was started on.
-    Finish(ProcessorId),
-    /// A time asked for by [`Action::WakeAt`] has come.
-    Wake,
-}
 
 /// What the loop around the dispatcher has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start the batch that [`Dispatcher::batch_on`] gives for this processor now; report [`Event::Finish`] when it is
-    /// done.
-    Start(ProcessorId),
-    /// Send [`Event::Wake`] at this time. It takes the place of any later wake-up that was asked for before.
+    /// Start the batch of this number, which [`Dispatcher::batch`] gives, on this processor now; report
+    /// [`Dispatcher::finish`] when it is done. Batches of a processor end in the order in which they start.
+    Start(ProcessorId, u32),
+    /// Report [`Dispatcher::wake`] at this time. It takes the place of any later wake-up that was asked for before.
     WakeAt(Nanos),
 }
 
@@ -48,7 +43,7 @@ pub enum Action {
 #[error("policy {policy} broke its contract at {now_ns} ns: {law}")]
 pub struct LawBroken {
     /// The policy's name.
-    pub policy: &'static str,
+    pub policy: String,
     /// When.
     pub now_ns: u64,
     /// Which law, with the values.
@@ -77,30 +72,69 @@ struct Flight {
     place: Place,
 }
 
-/// What a busy processor runs.
-#[derive(Clone, Debug)]
-struct Running {
-    batch: Batch,
-    number: u32,
-    started: Nanos,
+/// Lanes that the events since the last decisions concern.
+#[derive(Clone, Debug, Default)]
+struct Concerned {
+    processors: Vec<ProcessorId>,
+    /// Bit c: class c is concerned.
+    classes: u8,
+    /// By class: how many of its lanes are to be asked,
+    lanes: PerClass<u32>,
+    /// and for how many of these one of each other class is asked in their place.
+    others_too: PerClass<u32>,
+    everyone: bool,
+}
+
+impl Concerned {
+    #[inline]
+    fn add(&mut self, ask: Ask) {
+        match ask {
+            Ask::Nobody => {}
+            Ask::Processor(processor) => self.processors.push(processor),
+            Ask::Class(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+            }
+            Ask::ClassThenOthers(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+                self.others_too[class] += 1;
+            }
+            Ask::Everyone => self.everyone = true,
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.processors.clear();
+        if self.classes != 0 {
+            self.classes = 0;
+            self.lanes = PerClass::default();
+            self.others_too = PerClass::default();
+        }
+        self.everyone = false;
+    }
 }
 
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
 pub struct Dispatcher<S = RunLog> {
-    machine: Machine,
     policy: Box<dyn Policy>,
-    /// By processor: what it runs, `None` when idle.
-    lanes: Vec<Option<Running>>,
+    lanes: Lanes,
+    classes: Vec<Class>,
     /// Jobs from number `first_flight` on; the front one has not finished.
     flights: VecDeque<Flight>,
     first_flight: u32,
     waiting: usize,
     running: usize,
-    busy: usize,
     batches: u32,
     now: Nanos,
-    /// The wake-up that the loop holds.
-    wake: Option<Nanos>,
+    last_arrival: Nanos,
+    concerned: Concerned,
+    /// The wake-up that the loop holds, and the earliest that was asked for since.
+    held_wake: Option<Nanos>,
+    asked_wake: Option<Nanos>,
+    /// What a policy fills in.
+    chosen: Vec<JobId>,
     sink: S,
 }
 
@@ -118,7 +152,7 @@ impl<S> std::fmt::Debug for Dispatcher<S> {
 impl Dispatcher {
     /// A dispatcher over an idle machine that keeps the whole log; `jobs` is how many will arrive, as far as known.
     #[must_use]
-    pub fn new(machine: Machine, policy: Box<dyn Policy>, jobs: usize) -> Self {
+    pub fn new(machine: &Machine, policy: Box<dyn Policy>, jobs: usize) -> Self {
         Self::with_sink(machine, policy, RunLog { rows: Vec::with_capacity(jobs.min(1 << 24)) })
     }
 
@@ -134,65 +168,124 @@ impl Dispatcher {
 impl<S: Sink> Dispatcher<S> {
     /// A dispatcher over an idle machine that gives each finished job's row to `sink`.
     #[must_use]
-    pub fn with_sink(machine: Machine, policy: Box<dyn Policy>, sink: S) -> Self {
-        let lanes = (0..machine.len()).map(|_| None).collect();
+    pub fn with_sink(machine: &Machine, policy: Box<dyn Policy>, sink: S) -> Self {
         Self {
-            machine,
             policy,
-            lanes,
+            lanes: Lanes::of(machine),
+            classes: machine.classes().collect(),
             flights: VecDeque::new(),
             first_flight: 0,
             waiting: 0,
             running: 0,
-            busy: 0,
             batches: 0,
             now: Nanos::ZERO,
-            wake: None,
+            last_arrival: Nanos::ZERO,
+            concerned: Concerned::default(),
+            held_wake: None,
+            asked_wake: None,
+            chosen: Vec::new(),
             sink,
         }
     }
 
-    /// Handles one event and appends what is to be done to `actions`.
+    /// A job has arrived. Jobs are numbered from 0 in the order of these calls.
     ///
-    /// Events at the same `now` are handled in the order in which they are given.
+    /// # Errors
+    /// If the loop breaks the order of time or of jobs.
+    #[inline]
+    pub fn arrive(&mut self, now: Nanos, job: &Job) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        let expected = self.first_flight as usize + self.flights.len();
+        if job.id.index() != expected {
+            return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
+        }
+        if job.arrival < self.last_arrival {
+            let (last, this) = (self.last_arrival.0, job.arrival.0);
+            return Err(self.broken(format!("time went back from an arrival at {last} ns to one at {this} ns")));
+        }
+        self.last_arrival = job.arrival;
+        self.flights.push_back(Flight { job: *job, released: now, place: Place::Waiting });
+        self.waiting += 1;
+        let ask = self.policy.arrive(job, now);
+        self.concerned.add(ask);
+        Ok(())
+    }
+
+    /// `processor` has finished the oldest of the batches that it was started on.
+    ///
+    /// # Errors
+    /// If the loop breaks the order of time, or nothing ran there.
+    #[inline]
+    pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        let Some((lane, &Running { ref jobs, number, started, stolen })) = self.lanes.finish(processor) else {
+            return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
+        };
+        self.running -= jobs.len();
+        for job in jobs {
+            let flight = &mut self.flights[(job.id.0 - self.first_flight) as usize];
+            flight.place = Place::Finished;
+            self.sink.record(&LogRow {
+                job: job.id,
+                query: job.query,
+                arrival: job.arrival,
+                released: flight.released,
+                started,
+                finished: now,
+                processor,
+                class: lane.class,
+                batch: number,
+                deadline: job.deadline,
+                predicted: job.predicted.map(|cost| cost.alone),
+                stolen,
+            });
+        }
+        while self.flights.front().is_some_and(|flight| flight.place == Place::Finished) {
+            self.flights.pop_front();
+            self.first_flight += 1;
+        }
+        let ask = self.policy.finished(lane, jobs, now.since(started), now);
+        self.concerned.add(ask);
+        self.concerned.add(Ask::Processor(processor));
+        Ok(())
+    }
+
+    /// A time asked for by [`Action::WakeAt`] has come.
+    ///
+    /// # Errors
+    /// If the loop breaks the order of time.
+    pub fn wake(&mut self, now: Nanos) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        self.held_wake = None;
+        self.concerned.add(Ask::Everyone);
+        Ok(())
+    }
+
+    /// Decides what the events since the last call lead to, and appends what is to be done to `actions`.
     ///
     /// # Errors
     /// If the policy loses, repeats or invents a job, or the loop breaks the order of time.
-    // Always: the caller knows which event it is, and the job need not be moved into one.
-    #[inline(always)]
-    pub fn handle(&mut self, now: Nanos, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
-        if now < self.now {
-            return Err(self.broken(format!("time went back from {} ns to {} ns", self.now.0, now.0)));
-        }
-        self.now = now;
-        match event {
-            Event::Arrive(job) => self.arrive(job)?,
-            Event::Finish(processor) => self.finish(processor)?,
-            Event::Wake => self.wake = None,
-        }
-        // As most events of a lightly loaded run leave it: then not even the call is made.
+    #[inline]
+    pub fn decide(&mut self, now: Nanos, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        // As most events of a lightly loaded run leave it.
         if self.waiting == 0 {
+            self.concerned.clear();
             return Ok(());
         }
-        self.ask_idle_processors(actions)
+        self.ask_concerned(actions)
     }
 
-    /// What `processor` runs; `None` when it is idle.
+    /// The jobs of a batch that is under way on `processor`.
     #[must_use]
-    pub fn batch_on(&self, processor: ProcessorId) -> Option<&Batch> {
-        self.lanes.get(processor.index())?.as_ref().map(|running| &running.batch)
+    pub fn batch(&self, processor: ProcessorId, number: u32) -> Option<&[Job]> {
+        self.lanes.batch(processor, number)
     }
 
     /// Jobs that have arrived and not finished.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.waiting + self.running
-    }
-
-    /// The first of the jobs in flight, or the next to arrive when there is none: all before it have finished.
-    #[must_use]
-    pub fn first_in_flight(&self) -> JobId {
-        JobId(self.first_flight)
     }
 
     /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
@@ -213,158 +306,209 @@ impl<S: Sink> Dispatcher<S> {
         self.sink
     }
 
-    fn arrive(&mut self, job: Job) -> Result<(), LawBroken> {
-        let expected = self.first_flight as usize + self.flights.len();
-        if job.id.index() != expected {
-            return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
+    fn pass_to(&mut self, now: Nanos) -> Result<(), LawBroken> {
+        if now < self.now {
+            return Err(self.broken(format!("time went back from {} ns to {} ns", self.now.0, now.0)));
         }
-        self.flights.push_back(Flight { job, released: self.now, place: Place::Waiting });
-        self.waiting += 1;
-        self.policy.arrive(job, self.now);
+        self.now = now;
         Ok(())
     }
 
-    fn finish(&mut self, processor: ProcessorId) -> Result<(), LawBroken> {
-        // Read where it lies: what is said of a job is many times the size of what is done with it.
-        let Some(Some(Running { batch, number, started })) = self.lanes.get(processor.index()) else {
-            return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
-        };
-        self.busy -= 1;
-        self.running -= batch.jobs().len();
-        for job in batch.jobs() {
-            let flight = &mut self.flights[(job.id.0 - self.first_flight) as usize];
-            flight.place = Place::Finished;
-            self.sink.record(&LogRow {
-                job: job.id,
-                query: job.query,
-                arrival: job.arrival,
-                released: flight.released,
-                started: *started,
-                finished: self.now,
-                processor,
-                kind: self.machine.class(processor),
-                batch: *number,
-                deadline: job.deadline,
-                predicted: job.predicted,
-            });
+    fn ask_concerned(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        for i in 0..self.concerned.processors.len() {
+            let processor = self.concerned.processors[i];
+            while self.waiting > 0 && self.lanes.has_room(processor) && self.ask(processor, actions)? {}
         }
-        while self.flights.front().is_some_and(|flight| flight.place == Place::Finished) {
-            self.flights.pop_front();
-            self.first_flight += 1;
-        }
-        self.policy.finished(processor, batch, self.now.since(*started), self.now);
-        self.lanes[processor.index()] = None;
-        Ok(())
-    }
-
-    fn ask_idle_processors(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
-        let mut wake = None;
-        while self.waiting > 0 && self.busy < self.lanes.len() {
-            let mut any_started = false;
-            wake = None;
-            for index in 0..self.lanes.len() {
-                if self.lanes[index].is_some() || self.waiting == 0 {
-                    continue;
-                }
-                let processor = ProcessorId(index as u32);
-                match self.policy.next(processor, self.now) {
-                    Next::Run(batch) => {
-                        self.start(processor, batch, actions)?;
-                        any_started = true;
-                    }
-                    Next::Wait => {}
-                    Next::WaitUntil(until) if until > self.now => {
-                        wake = Some(wake.map_or(until, |earlier: Nanos| earlier.min(until)));
-                    }
-                    Next::WaitUntil(until) => {
-                        return Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0)));
+        self.concerned.processors.clear();
+        while self.concerned.classes != 0 {
+            let class = Class::ALL[self.concerned.classes.trailing_zeros() as usize];
+            self.concerned.classes &= self.concerned.classes - 1;
+            let asked = std::mem::take(&mut self.concerned.lanes[class]);
+            let others_too = std::mem::take(&mut self.concerned.others_too[class]);
+            let started = self.ask_class(class, asked, actions)?;
+            // Whoever found no lane here may find one elsewhere.
+            let left = (asked - started).min(others_too);
+            if left > 0 {
+                for i in 0..self.classes.len() {
+                    if self.classes[i] != class {
+                        self.ask_class(self.classes[i], left, actions)?;
                     }
                 }
             }
-            if !any_started {
-                break;
+        }
+        if std::mem::take(&mut self.concerned.everyone) {
+            self.ask_everyone(actions)?;
+        }
+        if self.waiting > 0 && self.lanes.under_way == 0 && self.held_wake.is_none() && self.asked_wake.is_none() {
+            self.ask_everyone(actions)?;
+            if self.lanes.under_way == 0 && self.asked_wake.is_none() {
+                return Err(self.broken(format!("{} jobs wait, nothing runs and no wake-up is due", self.waiting)));
             }
         }
-        if let Some(at) = wake
-            && self.wake.is_none_or(|held| at < held)
+        if let Some(at) = self.asked_wake.take()
+            && self.held_wake.is_none_or(|held| at < held)
         {
-            self.wake = Some(at);
+            self.held_wake = Some(at);
             actions.push(Action::WakeAt(at));
         }
-        if self.waiting > 0 && self.busy == 0 && self.wake.is_none() {
-            return Err(self.broken(format!("{} jobs wait, nothing runs and no wake-up is due", self.waiting)));
-        }
         Ok(())
     }
 
-    fn start(&mut self, processor: ProcessorId, batch: Batch, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
-        if batch.jobs().is_empty() {
+    /// Asks up to `count` lanes of a class, until one waits; gives how many have started something.
+    fn ask_class(&mut self, class: Class, count: u32, actions: &mut Vec<Action>) -> Result<u32, LawBroken> {
+        for started in 0..count {
+            if self.waiting == 0 {
+                return Ok(started);
+            }
+            let Some(processor) = self.lanes.first_with_room(class) else { return Ok(started) };
+            if !self.ask(processor, actions)? {
+                return Ok(started);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Asks all lanes with room, again and again until none starts anything: a start may free another lane's way.
+    fn ask_everyone(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        loop {
+            let mut any_started = false;
+            let mut from = 0;
+            while self.waiting > 0
+                && let Some(processor) = self.lanes.next_with_room(from)
+            {
+                any_started |= self.ask(processor, actions)?;
+                from = processor.index() + 1;
+            }
+            if !any_started {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks a lane with room what it does next; whether it starts something.
+    fn ask(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        let next = self.policy.next(self.lanes.lane(processor), self.now, &mut chosen);
+        let result = match next {
+            Next::Run => self.start(processor, &chosen, false, actions).map(|()| true),
+            Next::Steal => self.start(processor, &chosen, true, actions).map(|()| true),
+            _ if !chosen.is_empty() => Err(self.broken(format!("filled a batch for processor {processor} and waits"))),
+            Next::Wait => Ok(false),
+            Next::WaitUntil(until) if until > self.now => {
+                self.asked_wake = Some(self.asked_wake.map_or(until, |earlier| earlier.min(until)));
+                Ok(false)
+            }
+            Next::WaitUntil(until) => Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0))),
+        };
+        self.chosen = chosen;
+        result
+    }
+
+    fn start(
+        &mut self,
+        processor: ProcessorId,
+        chosen: &[JobId],
+        stolen: bool,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), LawBroken> {
+        if chosen.is_empty() {
             return Err(self.broken(format!("started an empty batch on processor {processor}")));
         }
-        for job in batch.jobs() {
-            let flight = job.id.0.checked_sub(self.first_flight).and_then(|i| self.flights.get_mut(i as usize));
+        let batch = self.lanes.start(processor);
+        (batch.number, batch.started, batch.stolen) = (self.batches, self.now, stolen);
+        for &id in chosen {
+            let flight = id.0.checked_sub(self.first_flight).and_then(|i| self.flights.get_mut(i as usize));
             let fault = match flight {
                 // Numbers below the first in flight have finished; those above have not arrived.
-                None if job.id.0 < self.first_flight => format!("job {} ran again after it had finished", job.id),
-                None => format!("job {} ran before it arrived", job.id),
-                Some(flight) if flight.place != Place::Waiting => format!("job {} ran twice", job.id),
-                Some(flight) if flight.job != *job => format!("job {} was altered by the policy", job.id),
+                None if id.0 < self.first_flight => format!("job {id} ran again after it had finished"),
+                None => format!("job {id} ran before it arrived"),
+                Some(flight) if flight.place != Place::Waiting => format!("job {id} ran twice"),
                 Some(flight) => {
                     flight.place = Place::Running;
+                    batch.jobs.push(flight.job);
                     continue;
                 }
             };
             return Err(self.broken(fault));
         }
-        self.waiting -= batch.jobs().len();
-        self.running += batch.jobs().len();
-        self.busy += 1;
-        actions.push(Action::Start(processor));
-        self.lanes[processor.index()] = Some(Running { batch, number: self.batches, started: self.now });
+        self.waiting -= chosen.len();
+        self.running += chosen.len();
+        actions.push(Action::Start(processor, self.batches));
         self.batches += 1;
         Ok(())
     }
 
     #[cold]
     fn broken(&self, law: String) -> LawBroken {
-        LawBroken { policy: self.policy.name(), now_ns: self.now.0, law }
+        LawBroken { policy: self.policy.name().to_owned(), now_ns: self.now.0, law }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{JobId, QueryId};
-    use crate::machine::PerClass;
+    use crate::cost::Cost;
+    use crate::ids::QueryId;
+    use crate::sched::Lane;
 
     /// A policy that gives what it is told to, right or wrong.
-    struct Scripted(Vec<Next>);
+    struct Scripted(Vec<(Next, Vec<u32>)>);
 
     impl Policy for Scripted {
-        fn name(&self) -> &'static str {
+        fn name(&self) -> &str {
             "scripted"
         }
-        fn arrive(&mut self, _: Job, _: Nanos) {}
-        fn next(&mut self, _: ProcessorId, _: Nanos) -> Next {
-            if self.0.is_empty() { Next::Wait } else { self.0.remove(0) }
+        fn arrive(&mut self, _: &Job, _: Nanos) -> Ask {
+            Ask::Everyone
+        }
+        fn next(&mut self, _: Lane, _: Nanos, batch: &mut Vec<JobId>) -> Next {
+            if self.0.is_empty() {
+                return Next::Wait;
+            }
+            let (next, jobs) = self.0.remove(0);
+            batch.extend(jobs.into_iter().map(JobId));
+            next
         }
     }
 
+    #[derive(Clone, Copy)]
+    enum Event {
+        Arrive(u32),
+        Finish(u32),
+        Wake,
+    }
+    use Event::{Arrive, Finish, Wake};
+
     fn job(id: u32) -> Job {
-        let predicted = PerClass::two(Nanos(5), Nanos(5));
-        Job { id: JobId(id), query: QueryId(id), arrival: Nanos(1), deadline: Nanos(100), predicted }
+        let predicted = PerClass::from_fn(|_| Cost::alone(Nanos(5)));
+        Job { id: JobId(id), query: QueryId(id), row: id, arrival: Nanos(1), deadline: Nanos(100), predicted }
     }
 
-    fn run_one(id: u32) -> Next {
-        Next::Run(Batch::One(job(id)))
+    fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        let now = Nanos(now);
+        match event {
+            Arrive(id) => dispatcher.arrive(now, &job(id))?,
+            Finish(processor) => dispatcher.finish(now, ProcessorId(processor))?,
+            Wake => dispatcher.wake(now)?,
+        }
+        dispatcher.decide(now, actions)
+    }
+
+    fn run(ids: &[u32]) -> (Next, Vec<u32>) {
+        (Next::Run, ids.to_vec())
+    }
+
+    fn wait_until(at: u64) -> (Next, Vec<u32>) {
+        (Next::WaitUntil(Nanos(at)), Vec::new())
     }
 
     /// Two CPUs; the message of the first law broken by `script` when `events` are handled in turn.
-    fn first_fault(script: Vec<Next>, events: &[(u64, Event)]) -> String {
-        let mut dispatcher = Dispatcher::new(Machine::new(2, 0), Box::new(Scripted(script)), 0);
+    fn first_fault(script: Vec<(Next, Vec<u32>)>, events: &[(u64, Event)]) -> String {
+        let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 0);
         let mut actions = Vec::new();
-        for (now, event) in events {
-            if let Err(broken) = dispatcher.handle(Nanos(*now), event.clone(), &mut actions) {
+        for &(now, event) in events {
+            if let Err(broken) = handle(&mut dispatcher, now, event, &mut actions) {
                 return broken.to_string();
             }
         }
@@ -373,23 +517,20 @@ mod tests {
 
     #[test]
     fn every_broken_law_is_named() {
-        let arrive = |id| Event::Arrive(job(id));
-        type Case = (Vec<Next>, Vec<(u64, Event)>, &'static str);
+        type Case = (Vec<(Next, Vec<u32>)>, Vec<(u64, Event)>, &'static str);
         let cases: Vec<Case> = vec![
-            (vec![], vec![(1, arrive(0))], "nothing runs"),
-            (vec![run_one(0)], vec![(3, arrive(0)), (2, Event::Finish(ProcessorId(0)))], "time went back"),
-            (vec![run_one(1)], vec![(1, arrive(0))], "before it arrived"),
-            (vec![run_one(0), run_one(0)], vec![(1, arrive(0)), (1, arrive(1))], "ran twice"),
-            (vec![Next::Run(Batch::Many(vec![]))], vec![(1, arrive(0))], "empty batch"),
-            (vec![Next::WaitUntil(Nanos(1))], vec![(1, arrive(0))], "has passed"),
-            (vec![], vec![(1, arrive(4))], "job 4 arrived where job 0 was due"),
-            (vec![], vec![(1, Event::Finish(ProcessorId(1)))], "nothing ran on it"),
-            (vec![], vec![(1, Event::Finish(ProcessorId(9)))], "nothing ran on it"),
-            (
-                vec![run_one(0), run_one(0)],
-                vec![(1, arrive(0)), (2, Event::Finish(ProcessorId(0))), (3, arrive(1))],
-                "after it had finished",
-            ),
+            (vec![], vec![(1, Arrive(0))], "nothing runs"),
+            (vec![run(&[0])], vec![(3, Arrive(0)), (2, Finish(0))], "time went back"),
+            (vec![run(&[1])], vec![(1, Arrive(0))], "before it arrived"),
+            (vec![run(&[0]), run(&[0])], vec![(1, Arrive(0)), (1, Arrive(1))], "ran twice"),
+            (vec![run(&[0, 0])], vec![(1, Arrive(0))], "ran twice"),
+            (vec![run(&[])], vec![(1, Arrive(0))], "empty batch"),
+            (vec![(Next::Wait, vec![0])], vec![(1, Arrive(0))], "and waits"),
+            (vec![wait_until(1)], vec![(1, Arrive(0))], "has passed"),
+            (vec![], vec![(1, Arrive(4))], "job 4 arrived where job 0 was due"),
+            (vec![], vec![(1, Finish(1))], "nothing ran on it"),
+            (vec![], vec![(1, Finish(9))], "nothing ran on it"),
+            (vec![run(&[0]), run(&[0])], vec![(1, Arrive(0)), (2, Finish(0)), (3, Arrive(1))], "after it had finished"),
         ];
         for (script, events, expected) in cases {
             let message = first_fault(script, &events);
@@ -399,27 +540,50 @@ mod tests {
 
     #[test]
     fn only_the_earliest_wake_up_is_asked_for_and_once() {
-        let script =
-            vec![Next::WaitUntil(Nanos(20)), Next::WaitUntil(Nanos(10)), Next::WaitUntil(Nanos(10)), Next::Wait];
-        let mut dispatcher = Dispatcher::new(Machine::new(2, 0), Box::new(Scripted(script)), 0);
+        let script = vec![wait_until(20), wait_until(10), wait_until(10), (Next::Wait, vec![])];
+        let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 0);
         let mut actions = Vec::new();
-        dispatcher.handle(Nanos(1), Event::Arrive(job(0)), &mut actions).unwrap();
-        dispatcher.handle(Nanos(1), Event::Arrive(job(1)), &mut actions).unwrap();
+        handle(&mut dispatcher, 1, Arrive(0), &mut actions).unwrap();
+        handle(&mut dispatcher, 1, Arrive(1), &mut actions).unwrap();
         assert_eq!(actions, [Action::WakeAt(Nanos(10))]);
+        // Once it has come, all are asked anew.
+        assert!(handle(&mut dispatcher, 10, Wake, &mut actions).unwrap_err().to_string().contains("nothing runs"));
     }
 
     #[test]
     fn the_log_lists_jobs_in_order_of_arrival_with_their_batch() {
-        let script = vec![Next::Wait, Next::WaitUntil(Nanos(9)), Next::Run(Batch::Many(vec![job(1), job(0)]))];
-        let mut dispatcher = Dispatcher::new(Machine::new(2, 0), Box::new(Scripted(script)), 2);
+        let script = vec![(Next::Wait, vec![]), wait_until(9), (Next::Steal, vec![1, 0])];
+        let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 2);
         let mut actions = Vec::new();
-        dispatcher.handle(Nanos(1), Event::Arrive(job(0)), &mut actions).unwrap();
-        dispatcher.handle(Nanos(4), Event::Arrive(job(1)), &mut actions).unwrap();
+        handle(&mut dispatcher, 1, Arrive(0), &mut actions).unwrap();
+        handle(&mut dispatcher, 4, Arrive(1), &mut actions).unwrap();
         assert_eq!(dispatcher.in_flight(), 2);
-        dispatcher.handle(Nanos(30), Event::Finish(ProcessorId(0)), &mut actions).unwrap();
+        assert_eq!(dispatcher.batch(ProcessorId(0), 0).map(<[Job]>::len), Some(2));
+        handle(&mut dispatcher, 30, Finish(0), &mut actions).unwrap();
         assert_eq!(dispatcher.in_flight(), 0);
         let rows = dispatcher.into_log().rows;
-        let facts: Vec<_> = rows.iter().map(|r| (r.job.0, r.released.0, r.started.0, r.finished.0, r.batch)).collect();
-        assert_eq!(facts, [(0, 1, 4, 30, 0), (1, 4, 4, 30, 0)]);
+        let facts: Vec<_> =
+            rows.iter().map(|r| (r.job.0, r.released.0, r.started.0, r.finished.0, r.batch, r.stolen)).collect();
+        assert_eq!(facts, [(0, 1, 4, 30, 0, true), (1, 4, 4, 30, 0, true)]);
+    }
+
+    #[test]
+    fn a_deep_lane_holds_several_batches_that_end_in_order() {
+        let machine = Machine::default().with_gpus(1, 1, 2);
+        let script = vec![run(&[0]), run(&[1]), run(&[2])];
+        let mut dispatcher = Dispatcher::new(&machine, Box::new(Scripted(script)), 3);
+        let mut actions = Vec::new();
+        for id in 0..3 {
+            handle(&mut dispatcher, 1, Arrive(id), &mut actions).unwrap();
+        }
+        // The third waits for room.
+        assert_eq!(actions, [Action::Start(ProcessorId(0), 0), Action::Start(ProcessorId(0), 1)]);
+        actions.clear();
+        handle(&mut dispatcher, 5, Finish(0), &mut actions).unwrap();
+        assert_eq!(actions, [Action::Start(ProcessorId(0), 2)]);
+        handle(&mut dispatcher, 6, Finish(0), &mut actions).unwrap();
+        handle(&mut dispatcher, 7, Finish(0), &mut actions).unwrap();
+        let finished: Vec<u64> = dispatcher.into_log().rows.iter().map(|row| row.finished.0).collect();
+        assert_eq!(finished, [5, 6, 7]);
     }
 }

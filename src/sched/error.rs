@@ -7,20 +7,20 @@ use crate::machine::{Class, Machine};
 #[non_exhaustive]
 pub enum PolicyError {
     /// The machine lacks what the policy needs.
-    #[error("policy {policy} needs a {kind}, the machine has none (add one with --{kind}s 1, or leave the policy out)")]
-    MissingKind {
+    #[error("policy {policy} needs a {class}, the machine has none: add one, or leave the policy out")]
+    MissingClass {
         /// The policy.
         policy: &'static str,
         /// What is missing.
-        kind: Class,
+        class: Class,
     },
     /// There is nothing to run on.
-    #[error("the machine has no processors (--cpus 0 --gpus 0): give it at least one")]
+    #[error("the machine has no processors: give it at least one")]
     NoProcessors,
     /// An option's value makes no sense.
     #[error("{option} is {value}, expected {expected}")]
     BadOption {
-        /// The option.
+        /// The option, by the name of its field.
         option: &'static str,
         /// Its value.
         value: f64,
@@ -30,13 +30,13 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// Refuses a machine without a processor or without one of `kinds`.
-    pub(super) fn require(machine: &Machine, policy: &'static str, kinds: &[Class]) -> Result<(), Self> {
+    /// Refuses a machine without a processor or without one of `classes`.
+    pub(super) fn require(machine: &Machine, policy: &'static str, classes: &[Class]) -> Result<(), Self> {
         if machine.is_empty() {
             return Err(Self::NoProcessors);
         }
-        match kinds.iter().find(|&&kind| machine.count(kind) == 0) {
-            Some(&kind) => Err(Self::MissingKind { policy, kind }),
+        match classes.iter().find(|&&class| machine.count(class) == 0) {
+            Some(&class) => Err(Self::MissingClass { policy, class }),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! What happens next: the one rule for ties, shared by the simulator and the live driver under a manual clock.
 //!
-//! Arrivals are streamed by the caller, never pushed: pending events are at most one completion a processor and one
-//! wake-up, so what is kept stays as small as the machine. At one and the same nanosecond the order is
+//! Arrivals are streamed by the caller, never pushed: pending events are at most a lane's depth of completions a lane
+//! and one wake-up, so what is kept stays as small as the machine. At one and the same nanosecond the order is
 //!
 //! 1. completions, in the order in which their batches were started,
 //! 2. the wake-up,
@@ -10,13 +10,15 @@
 //! A completion goes first so that a job that arrives at that very moment finds the processor idle, as in the textbook
 //! queue where the waiting time is max(0, finish of the one before − arrival).
 
+use std::collections::VecDeque;
+
 use crate::ids::ProcessorId;
 use crate::time::Nanos;
 
 /// What is due next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// This processor finishes.
+    /// This processor finishes a batch.
     Finish(Nanos, ProcessorId),
     /// The wake-up.
     Wake(Nanos),
@@ -27,8 +29,8 @@ pub enum Due {
 /// Completions and the wake-up that lie ahead, in the order in which they are to be handled.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
-    /// At most one a processor, the next one last; of equal times the one that started first is last.
-    finishes: Vec<(Nanos, ProcessorId)>,
+    /// Ascending; of equal times the one that started first is first.
+    finishes: VecDeque<(Nanos, ProcessorId)>,
     wake: Option<Nanos>,
 }
 
@@ -41,12 +43,15 @@ impl EventQueue {
 
     /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
-        // Sinks in from the end: among few entries, this beats any heap.
-        self.finishes.push((at, processor));
-        let mut place = self.finishes.len() - 1;
-        while place > 0 && self.finishes[place - 1].0 <= at {
-            self.finishes.swap(place - 1, place);
+        // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
+        let mut place = self.finishes.len();
+        while place > 0 && self.finishes[place - 1].0 > at {
             place -= 1;
+        }
+        if place == self.finishes.len() {
+            self.finishes.push_back((at, processor));
+        } else {
+            self.finishes.insert(place, (at, processor));
         }
     }
 
@@ -58,29 +63,37 @@ impl EventQueue {
     /// When the next completion or wake-up is due, if there is one.
     #[must_use]
     pub fn peek(&self) -> Option<Nanos> {
-        let finish = self.finishes.last().map(|(at, _)| *at);
-        [finish, self.wake].into_iter().flatten().min()
+        let finish = self.finishes.front().map(|(at, _)| *at);
+        match (finish, self.wake) {
+            (Some(finish), Some(wake)) => Some(finish.min(wake)),
+            (finish, wake) => finish.or(wake),
+        }
     }
 
-    /// Removes and gives what is due next, where the caller's next arrival is at `arrival`; `None`
-    /// when nothing is left.
-    pub fn pop(&mut self, arrival: Option<Nanos>) -> Option<Due> {
+    /// Removes and gives what is due next and no later than `until`, where the caller's next arrival is at `arrival`;
+    /// `None` when nothing is.
+    #[inline]
+    pub fn pop(&mut self, arrival: Option<Nanos>, until: Nanos) -> Option<Due> {
         let arrival_at = arrival.unwrap_or(Nanos::MAX);
         let wake_at = self.wake.unwrap_or(Nanos::MAX);
-        if let Some((at, processor)) = self.finishes.last().copied()
+        if let Some(&(at, processor)) = self.finishes.front()
             && at <= wake_at
             && at <= arrival_at
         {
-            self.finishes.pop();
+            if at > until {
+                return None;
+            }
+            self.finishes.pop_front();
             return Some(Due::Finish(at, processor));
         }
-        if let Some(at) = self.wake
-            && at <= arrival_at
-        {
+        if self.wake.is_some() && wake_at <= arrival_at {
+            if wake_at > until {
+                return None;
+            }
             self.wake = None;
-            return Some(Due::Wake(at));
+            return Some(Due::Wake(wake_at));
         }
-        arrival.map(|_| Due::Arrival)
+        (arrival.is_some() && arrival_at <= until).then_some(Due::Arrival)
     }
 }
 
@@ -97,7 +110,8 @@ mod tests {
         queue.wake_at(Nanos(7));
         assert_eq!(queue.peek(), Some(Nanos(5)));
         let arrival = Some(Nanos(7));
-        let order: Vec<Due> = (0..5).filter_map(|_| queue.pop(arrival)).collect();
+        assert_eq!(queue.pop(arrival, Nanos(4)), None);
+        let order: Vec<Due> = (0..5).filter_map(|_| queue.pop(arrival, Nanos(7))).collect();
         let expected = [
             Due::Finish(Nanos(5), ProcessorId(2)),
             Due::Finish(Nanos(7), ProcessorId(3)),
@@ -106,6 +120,6 @@ mod tests {
             Due::Arrival,
         ];
         assert_eq!(order, expected);
-        assert_eq!(queue.pop(None), None);
+        assert_eq!(queue.pop(None, Nanos::MAX), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Jobs: queries that have arrived.
 
+use crate::cost::Cost;
 use crate::ids::{JobId, QueryId};
 use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
@@ -9,40 +10,41 @@ use crate::time::Nanos;
 pub struct Job {
     /// Which arrival it is.
     pub id: JobId,
-    /// Which query it asks.
+    /// Which query it asks: its id in the workload,
     pub query: QueryId,
+    /// and its row there.
+    pub row: u32,
     /// When it was meant to arrive; delay counts from here.
     pub arrival: Nanos,
     /// When it should have finished.
     pub deadline: Nanos,
-    /// Estimated service time on each kind of processor. On a kind that the machine lacks, [`Nanos::MAX`].
-    pub predicted: PerClass<Nanos>,
+    /// What it is expected to cost on each class of processor; [`Cost::NEVER`] on those that the machine lacks.
+    pub predicted: PerClass<Cost>,
 }
 
 impl Job {
-    /// The kind of processor that is predicted to answer it sooner; the CPU if both take equally long.
+    /// Its expected service time on `class`, alone.
+    #[must_use]
+    pub fn alone(&self, class: Class) -> Nanos {
+        self.predicted[class].alone
+    }
+
+    /// The class that is expected to answer it soonest; the first of those that take equally long.
     #[must_use]
     pub fn preferred_class(&self) -> Class {
-        self.predicted.least()
+        preferred_class(&self.predicted)
     }
-}
 
-/// Jobs that one processor runs together. Never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Batch {
-    /// A single job, the common case, without an allocation.
-    One(Job),
-    /// Several jobs in one submission.
-    Many(Vec<Job>),
-}
-
-impl Batch {
-    /// Its jobs.
+    /// How much time it may take from its arrival.
     #[must_use]
-    pub fn jobs(&self) -> &[Job] {
-        match self {
-            Self::One(job) => std::slice::from_ref(job),
-            Self::Many(jobs) => jobs,
-        }
+    pub fn allowance(&self) -> Nanos {
+        self.deadline.since(self.arrival)
     }
+}
+
+/// The class on which a query of these costs is answered soonest when alone; the first of equals.
+#[must_use]
+pub fn preferred_class(costs: &PerClass<Cost>) -> Class {
+    // `min_by_key` keeps the first of equals.
+    Class::ALL.into_iter().min_by_key(|&class| costs[class].alone).unwrap_or(Class::CPU)
 }

@@ -14,7 +14,8 @@ pub struct LogRow {
     pub query: QueryId,
     /// Intended arrival.
     pub arrival: Nanos,
-    /// When the dispatcher learnt of it: the driver's lag is the difference. Equal to `arrival` in simulation.
+    /// When the dispatcher learnt of it: the driver's lag is the difference. Equal to `arrival` in simulation, unless the
+    /// dispatcher's own time is simulated too.
     pub released: Nanos,
     /// When its processor started it.
     pub started: Nanos,
@@ -22,14 +23,16 @@ pub struct LogRow {
     pub finished: Nanos,
     /// Where it ran.
     pub processor: ProcessorId,
-    /// The kind of that processor.
-    pub kind: Class,
+    /// The class of that processor.
+    pub class: Class,
     /// Which submission of the run it was part of, from 0 in order of start.
     pub batch: u32,
     /// When it should have finished.
     pub deadline: Nanos,
-    /// What was expected.
+    /// How long it was expected to take, alone, on each class.
     pub predicted: PerClass<Nanos>,
+    /// Whether the policy took it from the jobs of another class.
+    pub stolen: bool,
 }
 
 impl LogRow {
@@ -43,12 +46,6 @@ impl LogRow {
     #[must_use]
     pub fn missed(&self) -> bool {
         self.finished > self.deadline
-    }
-
-    /// Whether it ran on a kind that was predicted to be the slower one.
-    #[must_use]
-    pub fn stolen(&self) -> bool {
-        self.predicted[self.kind] > self.predicted[self.kind.other()]
     }
 }
 

@@ -7,18 +7,19 @@
 
 use std::collections::VecDeque;
 
-use super::{Batch, Job, Next, Policy, PolicyError};
-use crate::ids::ProcessorId;
-use crate::machine::{Class, Machine};
+use super::{Ask, Job, Lane, Next, Policy, PolicyError};
+use crate::ids::{JobId, ProcessorId};
+use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
 /// One processor's queue.
 #[derive(Clone, Debug)]
-struct Lane {
-    kind: Class,
-    queue: VecDeque<Job>,
-    /// Sum of the queue's predicted service times.
-    queued: Nanos,
+struct Queue {
+    class: Class,
+    /// Jobs with their predicted service times here.
+    jobs: VecDeque<(JobId, Nanos)>,
+    /// The sum of these times.
+    waiting: Nanos,
     /// When the running job is predicted to finish.
     free_at: Nanos,
 }
@@ -26,7 +27,7 @@ struct Lane {
 /// Sends each job to the processor that is predicted to finish it first; ties go to the processor listed first.
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
-    lanes: Vec<Lane>,
+    queues: Vec<Queue>,
 }
 
 impl EarliestCompletion {
@@ -36,39 +37,46 @@ impl EarliestCompletion {
     /// If `machine` has no processor.
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "mct", &[])?;
-        let lane = |(_, processor): (_, crate::machine::Processor)| Lane {
-            kind: processor.class,
-            queue: VecDeque::new(),
-            queued: Nanos::ZERO,
-            free_at: Nanos::ZERO,
-        };
-        Ok(Self { lanes: machine.processors().map(lane).collect() })
+        let queue = |class| Queue { class, jobs: VecDeque::new(), waiting: Nanos::ZERO, free_at: Nanos::ZERO };
+        Ok(Self { queues: machine.processors().map(|(_, processor)| queue(processor.class)).collect() })
     }
 }
 
 impl Policy for EarliestCompletion {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "mct"
     }
 
-    fn arrive(&mut self, job: Job, now: Nanos) {
-        let completion = |lane: &&mut Lane| lane.free_at.max(now) + lane.queued + job.predicted[lane.kind];
-        // `min_by_key` keeps the first of equals.
-        if let Some(lane) = self.lanes.iter_mut().min_by_key(completion) {
-            lane.queued += job.predicted[lane.kind];
-            lane.queue.push_back(job);
+    fn arrive(&mut self, job: &Job, now: Nanos) -> Ask {
+        let alone: PerClass<Nanos> = job.predicted.map(|cost| cost.alone);
+        let mut earliest = (Nanos::MAX, 0);
+        for (i, queue) in self.queues.iter().enumerate() {
+            let completion = queue.free_at.max(now) + queue.waiting + alone[queue.class];
+            if completion < earliest.0 {
+                earliest = (completion, i);
+            }
         }
+        let (_, i) = earliest;
+        let queue = &mut self.queues[i];
+        queue.jobs.push_back((job.id, alone[queue.class]));
+        queue.waiting += alone[queue.class];
+        Ask::Processor(ProcessorId(i as u32))
     }
 
-    fn next(&mut self, processor: ProcessorId, now: Nanos) -> Next {
-        let lane = &mut self.lanes[processor.index()];
-        let Some(job) = lane.queue.pop_front() else { return Next::Wait };
-        lane.queued = lane.queued - job.predicted[lane.kind];
-        lane.free_at = now + job.predicted[lane.kind];
-        Next::Run(Batch::One(job))
+    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        let queue = &mut self.queues[lane.processor.index()];
+        if lane.under_way > 0 {
+            return Next::Wait;
+        }
+        let Some((job, alone)) = queue.jobs.pop_front() else { return Next::Wait };
+        queue.waiting = queue.waiting - alone;
+        queue.free_at = now + alone;
+        batch.push(job);
+        Next::Run
     }
 
-    fn finished(&mut self, processor: ProcessorId, _batch: &Batch, _service: Nanos, now: Nanos) {
-        self.lanes[processor.index()].free_at = now;
+    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+        self.queues[lane.processor.index()].free_at = now;
+        Ask::Nobody
     }
 }

@@ -4,20 +4,28 @@
 //! driver are two short loops around one [`Dispatcher`]:
 //!
 //! ```text
-//!   arrivals ──Event::Arrive──▶ ┌────────────┐ ──Action::Start──▶ processors (simulated, real or replayed)
-//!                               │ Dispatcher │
-//!   processors ─Event::Finish─▶ │   Policy   │ ──Action::WakeAt─▶ the loop's clock
-//!                               └─────┬──────┘
-//!                                     ▼ RunLog
+//!   arrivals ──arrive──▶ ┌────────────┐ ──Action::Start──▶ processors (simulated, real or replayed)
+//!                        │ Dispatcher │
+//!   processors ─finish─▶ │   Policy   │ ──Action::WakeAt─▶ the loop's clock
+//!                        └─────┬──────┘
+//!                              ▼ RunLog
 //! ```
 //!
 //! Invariant: nothing here reads a clock, draws a random number or sees a true service time.
 
+mod adaptive;
+mod batching;
 mod best_of;
+mod combined;
 mod dispatcher;
 mod error;
 mod events;
+mod factory;
+mod forecast;
+mod greedy;
 mod job;
+mod journal;
+mod lanes;
 mod log;
 mod log_csv;
 mod mct;
@@ -27,16 +35,23 @@ mod policy;
 mod registry;
 mod stealing;
 mod waiting;
+mod window;
 
+pub use adaptive::Adaptive;
 pub use best_of::BestOf;
-pub use dispatcher::{Action, Dispatcher, Event, LawBroken, Sink};
+pub use combined::Combined;
+pub use dispatcher::{Action, Dispatcher, LawBroken, Sink};
 pub use error::PolicyError;
 pub use events::{Due, EventQueue};
-pub use job::{Batch, Job};
+pub use factory::{PolicyFactory, Promise};
+pub use greedy::Greedy;
+pub use job::{Job, preferred_class};
+pub use journal::{Journal, Parity, Told};
 pub use log::{LogRow, RunLog};
 pub use mct::EarliestCompletion;
 pub use only::OnlyOn;
 pub use options::{PolicyOptions, StealGuard};
-pub use policy::{Next, Policy};
-pub use registry::PolicyKind;
+pub use policy::{Ask, Lane, Next, Policy};
+pub use registry::{BuiltIn, PolicyKind};
 pub use stealing::Stealing;
+pub use window::Window;

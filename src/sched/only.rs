@@ -1,48 +1,50 @@
-//! `cpu-only` and `gpu-only`: one FIFO queue before all processors of one kind; the other kind stays idle.
+//! `cpu-only` and `gpu-only`: one FIFO queue before all processors of one class; the others stay idle.
 //!
-//! The first two configurations of Ding et al. 2009, section 9; with c processors of the kind this is the textbook's
+//! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
 //! queue with c servers.
 
 use std::collections::VecDeque;
 
-use super::{Batch, Job, Next, Policy, PolicyError};
-use crate::ids::ProcessorId;
+use super::{Ask, Job, Lane, Next, Policy, PolicyError};
+use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
-/// Runs every job on processors of one kind, first come, first served.
+/// Runs every job on processors of one class, first come, first served.
 #[derive(Clone, Debug)]
 pub struct OnlyOn {
-    kind: Class,
-    machine: Machine,
-    queue: VecDeque<Job>,
+    class: Class,
+    name: &'static str,
+    queue: VecDeque<JobId>,
 }
 
 impl OnlyOn {
-    /// Uses the processors of `kind` alone.
+    /// Uses the processors of `class` alone.
     ///
     /// # Errors
     /// If `machine` has none.
-    pub fn new(kind: Class, machine: &Machine) -> Result<Self, PolicyError> {
-        let policy = Self { kind, machine: machine.clone(), queue: VecDeque::new() };
-        PolicyError::require(machine, policy.name(), &[kind])?;
-        Ok(policy)
+    pub fn new(class: Class, machine: &Machine) -> Result<Self, PolicyError> {
+        let name = if class.is_gpu() { "gpu-only" } else { "cpu-only" };
+        PolicyError::require(machine, name, &[class])?;
+        Ok(Self { class, name, queue: VecDeque::new() })
     }
 }
 
 impl Policy for OnlyOn {
-    fn name(&self) -> &'static str {
-        if self.kind.is_gpu() { "gpu-only" } else { "cpu-only" }
+    fn name(&self) -> &str {
+        self.name
     }
 
-    fn arrive(&mut self, job: Job, _now: Nanos) {
-        self.queue.push_back(job);
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
+        self.queue.push_back(job.id);
+        Ask::Class(self.class)
     }
 
-    fn next(&mut self, processor: ProcessorId, _now: Nanos) -> Next {
-        if self.machine.class(processor) != self.kind {
+    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.class != self.class || lane.under_way > 0 {
             return Next::Wait;
         }
-        self.queue.pop_front().map_or(Next::Wait, |job| Next::Run(Batch::One(job)))
+        batch.extend(self.queue.pop_front());
+        if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 }

@@ -1,36 +1,72 @@
 //! The contract of a policy.
 
-use super::{Batch, Job};
-use crate::ids::ProcessorId;
+use super::Job;
+use crate::ids::{JobId, ProcessorId};
+use crate::machine::Class;
 use crate::time::Nanos;
 
-/// What an idle processor does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A processor that has room for a batch, as a policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Which it is.
+    pub processor: ProcessorId,
+    /// What its costs are a column of.
+    pub class: Class,
+    /// Batches that it holds already: 0 when it is idle. Another one is prepared while they run.
+    pub under_way: u32,
+}
+
+/// What a lane does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Runs these jobs now.
-    Run(Batch),
-    /// Waits for the next event.
+    /// Runs the batch that was filled in.
+    Run,
+    /// As [`Run`](Self::Run); the policy had meant these jobs for another class, and counts them as stolen.
+    Steal,
+    /// Waits for an event that concerns it.
     Wait,
-    /// Waits for the next event, at the latest until this time (to close a batching window, say).
+    /// The same, at the latest until this time, which lies ahead (to close a batching window, say).
     WaitUntil(Nanos),
 }
 
-/// Decides which waiting job an idle processor runs next.
+/// Which lanes an event concerns: those of them that have room are asked what they do [next](Policy::next).
+///
+/// With it an event costs the same however many lanes are idle. Asking too many is slow, asking too few leaves work
+/// lying; when in doubt, [`Everyone`](Self::Everyone).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// None.
+    Nobody,
+    /// This one.
+    Processor(ProcessorId),
+    /// One of the class, idle ones before those that hold a batch: to the policy they are alike.
+    Class(Class),
+    /// One of the class; if none has room or the one that was asked waits, one of each other class.
+    ClassThenOthers(Class),
+    /// All of them, in the order of the machine, again and again until none starts anything.
+    Everyone,
+}
+
+/// Decides which waiting jobs a lane runs next.
 ///
 /// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls, and
-/// owns its queues. Equal histories give equal decisions. Every call costs O(log n) at most in the jobs waiting.
+/// owns its queues. Equal histories give equal decisions. Every call costs O(log n) at most in the jobs waiting, for
+/// each job that it hands out or takes in.
 pub trait Policy: Send {
-    /// Its name, as in `--policy` and in files.
-    fn name(&self) -> &'static str;
+    /// Its name, as in files.
+    fn name(&self) -> &str;
 
-    /// Takes a job that has just arrived.
-    fn arrive(&mut self, job: Job, now: Nanos);
+    /// Takes a job that has just arrived, and says whom that concerns.
+    fn arrive(&mut self, job: &Job, now: Nanos) -> Ask;
 
-    /// Chooses work for `processor`, which is idle. What it returns to run has left the policy's queues.
-    fn next(&mut self, processor: ProcessorId, now: Nanos) -> Next;
+    /// Chooses work for `lane`, which has room: fills `batch`, which comes empty, or lets it wait. Jobs that it names
+    /// have left the policy's queues.
+    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next;
 
-    /// Learns that `processor` has finished `batch` after `service`; for policies that adapt or count.
-    fn finished(&mut self, processor: ProcessorId, batch: &Batch, service: Nanos, now: Nanos) {
-        let _ = (processor, batch, service, now);
+    /// Learns that `lane` has finished `batch` after `service`, for policies that adapt or count, and says whom that
+    /// concerns besides the lane itself, which is asked in any case.
+    fn finished(&mut self, lane: Lane, batch: &[Job], service: Nanos, now: Nanos) -> Ask {
+        let _ = (lane, batch, service, now);
+        Ask::Nobody
     }
 }

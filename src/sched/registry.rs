@@ -1,14 +1,15 @@
-//! The policies by name.
+//! The lab's own policies by name.
 
-use super::best_of::BestOf;
-use super::mct::EarliestCompletion;
-use super::only::OnlyOn;
-use super::stealing::Stealing;
-use super::{Policy, PolicyError, PolicyOptions};
-use crate::machine::{Class, Machine};
+use super::{
+    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, OnlyOn, Policy, PolicyError, PolicyFactory, PolicyOptions,
+    Promise, Stealing, Window, preferred_class,
+};
+use crate::cost::{Cost, MachineModel};
+use crate::machine::{Class, PerClass};
+use crate::time::Nanos;
 
 /// Which policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyKind {
     /// Everything on the GPUs, first come, first served
     GpuOnly,
@@ -20,13 +21,31 @@ pub enum PolicyKind {
     Stealing,
     /// Each query to the processor that is predicted to finish it first
     Mct,
+    /// GPUs take what waits, as one batch
+    Greedy,
+    /// GPUs take batches that close by size or time
+    Window,
+    /// GPUs take batches whose size is found by trial (Clipper, NSDI 2017)
+    Adaptive,
+    /// GPUs take batches; CPUs what a batch gains least on, and what cannot wait
+    Combined,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 5] = [Self::GpuOnly, Self::CpuOnly, Self::BestOf, Self::Stealing, Self::Mct];
+    pub const ALL: [Self; 9] = [
+        Self::GpuOnly,
+        Self::CpuOnly,
+        Self::BestOf,
+        Self::Stealing,
+        Self::Mct,
+        Self::Greedy,
+        Self::Window,
+        Self::Adaptive,
+        Self::Combined,
+    ];
 
-    /// The name, as in `--policy` and in files.
+    /// The name, as in options and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,32 +54,40 @@ impl PolicyKind {
             Self::BestOf => "best-of",
             Self::Stealing => "stealing",
             Self::Mct => "mct",
+            Self::Greedy => "greedy",
+            Self::Window => "window",
+            Self::Adaptive => "adaptive",
+            Self::Combined => "combined",
         }
     }
 
-    /// The kinds of processor that it cannot do without.
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it makes batches: without batch costs it is another policy by another name.
+    #[must_use]
+    pub fn batches(self) -> bool {
+        matches!(self, Self::Greedy | Self::Window | Self::Adaptive | Self::Combined)
+    }
+
+    /// The classes of processor that it cannot do without.
     #[must_use]
     pub fn required_classes(self) -> &'static [Class] {
         match self {
-            Self::GpuOnly => &[Class::GPU],
+            Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
             Self::BestOf | Self::Stealing => &[Class::CPU, Class::GPU],
-            Self::Mct => &[],
+            Self::Mct | Self::Combined => &[],
         }
     }
 
-    /// Makes the policy for `machine`.
-    ///
-    /// # Errors
-    /// If the machine lacks a kind that the policy needs, or an option makes no sense.
-    pub fn build(self, options: &PolicyOptions, machine: &Machine) -> Result<Box<dyn Policy>, PolicyError> {
-        Ok(match self {
-            Self::GpuOnly => Box::new(OnlyOn::new(Class::GPU, machine)?),
-            Self::CpuOnly => Box::new(OnlyOn::new(Class::CPU, machine)?),
-            Self::BestOf => Box::new(BestOf::new(machine)?),
-            Self::Stealing => Box::new(Stealing::new(options, machine)?),
-            Self::Mct => Box::new(EarliestCompletion::new(machine)?),
-        })
+    /// Its factory, with these options.
+    #[must_use]
+    pub fn with(self, options: PolicyOptions) -> BuiltIn {
+        BuiltIn { kind: self, options }
     }
 }
 
@@ -70,33 +97,81 @@ impl std::fmt::Display for PolicyKind {
     }
 }
 
+/// The factory of one of the lab's own policies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BuiltIn {
+    /// Which policy.
+    pub kind: PolicyKind,
+    /// Its options.
+    pub options: PolicyOptions,
+}
+
+impl PolicyFactory for BuiltIn {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
+        let (options, machine) = (&self.options, &model.machine);
+        Ok(match self.kind {
+            PolicyKind::GpuOnly => Box::new(OnlyOn::new(Class::GPU, machine)?),
+            PolicyKind::CpuOnly => Box::new(OnlyOn::new(Class::CPU, machine)?),
+            PolicyKind::BestOf => Box::new(BestOf::new(machine)?),
+            PolicyKind::Stealing => Box::new(Stealing::new(options, machine)?),
+            PolicyKind::Mct => Box::new(EarliestCompletion::new(machine)?),
+            PolicyKind::Greedy => Box::new(Greedy::new(options, model)?),
+            PolicyKind::Window => Box::new(Window::new(options, model)?),
+            PolicyKind::Adaptive => Box::new(Adaptive::new(options, model)?),
+            PolicyKind::Combined => Box::new(Combined::new(options, model)?),
+        })
+    }
+
+    fn promise(&self) -> Option<Promise> {
+        let idle_wait = if self.kind == PolicyKind::Window { self.options.window() } else { Nanos::ZERO };
+        Some(Promise { idle_wait })
+    }
+
+    fn may_run_on(&self, class: Class, predicted: &PerClass<Cost>) -> bool {
+        match self.kind {
+            PolicyKind::GpuOnly => class == Class::GPU,
+            PolicyKind::CpuOnly => class == Class::CPU,
+            PolicyKind::BestOf => class == preferred_class(predicted),
+            PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
+            PolicyKind::Stealing | PolicyKind::Mct | PolicyKind::Combined => true,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn every_policy_goes_by_one_name_everywhere() {
+        let model = MachineModel::from(Machine::new(1, 1));
         for kind in PolicyKind::ALL {
-            let policy = kind.build(&PolicyOptions::default(), &Machine::new(1, 1)).unwrap();
-            assert_eq!(policy.name(), kind.name());
-            assert_eq!(kind.to_possible_value().unwrap().get_name(), kind.name());
+            let factory = kind.with(PolicyOptions::default());
+            assert_eq!(factory.build(&model).unwrap().name(), factory.name());
+            assert_eq!(PolicyKind::from_name(kind.name()), Some(kind));
         }
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_the_way_out() {
-        let fault = |kind: PolicyKind, options: &PolicyOptions, machine: &Machine| {
-            kind.build(options, machine).err().map(|e| e.to_string()).unwrap_or_default()
+    fn what_cannot_work_is_refused() {
+        let fault = |kind: PolicyKind, options: PolicyOptions, machine: Machine| {
+            kind.with(options).build(&machine.into()).err().map(|e| e.to_string()).unwrap_or_default()
         };
-        let options = PolicyOptions::default();
-        assert!(fault(PolicyKind::GpuOnly, &options, &Machine::new(2, 0)).contains("--gpus 1"));
-        assert!(fault(PolicyKind::Stealing, &options, &Machine::new(0, 2)).contains("--cpus 1"));
-        assert!(fault(PolicyKind::Mct, &options, &Machine::new(0, 0)).contains("no processors"));
-        let nan = PolicyOptions { cost_weight: f64::NAN, ..options };
-        assert!(fault(PolicyKind::Stealing, &nan, &Machine::new(1, 1)).contains("--cost-weight is NaN"));
-        let half = PolicyOptions { threshold_ratio: 0.5, ..options };
-        assert!(fault(PolicyKind::Stealing, &half, &Machine::new(1, 1)).contains("at least 1"));
+        let usual = PolicyOptions::default();
+        assert!(fault(PolicyKind::GpuOnly, usual, Machine::new(2, 0)).contains("needs a gpu"));
+        assert!(fault(PolicyKind::Greedy, usual, Machine::new(2, 0)).contains("needs a gpu"));
+        assert!(fault(PolicyKind::Stealing, usual, Machine::new(0, 2)).contains("needs a cpu"));
+        assert!(fault(PolicyKind::Combined, usual, Machine::new(0, 0)).contains("no processors"));
+        let nan = PolicyOptions { cost_weight: f64::NAN, ..usual };
+        assert!(fault(PolicyKind::Stealing, nan, Machine::new(1, 1)).contains("cost weight is NaN"));
+        let half = PolicyOptions { threshold_ratio: 0.5, ..usual };
+        assert!(fault(PolicyKind::Stealing, half, Machine::new(1, 1)).contains("at least 1"));
+        let empty = PolicyOptions { batch_limit: 0, ..usual };
+        assert!(fault(PolicyKind::Combined, empty, Machine::new(1, 1)).contains("batch limit is 0"));
     }
 }

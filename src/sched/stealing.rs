@@ -6,20 +6,20 @@
 //!                        └─ much faster on a GPU ──▶ GPU queue ──▶ GPUs ─┘   (and steals when all else is empty)
 //! ```
 //!
-//! A job goes to a kind's own queue if it is predicted to be faster there by at least the threshold ratio. An idle
+//! A job goes to a class's own queue if it is predicted to be faster there by at least the threshold ratio. An idle
 //! processor takes, of what waits,
 //!
-//! 1. an urgent job that prefers its kind: one past a set share of its time to the deadline; the most urgent first;
+//! 1. an urgent job that prefers its class: one past a set share of its time to the deadline; the most urgent first;
 //! 2. the first job of its own queue, by the mix of cost, deadline and affinity below;
 //! 3. the oldest job of the third queue;
-//! 4. a job of the other kind's queue, unless the guard forbids it: the one that loses least by the move (the smallest
-//!    ratio of its predicted time here to its predicted time there; the paper leaves this choice open).
+//! 4. a job of another class's queue, unless the guard forbids it: the one that loses least by the move (the smallest
+//!    ratio of its predicted time on its next best class to that on its own; the paper leaves this choice open).
 //!
 //! # The mix
-//! On kind k, of the jobs in its queue, the smallest of
+//! On class k, of the jobs in its queue, the smallest of
 //!
 //! ```text
-//!   deadline_weight · deadline  +  cost_weight · predicted[k]  −  affinity_weight · (predicted[other] − predicted[k])
+//!   deadline_weight · deadline  +  cost_weight · predicted[k]  −  affinity_weight · (predicted[next best] − predicted[k])
 //! ```
 //!
 //! goes first, all three in time. Jobs come nearer to their deadlines all at one pace, so "time left to the deadline"
@@ -30,32 +30,32 @@
 //! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
 
 use super::waiting::{Order, WaitingJobs};
-use super::{Batch, Job, Next, Policy, PolicyError, PolicyOptions, StealGuard};
-use crate::ids::ProcessorId;
+use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions, StealGuard};
+use crate::ids::JobId;
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
-/// The queues that lead to processors of one kind.
+/// The queues that lead to processors of one class.
 #[derive(Clone, Debug, Default)]
-struct KindQueues {
-    /// Jobs of this kind's own queue, by the mix.
+struct ClassQueues {
+    /// Jobs of this class's own queue, by the mix.
     own: Order<i64>,
-    /// The same jobs, in the order in which the other kind steals them.
+    /// The same jobs, in the order in which other classes steal them.
     steals: Order<u64>,
-    /// Jobs that prefer this kind, of its own queue and of the third, by the time at which they become urgent.
+    /// Jobs that prefer this class, of its own queue and of the third, by the time at which they become urgent.
     urgency: Order<Nanos>,
     /// Predicted time of the jobs that wait in the own queue.
     backlog: Nanos,
 }
 
-/// Three queues with deadlines and stealing.
+/// Three queues with deadlines and stealing; more, where there are more than two classes.
 #[derive(Clone, Debug)]
 pub struct Stealing {
-    machine: Machine,
-    options: PolicyOptions,
+    classes: Vec<Class>,
     counts: PerClass<u64>,
+    options: PolicyOptions,
     jobs: WaitingJobs,
-    kinds: PerClass<KindQueues>,
+    queues: PerClass<ClassQueues>,
     third: Order<()>,
 }
 
@@ -63,135 +63,159 @@ impl Stealing {
     /// Empty queues.
     ///
     /// # Errors
-    /// If `machine` lacks a kind, or an option makes no sense.
+    /// If `machine` lacks CPUs or GPUs, or an option makes no sense.
     pub fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "stealing", &[Class::CPU, Class::GPU])?;
         options.check()?;
         Ok(Self {
-            machine: machine.clone(),
+            classes: machine.classes().collect(),
+            counts: PerClass::from_fn(|class| machine.count(class) as u64),
             options: *options,
-            counts: PerClass::from_fn(|kind| machine.count(kind) as u64),
             jobs: WaitingJobs::default(),
-            kinds: PerClass::default(),
+            queues: PerClass::default(),
             third: Order::default(),
         })
     }
 
-    /// Whether `job` is so much faster on its better kind that it waits in that kind's own queue.
-    fn is_bound(&self, job: &Job) -> bool {
+    /// The job's preferred class, and its predicted times there and on its next best class.
+    fn choices(&self, job: &Job) -> (Class, Nanos, Nanos) {
         let preferred = job.preferred_class();
-        let [better, worse] = [preferred, preferred.other()].map(|kind| job.predicted[kind].0 as f64);
-        worse >= better * self.options.threshold_ratio
+        let others = self.classes.iter().filter(|&&class| class != preferred);
+        let next_best = others.map(|&class| job.alone(class)).min().unwrap_or(Nanos::MAX);
+        (preferred, job.alone(preferred), next_best)
+    }
+
+    /// Whether a job is so much faster on its better class that it waits in that class's own queue.
+    fn is_bound(&self, better: Nanos, next_best: Nanos) -> bool {
+        next_best.0 as f64 >= better.0 as f64 * self.options.threshold_ratio
     }
 
     /// The mix: see the module's documentation.
-    fn priority(&self, job: &Job, kind: Class) -> i64 {
+    fn priority(&self, job: &Job, better: Nanos, next_best: Nanos) -> i64 {
         let ns = |time: Nanos| time.0 as f64;
-        let gain = job.predicted[kind.other()] - job.predicted[kind];
-        let gain = gain.min(job.deadline.since(job.arrival));
-        let key = self.options.deadline_weight * ns(job.deadline) + self.options.cost_weight * ns(job.predicted[kind])
+        let gain = next_best.since(better).min(job.allowance());
+        let key = self.options.deadline_weight * ns(job.deadline) + self.options.cost_weight * ns(better)
             - self.options.affinity_weight * ns(gain);
         key.round() as i64
     }
 
-    /// Whether a processor of kind `thief` may take `job` from the other kind's queue.
-    fn may_steal(&self, job: &Job, thief: Class, now: Nanos) -> bool {
-        let finish = now + job.predicted[thief];
+    /// Whether a processor of class `thief` may take `job` from the queue of class `victim`.
+    fn may_steal(&self, job: &Job, thief: Class, victim: Class, now: Nanos) -> bool {
+        let finish = now + job.alone(thief);
         match self.options.steal_guard {
             StealGuard::None => true,
             StealGuard::Deadline => finish <= job.deadline,
-            StealGuard::Gain => {
-                let victim = thief.other();
-                finish <= now + Nanos(self.kinds[victim].backlog.0 / self.counts[victim].max(1))
-            }
+            StealGuard::Gain => finish <= now + Nanos(self.queues[victim].backlog.0 / self.counts[victim].max(1)),
         }
     }
 
-    fn choose(&mut self, kind: Class, now: Nanos) -> Option<Job> {
+    /// A job for a processor of `class`, and whether it was another's.
+    fn choose(&mut self, class: Class, now: Nanos) -> Option<(JobId, bool)> {
         let jobs = &self.jobs;
-        let urgent = self.kinds[kind].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
+        let urgent = self.queues[class].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
         let found = urgent.map(|(_, job)| job);
-        let found = found.or_else(|| self.kinds[kind].own.first(jobs).map(|(_, job)| job));
+        let found = found.or_else(|| self.queues[class].own.first(jobs).map(|(_, job)| job));
         let found = found.or_else(|| self.third.first(jobs).map(|(_, job)| job));
         if let Some(job) = found {
-            return Some(*job);
+            return Some((job.id, false));
         }
-        let stolen = self.kinds[kind.other()].steals.first(jobs).map(|(_, job)| *job);
-        stolen.filter(|job| self.may_steal(job, kind, now))
+        let mut least_lost: Option<(u64, Class, JobId)> = None;
+        for &victim in self.classes.iter().filter(|&&victim| victim != class) {
+            if let Some((loss, job)) = self.queues[victim].steals.first(jobs)
+                && least_lost.is_none_or(|(least, ..)| loss < least)
+            {
+                least_lost = Some((loss, victim, job.id));
+            }
+        }
+        let (_, victim, id) = least_lost?;
+        let job = self.jobs.get(id)?;
+        self.may_steal(job, class, victim, now).then_some((id, true))
     }
 }
 
 impl Policy for Stealing {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "stealing"
     }
 
-    fn arrive(&mut self, job: Job, _now: Nanos) {
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
         self.jobs.insert(job);
-        let preferred = job.preferred_class();
-        let urgent_at = job.arrival + job.deadline.since(job.arrival).scaled(self.options.urgent_share);
-        if self.is_bound(&job) {
-            let priority = self.priority(&job, preferred);
-            let queues = &mut self.kinds[preferred];
+        let (preferred, better, next_best) = self.choices(job);
+        let urgent_at = job.arrival + job.allowance().scaled(self.options.urgent_share);
+        if self.is_bound(better, next_best) {
+            let priority = self.priority(job, better, next_best);
+            let queues = &mut self.queues[preferred];
             queues.own.push(priority, job.id, &self.jobs);
-            queues.steals.push(loss_by_moving(&job, preferred), job.id, &self.jobs);
+            queues.steals.push(loss_by_moving(better, next_best), job.id, &self.jobs);
             queues.urgency.push(urgent_at, job.id, &self.jobs);
-            queues.backlog += job.predicted[preferred];
+            queues.backlog += better;
         } else {
             self.third.push((), job.id, &self.jobs);
-            self.kinds[preferred].urgency.push(urgent_at, job.id, &self.jobs);
+            self.queues[preferred].urgency.push(urgent_at, job.id, &self.jobs);
         }
+        Ask::ClassThenOthers(preferred)
     }
 
-    fn next(&mut self, processor: ProcessorId, now: Nanos) -> Next {
-        let Some(job) = self.choose(self.machine.class(processor), now) else { return Next::Wait };
-        self.jobs.take(job.id);
-        if self.is_bound(&job) {
-            let preferred = job.preferred_class();
-            let backlog = &mut self.kinds[preferred].backlog;
-            *backlog = *backlog - job.predicted[preferred];
+    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            return Next::Wait;
         }
-        Next::Run(Batch::One(job))
+        let Some((id, stolen)) = self.choose(lane.class, now) else { return Next::Wait };
+        if let Some(job) = self.jobs.take(id) {
+            let (preferred, better, next_best) = self.choices(&job);
+            if self.is_bound(better, next_best) {
+                let backlog = &mut self.queues[preferred].backlog;
+                *backlog = *backlog - better;
+            }
+        }
+        batch.push(id);
+        if stolen { Next::Steal } else { Next::Run }
     }
 }
 
-/// Predicted time on the other kind per predicted time on `preferred`, in 1/65536: an integer, so that it orders.
-fn loss_by_moving(job: &Job, preferred: Class) -> u64 {
-    let [there, here] = [preferred.other(), preferred].map(|kind| job.predicted[kind].0 as f64);
-    (there / here.max(1.0) * 65_536.0) as u64
+/// Predicted time on the next best class per predicted time on the better one, in 1/65536: an integer, so that it orders.
+fn loss_by_moving(better: Nanos, next_best: Nanos) -> u64 {
+    (next_best.0 as f64 / (better.0 as f64).max(1.0) * 65_536.0) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{JobId, QueryId};
+    use crate::cost::Cost;
+    use crate::ids::{ProcessorId, QueryId};
 
     fn job(id: u32, arrival_ms: u64, cpu_ms: u64, gpu_ms: u64) -> Job {
         let ms = |n: u64| Nanos(n * 1_000_000);
         Job {
             id: JobId(id),
             query: QueryId(id),
+            row: id,
             arrival: ms(arrival_ms),
             deadline: ms(arrival_ms + 500),
-            predicted: PerClass::two(ms(cpu_ms), ms(gpu_ms)),
+            predicted: PerClass::from_fn(|class| match class {
+                Class::CPU => Cost::alone(ms(cpu_ms)),
+                Class::GPU => Cost::alone(ms(gpu_ms)),
+                _ => Cost::NEVER,
+            }),
         }
     }
 
-    const CPU: ProcessorId = ProcessorId(0);
-    const GPU: ProcessorId = ProcessorId(1);
+    const CPU: Lane = Lane { processor: ProcessorId(0), class: Class::CPU, under_way: 0 };
+    const GPU: Lane = Lane { processor: ProcessorId(1), class: Class::GPU, under_way: 0 };
 
     /// One CPU, one GPU, and these jobs waiting.
     fn with_jobs(options: PolicyOptions, jobs: &[Job]) -> Stealing {
         let mut policy = Stealing::new(&options, &Machine::new(1, 1)).unwrap();
-        jobs.iter().for_each(|job| policy.arrive(*job, job.arrival));
+        for job in jobs {
+            policy.arrive(job, job.arrival);
+        }
         policy
     }
 
-    fn run(policy: &mut Stealing, processor: ProcessorId, now_ms: u64) -> Option<u32> {
-        match policy.next(processor, Nanos(now_ms * 1_000_000)) {
-            Next::Run(batch) => Some(batch.jobs()[0].id.0),
-            _ => None,
-        }
+    fn run(policy: &mut Stealing, lane: Lane, now_ms: u64) -> Option<u32> {
+        let mut batch = Vec::new();
+        policy.next(lane, Nanos(now_ms * 1_000_000), &mut batch);
+        batch.first().map(|job| job.0)
     }
 
     #[test]

@@ -21,13 +21,29 @@ pub(super) struct WaitingJobs {
 
 impl WaitingJobs {
     /// Adds a job; numbers ascend by one from call to call.
-    pub(super) fn insert(&mut self, job: Job) {
+    pub(super) fn insert(&mut self, job: &Job) {
         if self.ring.is_empty() {
             self.first = job.id.0;
         }
         debug_assert_eq!(job.id.index(), self.first as usize + self.ring.len(), "jobs arrive in order");
-        self.ring.push_back(Some(job));
+        self.ring.push_back(Some(*job));
         self.waiting += 1;
+    }
+
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Those that wait, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.ring.iter().flatten()
+    }
+
+    /// The job that has waited longest.
+    pub(super) fn oldest(&self) -> Option<&Job> {
+        // Taking a job clears the front.
+        self.ring.front()?.as_ref()
     }
 
     /// The job, if it still waits.
@@ -111,14 +127,18 @@ mod tests {
     use crate::machine::PerClass;
     use crate::time::Nanos;
 
+    fn job(id: JobId) -> Job {
+        let predicted = PerClass::default();
+        Job { id, query: QueryId(0), row: 0, arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted }
+    }
+
     #[test]
     fn an_order_gives_what_sorting_gives_without_what_has_been_taken() {
         let keys = [5, 7, 3, 7, 9, 1, 9, 4, 5, 0];
         let mut jobs = WaitingJobs::default();
         let mut order = Order::default();
         for (id, key) in (0..).map(JobId).zip(keys) {
-            let predicted = PerClass::default();
-            jobs.insert(Job { id, query: QueryId(0), arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted });
+            jobs.insert(&job(id));
             order.push(key, id, &jobs);
         }
         // Taken through another order: 0 and 5 first.
@@ -137,8 +157,7 @@ mod tests {
         let mut jobs = WaitingJobs::default();
         let mut order = Order::default();
         for id in (0..10_000).map(JobId) {
-            let predicted = PerClass::default();
-            jobs.insert(Job { id, query: QueryId(0), arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted });
+            jobs.insert(&job(id));
             // Keys that fall: all but the first jump the queue. Ten always wait.
             order.push(u32::MAX - id.0, id, &jobs);
             jobs.take(JobId(id.0.wrapping_sub(10)));

@@ -1,22 +1,27 @@
 //! Rates that no scheduler can exceed, not even one that knows the future, preempts and splits queries.
 //!
 //! # The capacity region
-//! Of n queries, i costs c_i on one of m CPUs or g_i on one of k GPUs; a share x_i of it goes to the CPUs. The work a
-//! query brings on average must fit both sides:
+//! Of n queries, i takes c_ir of resource r, of which there are m_r, if it runs on the class that r belongs to; a share
+//! x_ir of it does. The work that a query brings on average must fit all resources:
 //!
 //! ```text
-//!   minimise T   with   Σ c_i x_i / n ≤ m T,   Σ g_i (1 − x_i) / n ≤ k T,   0 ≤ x_i ≤ 1;   rate ≤ 1 / T
+//!   minimise T   with   Σ_i c_ir x_ir / n ≤ m_r T for each r,   Σ_r x_ir = 1;   rate ≤ 1 / T
 //! ```
 //!
-//! With two kinds no solver is needed: sort by c/g and move queries to the CPUs, smallest ratio first, until both sides
-//! take equally long; one query is split. In the long run no scheduler is stable above this rate; a short run may be.
+//! What a query takes is the *least* that it can take, in the best of batches ([`MachineModel::least_use`]). A class that
+//! batches has two resources, the lanes' threads and the devices; a query takes of both, so either alone gives a bound,
+//! and the tighter one counts.
+//!
+//! With two classes no solver is needed: sort by c/g and move queries to the CPUs, smallest ratio first, until both
+//! sides take equally long; one query is split. With more, the dual is climbed: every price of every resource gives a
+//! bound, as below, and the best one found counts. In the long run no scheduler is stable above this rate; a short run
+//! may be.
 //!
 //! # The clairvoyant bound
-//! Put a price y in \[0, 1\] on CPU time and 1 − y on GPU time. Wherever a query runs, it takes from
-//! the machine at least
+//! Put a price y_r on each resource, all together 1. Wherever a query runs, it takes from the machine at least
 //!
 //! ```text
-//!   w_i = min(y c_i / m, (1 − y) g_i / k)
+//!   w_i = min over r of  y_r c_ir / m_r
 //! ```
 //!
 //! of priced time, of which the machine gives at most one second a second. If any schedule meets every deadline, then
@@ -26,11 +31,14 @@
 //! certificate, not an estimate.
 
 use super::{Arrivals, SimQuery};
-use crate::machine::{Class, Machine, PerClass};
+use crate::cost::{Cost, MachineModel};
+use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// Prices tried, besides the one at which the capacity region is tight.
 const PRICES: u32 = 40;
+/// Steps of the climb where there are more than two classes.
+const CLIMB: u32 = 400;
 /// Rates are found to this relative precision.
 const PRECISION: f64 = 1e-4;
 /// A rate below this share of the limit counts as none: queries that arrive at one moment miss at every rate.
@@ -41,48 +49,122 @@ const NO_RATE: f64 = 1e-12;
 pub struct Region {
     /// Highest rate at which any scheduler is stable, in queries per second.
     pub rate_qps: f64,
-    /// Share of the queries that go to the CPUs.
-    pub cpu_share: f64,
-    /// The threshold: queries whose CPU time is below this many times their GPU time belong on the CPUs. 0 without
-    /// CPUs, infinite without GPUs.
-    pub cut_ratio: f64,
+    /// The price of each class's time, all together 1: what a second of it is worth to the rate.
+    pub price: PerClass<f64>,
+}
+
+/// What one query takes of a machine at least, as a share of all there is of each class, in seconds.
+type Shares = PerClass<f64>;
+
+/// Which resource of a class that batches is looked at.
+#[derive(Clone, Copy)]
+enum View {
+    Lanes,
+    Devices,
+}
+
+impl View {
+    /// The views that differ on this machine.
+    fn of(model: &MachineModel) -> &'static [Self] {
+        let batches = model.machine.classes().any(|class| model.batches[class].is_some());
+        if batches { &[Self::Devices, Self::Lanes] } else { &[Self::Lanes] }
+    }
+
+    /// What a query takes of each class, in this view. Infinite on classes that the machine lacks.
+    fn shares(self, model: &MachineModel, costs: &PerClass<Cost>) -> Shares {
+        PerClass::from_fn(|class| {
+            let lanes = model.machine.count(class) as f64;
+            if lanes == 0.0 {
+                return f64::INFINITY;
+            }
+            let least = model.least_use(class, costs[class]);
+            match self {
+                Self::Devices if model.batches[class].is_some() => {
+                    least.device.as_secs() / model.machine.num_devices(class) as f64
+                }
+                _ => least.lane.as_secs() / lanes,
+            }
+        })
+    }
 }
 
 /// Solves the capacity region for queries that are asked equally often.
 ///
 /// `None` without queries, without processors, or if everything costs nothing.
 #[must_use]
-pub fn region(services: impl IntoIterator<Item = PerClass<Nanos>>, machine: &Machine) -> Option<Region> {
-    let [cpus, gpus] = [Class::CPU, Class::GPU].map(|kind| machine.count(kind) as f64);
-    let mut costs: Vec<(f64, f64)> =
-        services.into_iter().map(|service| (service[Class::CPU].as_secs(), service[Class::GPU].as_secs())).collect();
-    let n = costs.len() as f64;
-    let alone = |total: f64, count: f64, cpu_share: f64, cut_ratio: f64| {
-        let rate_qps = n * count / total;
-        (rate_qps.is_finite() && rate_qps > 0.0).then_some(Region { rate_qps, cpu_share, cut_ratio })
-    };
-    if gpus == 0.0 {
-        return alone(costs.iter().map(|c| c.0).sum(), cpus, 1.0, f64::INFINITY);
-    }
-    if cpus == 0.0 {
-        return alone(costs.iter().map(|c| c.1).sum(), gpus, 0.0, 0.0);
-    }
-    // By c/g without dividing, so that a cost of nothing needs no special case.
-    costs.sort_by(|a, b| (a.0 * b.1).total_cmp(&(b.0 * a.1)));
-    let mut cpu_work = 0.0;
-    let mut gpu_work: f64 = costs.iter().map(|c| c.1).sum();
-    for (moved, &(c, g)) in costs.iter().enumerate() {
-        if (cpu_work + c) / cpus >= (gpu_work - g) / gpus {
-            // Balance: (cpu_work + f c) / cpus = (gpu_work − f g) / gpus.
-            let fraction = ((cpus * gpu_work - gpus * cpu_work) / (gpus * c + cpus * g)).clamp(0.0, 1.0);
-            let rate_qps = n * cpus / (cpu_work + fraction * c);
-            let solution = Region { rate_qps, cpu_share: (moved as f64 + fraction) / n, cut_ratio: c / g };
-            return (rate_qps.is_finite() && rate_qps > 0.0).then_some(solution);
+pub fn region(services: impl IntoIterator<Item = PerClass<Cost>>, model: &MachineModel) -> Option<Region> {
+    let services: Vec<PerClass<Cost>> = services.into_iter().collect();
+    let regions = View::of(model).iter().filter_map(|view| {
+        let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs)).collect();
+        region_of(shares, model)
+    });
+    regions.min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps))
+}
+
+fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
+    let classes: Vec<Class> = model.machine.classes().collect();
+    let n = shares.len() as f64;
+    let found = match classes[..] {
+        [] => None,
+        [only] => {
+            let total: f64 = shares.iter().map(|share| share[only]).sum();
+            Some(Region { rate_qps: n / total, price: PerClass::from_fn(|class| f64::from(class == only)) })
         }
-        cpu_work += c;
-        gpu_work -= g;
+        [first, second] => of_two(shares, first, second),
+        _ => Some(climb(&shares, &classes)),
+    };
+    found.filter(|region| region.rate_qps.is_finite() && region.rate_qps > 0.0)
+}
+
+/// The optimum between two classes, exactly.
+fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region> {
+    let n = shares.len() as f64;
+    // By the ratio of the two without dividing, so that a cost of nothing needs no special case.
+    shares.sort_by(|a, b| (a[first] * b[second]).total_cmp(&(b[first] * a[second])));
+    let mut on_first = 0.0;
+    let mut on_second: f64 = shares.iter().map(|share| share[second]).sum();
+    for share in &shares {
+        let (c, g) = (share[first], share[second]);
+        if on_first + c >= on_second - g {
+            // Balance: on_first + f c = on_second − f g.
+            let fraction = ((on_second - on_first) / (c + g)).clamp(0.0, 1.0);
+            let mut price = PerClass::default();
+            (price[first], price[second]) = (g / (c + g), c / (c + g));
+            return Some(Region { rate_qps: n / (on_first + fraction * c), price });
+        }
+        on_first += c;
+        on_second -= g;
     }
     None
+}
+
+/// The best bound found among several classes by raising the prices of those that are used most (multiplicative
+/// weights). Every price gives a bound; the least of them is within a few permille of the optimum.
+fn climb(shares: &[Shares], classes: &[Class]) -> Region {
+    let mut price = PerClass::from_fn(|class| if classes.contains(&class) { 1.0 } else { 0.0 });
+    let mut best = Region { rate_qps: f64::INFINITY, price };
+    for step in 0..CLIMB {
+        let sum: f64 = classes.iter().map(|&class| price[class]).sum();
+        price = price.map(|y| y / sum);
+        let mut used: PerClass<f64> = PerClass::default();
+        let mut total = 0.0;
+        for share in shares {
+            let priced = classes.iter().map(|&class| (price[class] * share[class], class));
+            let Some((weight, class)) = priced.min_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+            total += weight;
+            used[class] += share[class];
+        }
+        let rate_qps = shares.len() as f64 / total;
+        if rate_qps < best.rate_qps {
+            best = Region { rate_qps, price };
+        }
+        let most = classes.iter().map(|&class| used[class]).fold(f64::MIN_POSITIVE, f64::max);
+        let rate = 1.0 / (1.0 + f64::from(step) / 10.0);
+        for &class in classes {
+            price[class] *= (rate * used[class] / most).exp();
+        }
+    }
+    best
 }
 
 /// The highest rate at which any schedule at all can meet every deadline, for `arrivals` that ask `queries`; the
@@ -97,50 +179,75 @@ pub fn region(services: impl IntoIterator<Item = PerClass<Nanos>>, machine: &Mac
 pub fn clairvoyant_qps(
     arrivals: &Arrivals,
     queries: &[SimQuery],
-    machine: &Machine,
+    model: &MachineModel,
     deadline: Nanos,
     limit_qps: f64,
 ) -> Option<f64> {
     let services = || arrivals.queries.iter().map(|&query| queries[query as usize].service);
-    let fastest = |service: PerClass<Nanos>| machine.processors().map(|(_, processor)| service[processor.class]).min();
+    let classes: Vec<Class> = model.machine.classes().collect();
+    // The longest query holds up its batch, and halves may overlap: what it needs of one processor is a lower bound.
+    let fastest = |service: PerClass<Cost>| {
+        let needed = |&class: &Class| {
+            let least = model.least_use(class, service[class]);
+            least.lane.max(least.device)
+        };
+        classes.iter().map(needed).min()
+    };
     if services().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
         return Some(0.0);
     }
-    let [cpus, gpus] = [Class::CPU, Class::GPU].map(|kind| machine.count(kind) as f64);
-    let tight = region(services(), machine).map_or(0.5, |r| cpus / (cpus + gpus * r.cut_ratio));
-    let prices = (0..PRICES).map(|i| (f64::from(i) + 0.5) / f64::from(PRICES));
     // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
     let deadline_s = deadline.as_secs() + 2e-9;
     let mut best = limit_qps;
-    // By position in the workload.
-    let mut weights = vec![0.0; queries.len()];
-    for price in std::iter::once(tight).chain(prices) {
-        for (weight, SimQuery { service, .. }) in weights.iter_mut().zip(queries) {
-            let on_cpu = price * service[Class::CPU].as_secs() / cpus;
-            let on_gpu = (1.0 - price) * service[Class::GPU].as_secs() / gpus;
-            *weight = match (cpus > 0.0, gpus > 0.0) {
-                (true, true) => on_cpu.min(on_gpu),
-                (true, false) => service[Class::CPU].as_secs() / cpus,
-                _ => service[Class::GPU].as_secs() / gpus,
-            };
-        }
-        if !lindley_exceeds(arrivals, &weights, best, deadline_s) {
-            continue;
-        }
-        let mut kept = 0.0;
-        while best - kept > best * PRECISION {
-            if best < limit_qps * NO_RATE {
-                return Some(0.0);
+    for &view in View::of(model) {
+        let shares: Vec<Shares> = queries.iter().map(|query| view.shares(model, &query.service)).collect();
+        let asked: Vec<Shares> = arrivals.queries.iter().map(|&query| shares[query as usize]).collect();
+        let tight = region_of(asked, model).map(|region| region.price);
+        // By position in the workload.
+        let mut weights = vec![0.0; queries.len()];
+        for price in tight.into_iter().chain(prices(&classes)) {
+            for (weight, share) in weights.iter_mut().zip(&shares) {
+                *weight = classes.iter().map(|&class| price[class] * share[class]).fold(f64::INFINITY, f64::min);
             }
-            let middle = 0.5 * (kept + best);
-            if lindley_exceeds(arrivals, &weights, middle, deadline_s) {
-                best = middle;
-            } else {
-                kept = middle;
+            best = least_rate(arrivals, &weights, best, deadline_s, limit_qps * NO_RATE);
+            if best == 0.0 {
+                return Some(0.0);
             }
         }
     }
     (best < limit_qps).then_some(best)
+}
+
+/// Prices to try: along the line between the first class and the others, taken alike.
+fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
+    let steps = if classes.len() > 1 { PRICES } else { 1 };
+    (0..steps).map(move |i| {
+        let of_first = if classes.len() > 1 { (f64::from(i) + 0.5) / f64::from(steps) } else { 1.0 };
+        let of_others = (1.0 - of_first) / (classes.len().max(2) - 1) as f64;
+        PerClass::from_fn(|class| if class == classes[0] { of_first } else { of_others })
+    })
+}
+
+/// The highest rate up to `best` at which a single FIFO server with these service times keeps every delay within the
+/// deadline; 0 below `nothing_qps`.
+fn least_rate(arrivals: &Arrivals, weights: &[f64], best: f64, deadline_s: f64, nothing_qps: f64) -> f64 {
+    let mut best = best;
+    if !lindley_exceeds(arrivals, weights, best, deadline_s) {
+        return best;
+    }
+    let mut kept = 0.0;
+    while best - kept > best * PRECISION {
+        if best < nothing_qps {
+            return 0.0;
+        }
+        let middle = 0.5 * (kept + best);
+        if lindley_exceeds(arrivals, weights, middle, deadline_s) {
+            best = middle;
+        } else {
+            kept = middle;
+        }
+    }
+    best
 }
 
 /// Whether any delay of a single FIFO server exceeds `deadline_s` at this rate.
@@ -156,16 +263,27 @@ fn lindley_exceeds(arrivals: &Arrivals, weights: &[f64], rate_qps: f64, deadline
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::QueryId;
+    use crate::ids::{DeviceId, QueryId};
+    use crate::machine::Machine;
+
+    fn costs(cpu_ms: f64, gpu_ms: f64) -> PerClass<Cost> {
+        PerClass::from_fn(|class| match class {
+            Class::CPU => Cost::alone(Nanos::from_ms(cpu_ms)),
+            Class::GPU => Cost::alone(Nanos::from_ms(gpu_ms)),
+            // Twice as slow as the first sort.
+            Class::CPU2 => Cost::alone(Nanos::from_ms(2.0 * cpu_ms)),
+            _ => Cost::NEVER,
+        })
+    }
 
     /// Half the queries cost (2, 4) ms, three in ten (8, 5), two in ten (60, 10).
-    fn three_classes() -> Vec<PerClass<Nanos>> {
-        let class = |n: usize, cpu: f64, gpu: f64| vec![PerClass::two(Nanos::from_ms(cpu), Nanos::from_ms(gpu)); n];
+    fn three_classes() -> Vec<PerClass<Cost>> {
+        let class = |n: usize, cpu_ms: f64, gpu_ms: f64| vec![costs(cpu_ms, gpu_ms); n];
         [class(5, 2.0, 4.0), class(3, 8.0, 5.0), class(2, 60.0, 10.0)].concat()
     }
 
     fn rate(cpus: usize, gpus: usize) -> f64 {
-        region(three_classes(), &Machine::new(cpus, gpus)).unwrap().rate_qps
+        region(three_classes(), &Machine::new(cpus, gpus).into()).unwrap().rate_qps
     }
 
     #[test]
@@ -187,39 +305,74 @@ mod tests {
 
     #[test]
     fn the_price_at_the_cut_is_the_dual_of_the_reference() {
-        let cut = region(three_classes(), &Machine::new(1, 1)).unwrap();
-        assert!((1.0 / (1.0 + cut.cut_ratio) - 5.0 / 13.0).abs() < 1e-12);
-        // All of the first class and 0.641 of the second.
-        assert!((cut.cpu_share - (0.5 + 0.3 * 0.641)).abs() < 1e-4);
+        let region = region(three_classes(), &Machine::new(1, 1).into()).unwrap();
+        assert!((region.price[Class::CPU] - 5.0 / 13.0).abs() < 1e-12);
+        assert!((region.price[Class::GPU] - 8.0 / 13.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_third_class_of_half_the_speed_is_worth_half_a_processor() {
+        let second = |class, stream| crate::machine::Processor { class, device: DeviceId(0), stream, depth: 1 };
+        // Two slow cores beside one CPU and one GPU are as good as one CPU more, and of that the solution is known.
+        let machine = Machine::new(1, 1).with(second(Class::CPU2, 0)).with(second(Class::CPU2, 1));
+        let climbed = region(three_classes(), &machine.into()).unwrap().rate_qps;
+        let exact = rate(2, 1);
+        assert!(climbed >= exact * (1.0 - 1e-9) && climbed < exact * 1.01, "{climbed} for {exact}");
+    }
+
+    #[test]
+    fn batches_raise_the_region_to_what_they_add() {
+        let batches = crate::cost::BatchCost {
+            host_fixed_us: 10.0,
+            host_each_us: 100.0,
+            device_fixed_us: 0.0,
+            longest: 0.0,
+            crowding: vec![(1, 4.0), (1000, 1.0)],
+            most_queries: 1000,
+        };
+        // Alone 4 ms; in a large batch 1 ms of the device, 0.1 of the host.
+        let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0) };
+        let costs = PerClass::from_fn(|class| if class == Class::GPU { cost } else { Cost::NEVER });
+        let rate = |machine: Machine, host_each_us: f64| {
+            let batches = crate::cost::BatchCost { host_each_us, ..batches.clone() };
+            let batches = PerClass::from_fn(|class| (class == Class::GPU).then(|| batches.clone()));
+            region([costs], &MachineModel { batches, ..machine.into() }).unwrap().rate_qps
+        };
+        assert!((rate(Machine::new(0, 1), 100.0) - 1000.0).abs() < 1e-6);
+        assert!((rate(Machine::new(0, 2), 100.0) - 2000.0).abs() < 1e-6);
+        // Two streams share a device; a host slower than the device is what limits.
+        assert!((rate(Machine::default().with_gpus(1, 2, 1), 100.0) - 1000.0).abs() < 1e-6);
+        assert!((rate(Machine::new(0, 1), 2000.0) - 500.0).abs() < 1e-6);
+        assert!((rate(Machine::default().with_gpus(1, 2, 1), 2000.0) - 1000.0).abs() < 1e-6);
     }
 
     /// The bound of one query that is asked at each of `unit`.
-    fn bound_of(unit: &[f64], service: PerClass<Nanos>, machine: &Machine, deadline: Nanos) -> Option<f64> {
+    fn bound_of(unit: &[f64], service: PerClass<Cost>, machine: &Machine, deadline: Nanos) -> Option<f64> {
         let queries = [SimQuery { id: QueryId(0), service, estimate: service }];
         let arrivals = Arrivals { seed: 0, unit: unit.to_vec(), queries: vec![0; unit.len()] };
-        clairvoyant_qps(&arrivals, &queries, machine, deadline, 1e6)
+        clairvoyant_qps(&arrivals, &queries, &machine.clone().into(), deadline, 1e6)
     }
 
     #[test]
     fn a_hopeless_query_has_no_rate_and_an_easy_one_no_bound() {
         let machine = Machine::new(1, 1);
-        let bound = |unit: &[f64], service: PerClass<Nanos>| bound_of(unit, service, &machine, Nanos::from_ms(500.0));
-        let slow = PerClass::two(Nanos::from_ms(600.0), Nanos::from_ms(700.0));
+        let bound = |unit: &[f64], service: PerClass<Cost>| bound_of(unit, service, &machine, Nanos::from_ms(500.0));
+        let slow = costs(600.0, 700.0);
         assert_eq!(bound(&[1.0], slow), Some(0.0));
-        let quick = PerClass::two(Nanos::from_ms(6.0), Nanos::from_ms(7.0));
+        let quick = costs(6.0, 7.0);
         assert_eq!(bound(&[1.0], quick), None);
         // Sixty at one moment miss at every rate.
-        let crowd = PerClass::two(Nanos::from_ms(30.0), Nanos::from_ms(30.0));
+        let crowd = costs(30.0, 30.0);
         assert_eq!(bound(&[0.0; 60], crowd), Some(0.0));
-        assert_eq!(region([], &machine), None);
-        assert_eq!(region([quick], &Machine::new(0, 0)), None);
+        assert_eq!(region([], &machine.into()), None);
+        assert_eq!(region([quick], &Machine::new(0, 0).into()), None);
     }
 
     #[test]
     fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
         // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends
         // within 15 ms up to 200/s.
-        let service = PerClass::two(Nanos::from_ms(10.0), Nanos::MAX);
+        let service = costs(10.0, 1e9);
         let found = bound_of(&[1.0, 2.0], service, &Machine::new(1, 0), Nanos::from_ms(15.0)).unwrap();
         assert!((found / 200.0 - 1.0).abs() < 2.0 * PRECISION, "{found}");
     }

@@ -1,10 +1,12 @@
 //! Rates at which no query can miss its deadline, told without playing them.
 //!
-//! No policy here ever lets all of its processors idle while a query waits (the [dispatcher](crate::sched::Dispatcher)
-//! holds them to that). Count each query in flight as the most that it can still take: w_i, the dearest of its true
-//! service times on the kinds that it may run on, less what it has run. While any query is in flight, at least one
-//! runs, so this backlog falls by a second a second or faster; it never exceeds that of a *single* server with service
-//! times w_i, which falls by exactly a second a second:
+//! Most policies never let the whole machine idle while a query waits, or for a bounded time only: their factories
+//! [promise](crate::sched::Promise) it. Count each query in flight as the most that it can still take: w_i, the dearest
+//! of its true service times alone on the classes that it may run on, with the hand-over, the dispatcher's time for its
+//! arrival and its completion, and the longest that the machine may idle before a batch starts. While any query is in
+//! flight, this backlog falls by a second a second or faster: a batch never takes longer than its queries one after
+//! another ([`BatchCost`](crate::cost::BatchCost)), and each idle moment is paid for by the batch that ends it. So the
+//! backlog never exceeds that of a *single* server with service times w_i, which falls by exactly a second a second:
 //!
 //! ```text
 //!   w    ╲  ╲        backlog of the single server, from its first arrival s to its end f;
@@ -16,21 +18,23 @@
 //! a hundredth of the run that it spares. The other way around it tells nothing: then the run is played.
 
 use super::{Arrivals, SimQuery};
-use crate::machine::{Class, Machine};
+use crate::cost::MachineModel;
 use crate::query::at_rate;
-use crate::sched::PolicyKind;
+use crate::sched::PolicyFactory;
 use crate::time::Nanos;
 
-/// The most that `query` can take of a processor under `policy`.
-pub(super) fn dearest(query: &SimQuery, policy: PolicyKind, machine: &Machine) -> Nanos {
-    let kinds = match policy {
-        PolicyKind::GpuOnly => [Class::GPU; 2],
-        PolicyKind::CpuOnly => [Class::CPU; 2],
-        PolicyKind::BestOf => [query.estimate.least(); 2],
-        PolicyKind::Stealing | PolicyKind::Mct => [Class::CPU, Class::GPU],
+/// The most that each of `queries` can take of the machine under a policy; `None` if that promises nothing.
+pub(super) fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
+    let promise = policy.promise()?;
+    // An arrival and a completion.
+    let around = promise.idle_wait + model.decision + model.decision;
+    let dearest = |query: &SimQuery| {
+        let may_run = |class| policy.may_run_on(class, &query.estimate);
+        let times = model.machine.classes().filter(|&class| may_run(class));
+        let times = times.map(|class| query.service[class].alone + model.handoff[class]);
+        times.max().map_or(Nanos::MAX, |time| time + around)
     };
-    let present = kinds.into_iter().filter(|&kind| machine.count(kind) > 0);
-    present.map(|kind| query.service[kind]).max().unwrap_or(Nanos::MAX)
+    Some(queries.iter().map(dearest).collect())
 }
 
 /// Whether the single server of service times `dearest` (by position in the workload) shows that no query of
@@ -50,40 +54,62 @@ pub(super) fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::{BatchCost, Cost};
     use crate::ids::QueryId;
-    use crate::machine::PerClass;
+    use crate::machine::{Class, Machine, PerClass};
     use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
     use crate::random::Random;
-    use crate::sched::PolicyOptions;
+    use crate::sched::{PolicyKind, PolicyOptions};
     use crate::sim::{Experiment, NoMiss};
 
-    /// A hundred queries whose times, and how wrong estimates of them are, are drawn from `seed`.
-    fn experiment(seed: u64, machine: Machine) -> Experiment {
+    /// A hundred queries whose times, and how wrong estimates of them are, are drawn from `seed`; GPUs that batch.
+    fn experiment(seed: u64) -> Experiment {
         let mut random = Random::new(seed, 77);
         let mut time = || Nanos((1e6 * (0.01 + random.unit()).powi(3)) as u64);
         let queries = (0..100).map(|id| {
-            let mut times = || PerClass::two(time(), time());
-            SimQuery { id: QueryId(id), service: times(), estimate: times() }
+            let mut costs = || {
+                PerClass::from_fn(|class| {
+                    let alone = time();
+                    let is_there = matches!(class, Class::CPU | Class::GPU);
+                    if is_there { Cost { alone, added: alone.scaled(0.1) } } else { Cost::NEVER }
+                })
+            };
+            SimQuery { id: QueryId(id), service: costs(), estimate: costs() }
         });
         let queries = queries.collect();
+        let batches = BatchCost {
+            host_fixed_us: 5.0,
+            host_each_us: 1.0,
+            device_fixed_us: 5.0,
+            longest: 0.9,
+            crowding: vec![(1, 5.0), (64, 1.0)],
+            most_queries: 64,
+        };
+        let machine = Machine::new(1 + seed as usize % 3, 0).with_gpus(1, 1, 1 + seed as u32 % 2);
+        let model = MachineModel {
+            batches: PerClass::from_fn(|class| (class == Class::GPU).then(|| batches.clone())),
+            handoff: PerClass::from_fn(|_| Nanos(1500)),
+            decision: Nanos(200 * (seed % 2)),
+            ..machine.into()
+        };
         let unit = unit_arrivals(&ArrivalProcess::Poisson, seed, 2000);
         let arrivals = vec![Arrivals { seed, unit, queries: draw_queries(seed, 2000, 100) }];
-        Experiment { machine, queries, deadline: Nanos::from_ms(4.0), arrivals, options: PolicyOptions::default() }
+        Experiment { model, queries, deadline: Nanos::from_ms(4.0), arrivals }
     }
 
     #[test]
     fn what_is_certified_never_misses_under_any_policy() {
         let mut certified = [0; PolicyKind::ALL.len()];
         for seed in 0..6 {
-            let experiment = experiment(seed, Machine::new(1 + seed as usize % 3, 1));
-            for (policy, certified) in PolicyKind::ALL.into_iter().zip(&mut certified) {
-                let dearest: Vec<Nanos> =
-                    experiment.queries.iter().map(|query| dearest(query, policy, &experiment.machine)).collect();
-                for rate_qps in (1..40).map(|i| f64::from(i) * 200.0) {
+            let experiment = experiment(seed);
+            for (kind, certified) in PolicyKind::ALL.into_iter().zip(&mut certified) {
+                let policy = kind.with(PolicyOptions::default());
+                let dearest = dearest(&experiment.queries, &policy, &experiment.model).unwrap();
+                for rate_qps in (0..45).map(|i| 20.0 * 1.15_f64.powi(i)) {
                     let arrivals = &experiment.arrivals[0];
                     if nobody_misses(&dearest, arrivals, rate_qps, experiment.deadline) {
-                        let found = experiment.play(policy, rate_qps, arrivals, NoMiss::default(), |_| false);
-                        assert!(!found.unwrap().is_broken, "{policy} at {rate_qps}, seed {seed}");
+                        let found = experiment.play(&policy, rate_qps, arrivals, NoMiss::default(), |_| false);
+                        assert!(!found.unwrap().is_broken, "{kind} at {rate_qps}, seed {seed}");
                         *certified += 1;
                     }
                 }

@@ -1,14 +1,22 @@
 //! The loop around the dispatcher, in simulated time.
 //!
 //! Arrivals are streamed from an iterator; completions and the wake-up wait in an [`EventQueue`], which also holds the
-//! rule for events at one and the same nanosecond. A batch takes the sum of its jobs' service times.
+//! rule for events at one and the same nanosecond. What a batch takes is asked of [`ServiceTimes`].
+//!
+//! The dispatcher is a processor too, of sorts: each event costs it [a moment](MachineModel::decision), and what happens
+//! meanwhile waits and is then taken in together. So a machine whose lanes are quicker than its one dispatcher is
+//! simulated as slow as it is:
+//!
+//! ```text
+//!   events      a   f a      a  a  f                each m events that are due take m · decision,
+//!   dispatcher  [a ][f a    ][a  a  f  ]            then what they lead to starts
+//!   starts          ^        ^         ^
+//! ```
 
-use std::collections::VecDeque;
-use std::ops::Add;
-
+use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
-use crate::machine::{Machine, PerClass};
-use crate::sched::{Action, Batch, Dispatcher, Due, Event, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
+use crate::machine::{Class, PerClass};
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 
 /// A query of the workload: what it costs in truth, and what the policy is told.
@@ -16,16 +24,16 @@ use crate::time::Nanos;
 pub struct SimQuery {
     /// Its number in the workload.
     pub id: QueryId,
-    /// True service time on each kind. On a kind that the machine lacks it is never read.
-    pub service: PerClass<Nanos>,
-    /// Estimated service time on each kind; [`Nanos::MAX`] on a kind that the machine lacks.
-    pub estimate: PerClass<Nanos>,
+    /// What it truly costs on each class. On a class that the machine lacks it is never read.
+    pub service: PerClass<Cost>,
+    /// What it is expected to cost; [`Cost::NEVER`] on a class that the machine lacks.
+    pub estimate: PerClass<Cost>,
 }
 
 /// One run: a machine, a policy and what arrives.
 pub struct SimRun<'a, A> {
-    /// The processors.
-    pub machine: &'a Machine,
+    /// The machine.
+    pub model: &'a MachineModel,
     /// The policy, fresh.
     pub policy: Box<dyn Policy>,
     /// The workload.
@@ -39,7 +47,7 @@ pub struct SimRun<'a, A> {
 impl<A> std::fmt::Debug for SimRun<'_, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SimRun")
-            .field("machine", self.machine)
+            .field("machine", &self.model.machine)
             .field("policy", &self.policy.name())
             .field("queries", &self.queries.len())
             .field("deadline", &self.deadline)
@@ -56,9 +64,10 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
 /// If an arrival names a query that `run.queries` lacks.
 pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<RunLog, LawBroken> {
     let jobs = run.arrivals.size_hint().0;
-    let dispatcher = Dispatcher::new(run.machine.clone(), run.policy, jobs);
-    let dispatcher = drive(dispatcher, run.queries, run.arrivals, run.machine, run.deadline, |_| false)?;
-    Ok(dispatcher.into_log())
+    let dispatcher = Dispatcher::new(&run.model.machine, run.policy, jobs);
+    let mut times = measured_times(run.model, run.queries);
+    let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
+    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, |_| false)?.into_log())
 }
 
 /// Like [`simulate`], but gives each finished query's row to `sink`, in order of finish, and keeps nothing else; ends
@@ -74,68 +83,96 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let dispatcher = Dispatcher::with_sink(run.machine.clone(), run.policy, sink);
-    Ok(drive(dispatcher, run.queries, run.arrivals, run.machine, run.deadline, enough)?.into_sink())
+    let dispatcher = Dispatcher::with_sink(&run.model.machine, run.policy, sink);
+    let mut times = measured_times(run.model, run.queries);
+    let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
+    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, enough)?.into_sink())
 }
 
-fn drive<S: Sink>(
-    mut dispatcher: Dispatcher<S>,
-    queries: &[SimQuery],
-    arrivals: impl Iterator<Item = (Nanos, u32)>,
-    machine: &Machine,
+/// The true service times of a workload on a machine.
+pub fn measured_times<'a>(
+    model: &'a MachineModel,
+    queries: &'a [SimQuery],
+) -> MeasuredTimes<'a, impl Fn(u32, Class) -> Cost + 'a> {
+    MeasuredTimes::new(model, |row, class| queries[row as usize].service[class])
+}
+
+/// The jobs that arrivals make.
+fn jobs_of<'a>(
+    queries: &'a [SimQuery],
+    arrivals: impl Iterator<Item = (Nanos, u32)> + 'a,
     deadline: Nanos,
+) -> impl Iterator<Item = Job> + 'a {
+    (0..).map(JobId).zip(arrivals).map(move |(id, (arrival, row))| {
+        let SimQuery { id: query, estimate: predicted, .. } = queries[row as usize];
+        Job { id, query, row, arrival, deadline: arrival + deadline, predicted }
+    })
+}
+
+/// Plays jobs, in order of arrival, through a dispatcher whose batches take what `times` says.
+///
+/// # Errors
+/// If the policy breaks its contract, or arrivals go back in time.
+pub fn drive<S: Sink>(
+    mut dispatcher: Dispatcher<S>,
+    times: &mut impl ServiceTimes,
+    decision: Nanos,
+    mut jobs: impl Iterator<Item = Job>,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
     // What arrives next is made one event ahead: by then its query's row, anywhere in a large table, has come.
-    let mut jobs = (0..).map(JobId).zip(arrivals).map(|(id, (arrival, query))| {
-        let SimQuery { id: query, service, estimate: predicted } = queries[query as usize];
-        (Job { id, query, arrival, deadline: arrival + deadline, predicted }, service)
-    });
     let mut next = jobs.next();
-    // True service times of the jobs in flight, which a policy never learns, from job number `first_service` on.
-    let mut services: VecDeque<PerClass<Nanos>> = VecDeque::new();
-    let mut first_service = JobId(0);
     let mut events = EventQueue::new();
     let mut actions = Vec::new();
-    while let Some(due) = events.pop(next.as_ref().map(|(job, _)| job.arrival)) {
-        let now = match due {
-            Due::Finish(now, processor) => {
-                dispatcher.handle(now, Event::Finish(processor), &mut actions)?;
-                if enough(dispatcher.sink()) {
-                    break;
-                }
-                while first_service < dispatcher.first_in_flight() {
-                    services.pop_front();
-                    first_service.0 += 1;
-                }
-                now
-            }
-            Due::Wake(now) => {
-                dispatcher.handle(now, Event::Wake, &mut actions)?;
-                now
-            }
-            Due::Arrival => {
-                let Some((job, service)) = next else { break };
-                next = jobs.next();
-                services.push_back(service);
-                dispatcher.handle(job.arrival, Event::Arrive(job), &mut actions)?;
-                job.arrival
-            }
+    let mut rows = Vec::new();
+    // When the dispatcher has done what it was given.
+    let mut free_at = Nanos::ZERO;
+    loop {
+        let arrival = next.as_ref().map(|job| job.arrival);
+        let due = match (events.peek(), arrival) {
+            (Some(event), Some(arrival)) => event.min(arrival),
+            (Some(at), None) | (None, Some(at)) => at,
+            (None, None) => return Ok(dispatcher),
         };
+        let now = due.max(free_at);
+        free_at = now;
+        while let Some(due) = events.pop(next.as_ref().map(|job| job.arrival), now) {
+            free_at += decision;
+            match due {
+                Due::Finish(_, processor) => {
+                    dispatcher.finish(now, processor)?;
+                    if enough(dispatcher.sink()) {
+                        return Ok(dispatcher);
+                    }
+                }
+                Due::Wake(_) => dispatcher.wake(now)?,
+                Due::Arrival => {
+                    if let Some(job) = next.take() {
+                        dispatcher.arrive(now, &job)?;
+                        next = jobs.next();
+                    }
+                }
+            }
+        }
+        dispatcher.decide(free_at, &mut actions)?;
         for &action in &actions {
             match action {
-                Action::Start(processor) => {
-                    let kind = machine.class(processor);
-                    let service = |job: &Job| services[(job.id.0 - first_service.0) as usize][kind];
-                    let jobs = dispatcher.batch_on(processor).map_or(&[][..], Batch::jobs);
-                    events.finish_at(now + jobs.iter().map(service).fold(Nanos::ZERO, Nanos::add), processor);
+                Action::Start(processor, number) => {
+                    let finish = match dispatcher.batch(processor, number).unwrap_or_default() {
+                        [job] => times.start(processor, &[job.row], free_at),
+                        jobs => {
+                            rows.clear();
+                            rows.extend(jobs.iter().map(|job| job.row));
+                            times.start(processor, &rows, free_at)
+                        }
+                    };
+                    events.finish_at(finish, processor);
                 }
                 Action::WakeAt(at) => events.wake_at(at),
             }
         }
         actions.clear();
     }
-    Ok(dispatcher)
 }
 
 /// Learns just whether any query missed its deadline: what a capacity search asks.
@@ -154,56 +191,62 @@ impl Sink for NoMiss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::{PolicyKind, PolicyOptions};
+    use crate::machine::Machine;
+    use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
-        let service = PerClass::two(Nanos(cpu_ns), Nanos(gpu_ns));
+        let service = Cost::on_cpu_and_gpu(Nanos(cpu_ns), Nanos(gpu_ns));
         SimQuery { id: QueryId(id), service, estimate: service }
     }
 
     fn run_of<'a>(
         policy: PolicyKind,
-        machine: &'a Machine,
+        model: &'a MachineModel,
         queries: &'a [SimQuery],
         arrivals: &'a [(u64, u32)],
     ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + 'a> {
-        let policy = policy.build(&PolicyOptions::default(), machine).unwrap();
+        let policy = policy.with(PolicyOptions::default()).build(model).unwrap();
         let arrivals = arrivals.iter().map(|&(at, query)| (Nanos(at), query));
-        SimRun { machine, policy, queries, arrivals, deadline: Nanos(100) }
+        SimRun { model, policy, queries, arrivals, deadline: Nanos(100) }
     }
 
     #[test]
     fn a_small_run_by_hand() {
-        let machine = Machine::new(1, 1);
+        let model = MachineModel::from(Machine::new(1, 1));
         let queries = [query(70, 10, 50), query(71, 60, 30)];
-        let log = simulate(run_of(PolicyKind::CpuOnly, &machine, &queries, &[(0, 1), (5, 0), (60, 0)])).unwrap();
+        let log = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &[(0, 1), (5, 0), (60, 0)])).unwrap();
         let times: Vec<_> = log.rows.iter().map(|r| (r.query.0, r.started.0, r.finished.0)).collect();
         assert_eq!(times, [(71, 0, 60), (70, 60, 70), (70, 70, 80)]);
-        let log = simulate(run_of(PolicyKind::BestOf, &machine, &queries, &[(0, 1), (5, 0), (60, 0)])).unwrap();
+        let log = simulate(run_of(PolicyKind::BestOf, &model, &queries, &[(0, 1), (5, 0), (60, 0)])).unwrap();
         let times: Vec<_> = log.rows.iter().map(|r| (r.processor.0, r.started.0, r.finished.0)).collect();
         assert_eq!(times, [(1, 0, 30), (0, 30, 40), (0, 60, 70)]);
     }
 
     #[test]
+    fn the_dispatcher_takes_its_time_and_what_comes_meanwhile_waits_for_it() {
+        let model = MachineModel { decision: Nanos(10), ..Machine::new(2, 0).into() };
+        let queries = [query(0, 25, 0)];
+        let log = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &[(0, 0), (3, 0), (8, 0)])).unwrap();
+        let times: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
+        // The first is decided on at 10; the two that came meanwhile together, at 30, where one finds a worker. The
+        // first has finished at 35, is seen at once, and its worker starts the third at 45.
+        assert_eq!(times, [(0, 10, 35), (10, 30, 55), (10, 45, 70)]);
+    }
+
+    #[test]
     fn a_run_stops_early_once_the_sink_has_enough() {
-        let machine = Machine::new(1, 0);
+        let model = MachineModel::from(Machine::new(1, 0));
         let queries = [query(0, 80, 0)];
         let arrivals = [(0, 0), (0, 0), (0, 0)];
-        let run = run_of(PolicyKind::CpuOnly, &machine, &queries, &arrivals);
+        let run = run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals);
         assert!(simulate_into(run, NoMiss::default(), |sink| sink.is_broken).unwrap().is_broken);
     }
 
     #[test]
     fn arrivals_that_go_back_are_refused() {
-        let machine = Machine::new(1, 0);
-        let run = run_of(PolicyKind::CpuOnly, &machine, &[], &[]);
-        let run = SimRun {
-            queries: &[query(0, 1, 1)],
-            arrivals: [(Nanos(9), 0), (Nanos(3), 0)].into_iter(),
-            machine: run.machine,
-            policy: run.policy,
-            deadline: run.deadline,
-        };
+        let model = MachineModel::from(Machine::new(1, 0));
+        let queries = [query(0, 1, 1)];
+        let run = run_of(PolicyKind::CpuOnly, &model, &queries, &[(9, 0), (3, 0)]);
         assert!(simulate(run).unwrap_err().to_string().contains("time went back"));
     }
 }

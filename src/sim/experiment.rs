@@ -6,9 +6,10 @@
 use rayon::prelude::*;
 
 use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, certificate, find_capacity, simulate_into};
-use crate::machine::{Machine, PerClass};
+use crate::cost::{Cost, MachineModel};
+use crate::machine::PerClass;
 use crate::query::at_rate;
-use crate::sched::{LawBroken, Policy, PolicyError, PolicyKind, PolicyOptions, Sink};
+use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
 use crate::time::Nanos;
 
 /// Arrivals and queries of one seed.
@@ -25,16 +26,14 @@ pub struct Arrivals {
 /// What is simulated, whatever the policy and the rate.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The processors.
-    pub machine: Machine,
+    /// The machine.
+    pub model: MachineModel,
     /// The workload.
     pub queries: Vec<SimQuery>,
     /// Time from arrival to deadline.
     pub deadline: Nanos,
     /// The runs, one a seed.
     pub arrivals: Vec<Arrivals>,
-    /// The policies' options.
-    pub options: PolicyOptions,
 }
 
 /// Why a simulation could not be run.
@@ -70,7 +69,7 @@ impl Experiment {
     /// If the policy can't be made for this machine, or breaks its contract.
     pub fn play<S: Sink>(
         &self,
-        policy: PolicyKind,
+        policy: &dyn PolicyFactory,
         rate_qps: f64,
         arrivals: &Arrivals,
         sink: S,
@@ -85,19 +84,19 @@ impl Experiment {
     /// If the policy can't be made for this machine.
     pub fn run<'a>(
         &'a self,
-        policy: PolicyKind,
+        policy: &dyn PolicyFactory,
         rate_qps: f64,
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
-        let policy: Box<dyn Policy> = policy.build(&self.options, &self.machine)?;
+        let policy = policy.build(&self.model)?;
         let times = at_rate(&arrivals.unit, rate_qps).zip(arrivals.queries.iter().copied());
-        Ok(SimRun { machine: &self.machine, policy, queries: &self.queries, arrivals: times, deadline: self.deadline })
+        Ok(SimRun { model: &self.model, policy, queries: &self.queries, arrivals: times, deadline: self.deadline })
     }
 
     /// The capacity region of the queries as they were drawn.
     #[must_use]
     pub fn region(&self) -> Option<bounds::Region> {
-        bounds::region(self.arrivals.iter().flat_map(|arrivals| self.services(arrivals)), &self.machine)
+        bounds::region(self.arrivals.iter().flat_map(|arrivals| self.services(arrivals)), &self.model)
     }
 
     /// The least of the seeds' clairvoyant bounds; `None` if none excludes rates up to ten times the capacity region.
@@ -105,7 +104,7 @@ impl Experiment {
     pub fn bound_qps(&self) -> Option<f64> {
         let limit = UNBOUNDED * self.region()?.rate_qps;
         let bound =
-            |arrivals: &Arrivals| bounds::clairvoyant_qps(arrivals, &self.queries, &self.machine, self.deadline, limit);
+            |arrivals: &Arrivals| bounds::clairvoyant_qps(arrivals, &self.queries, &self.model, self.deadline, limit);
         let bounds: Vec<Option<f64>> = self.arrivals.par_iter().map(bound).collect();
         bounds.into_iter().flatten().min_by(f64::total_cmp)
     }
@@ -132,12 +131,12 @@ impl Experiment {
     ///
     /// # Errors
     /// If the policy can't be made for this machine, or breaks its contract.
-    pub fn capacity(&self, policy: PolicyKind, grid: &Grid) -> Result<Capacity, SimError> {
-        let dearest: Vec<Nanos> =
-            self.queries.iter().map(|query| certificate::dearest(query, policy, &self.machine)).collect();
+    pub fn capacity(&self, policy: &dyn PolicyFactory, grid: &Grid) -> Result<Capacity, SimError> {
+        let dearest = certificate::dearest(&self.queries, policy, &self.model);
         find_capacity(grid, |rate_qps| {
             for arrivals in &self.arrivals {
-                if certificate::nobody_misses(&dearest, arrivals, rate_qps, self.deadline) {
+                let is_certain = |dearest| certificate::nobody_misses(dearest, arrivals, rate_qps, self.deadline);
+                if dearest.as_deref().is_some_and(is_certain) {
                     continue;
                 }
                 if self.play(policy, rate_qps, arrivals, NoMiss::default(), |sink| sink.is_broken)?.is_broken {
@@ -148,7 +147,7 @@ impl Experiment {
         })
     }
 
-    fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerClass<Nanos>> + 'a {
+    fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerClass<Cost>> + 'a {
         arrivals.queries.iter().map(|&query| self.queries[query as usize].service)
     }
 }

@@ -14,5 +14,5 @@ mod engine;
 mod experiment;
 
 pub use capacity::{Capacity, Grid, find_capacity};
-pub use engine::{NoMiss, SimQuery, SimRun, simulate, simulate_into};
+pub use engine::{NoMiss, SimQuery, SimRun, drive, measured_times, simulate, simulate_into};
 pub use experiment::{Arrivals, Experiment, SimError};

@@ -45,7 +45,7 @@ pub fn synthetic_queries(
     };
     let (mut low, mut high) = (-2.0, 3.0);
     if asked < 4 * MOST_TERMS || mean(low) > wanted || mean(high) < wanted {
-        let message = "this vocabulary is too small to draw queries from (raise --vocabulary or --mean-length)";
+        let message = "this vocabulary is too small to draw queries from (it takes more terms or longer documents)";
         return Err(IndexError::Collection(message.into()));
     }
     for _ in 0..40 {

@@ -79,7 +79,8 @@ impl SynthOptions {
         } else {
             return Ok(());
         };
-        let message = format!("{num_docs} documents of {mean_length} tokens {why} (lower --docs, for example)");
+        let message =
+            format!("{num_docs} documents of {mean_length} tokens {why} (fewer documents would do, for example)");
         Err(IndexError::Collection(message))
     }
 }

@@ -61,16 +61,16 @@ impl Vocabulary {
             (low, high) = (high, high * 4.0);
             if high > 1e6 {
                 let message = format!(
-                    "{num_terms} terms are too few for documents of {mean_length} tokens on average (raise \
-                     --vocabulary)"
+                    "{num_terms} terms are too few for documents of {mean_length} tokens on average (it takes more \
+                     terms)"
                 );
                 return Err(IndexError::Collection(message));
             }
         }
         if low == 0.0 && sum(low) > wanted {
             let message = format!(
-                "{num_terms} terms are too many for {num_docs} documents of {mean_length} tokens on average (lower \
-                 --vocabulary, or raise --docs or --mean-length)"
+                "{num_terms} terms are too many for {num_docs} documents of {mean_length} tokens on average (it takes \
+                 fewer terms, more documents or longer ones)"
             );
             return Err(IndexError::Collection(message));
         }

@@ -1,31 +1,36 @@
 //! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
 
 mod codecs;
+mod dispatcher;
+#[cfg(feature = "gpu")]
+mod gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_gpu.rs"]
 mod gpu;
 mod operators;
 mod simulator;
 mod sizes;
 mod summary;
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use super::Failure;
+use super::options::{IndexAndLog, check_k};
 use super::output::say;
-use super::{Failure, choices};
 use crate::bench::{CopyRate, Times, copy_rate};
-use crate::files::{Provenance, check_writable, write_atomically};
+use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
 use crate::query::Query;
-use crate::report::number;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Folder of the index; left out, the one of the last `validate`, or a synthetic one made in `out/`
-    index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`; plain, .gz or .zst
-    #[arg(long, value_name = "FILE")]
-    queries: Option<PathBuf>,
+    #[command(flatten)]
+    log: IndexAndLog,
     /// Queries taken, from the beginning of the log
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -38,8 +43,11 @@ pub(super) struct Arguments {
     /// What to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
+    /// CPU lanes of the dispatcher's machine
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    lanes: u16,
     /// Where bench.csv goes
-    #[arg(long, value_name = "DIR", default_value = "out/bench")]
+    #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
 }
 
@@ -56,10 +64,10 @@ enum Part {
     Operators,
     /// What a simulated query costs, by policy
     Simulator,
+    /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
+    Dispatcher,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
-    /// Of that, only how fast lists are decoded
-    GpuDecode,
     /// Of that, only what queries cost on the GPU
     GpuQueries,
     /// Whether the GPU's memory is given back, over a million queries
@@ -80,7 +88,7 @@ struct Measurement {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    arguments.k.iter().try_for_each(|&k| choices::check_k(k))?;
+    arguments.k.iter().try_for_each(|&k| check_k(k))?;
     let path = arguments.out.join("bench.csv");
     check_writable(&path)?;
     let mut measurements = Vec::new();
@@ -92,9 +100,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
-            Part::GpuDecode => gpu::measure_decoding()?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
+            Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,
         };
         notes += &note;
@@ -129,23 +137,30 @@ fn metrics(times: &Times) -> [(&'static str, f64); 4] {
     ]
 }
 
-fn write(path: &std::path::Path, measurements: &[Measurement]) -> Result<(), Failure> {
-    let provenance = Provenance::new().with_command_and_machine();
-    write_atomically(path, |out| {
-        provenance.write_to(out)?;
-        let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(["part", "name", "metric", "value"])?;
-        for Measurement { part, name, metric, value } in measurements {
-            csv.write_record([part, name.as_str(), metric, &number::text(*value, 6)])?;
-        }
-        csv.flush()
-    })?;
-    Ok(())
+/// A line of `bench.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    part: Cow<'static, str>,
+    name: String,
+    metric: Cow<'static, str>,
+    value: Digits<6>,
+}
+
+impl Record for Line {}
+
+fn write(path: &Path, measurements: &[Measurement]) -> Result<(), Failure> {
+    let line = |measurement: &Measurement| Line {
+        part: measurement.part.into(),
+        name: measurement.name.clone(),
+        metric: measurement.metric.into(),
+        value: Digits(measurement.value),
+    };
+    Ok(write_csv(path, &Provenance::new().with_command_and_machine(), measurements.iter().map(line))?)
 }
 
 /// The index, and where the log lies.
 fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
-    choices::index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), "what to ask of this index")
+    arguments.log.open("what to ask of this index")
 }
 
 /// The index and the first queries of the log.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Arguments, Measurement, input, metrics};
 use crate::bench::{Contender, OperatorTimes, Search, time_operators};
-use crate::cli::choices::GpuChoice;
+use crate::cli::options::GpuChoice;
 use crate::cli::{Failure, defaults};
 use crate::exec::Executor;
 use crate::exec::cpu::{Algorithm, CpuExecutor};

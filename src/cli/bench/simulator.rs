@@ -2,10 +2,12 @@
 
 use super::Measurement;
 use crate::bench::{SimulatorTime, time_simulator};
-use crate::cli::{Failure, choices, estimates};
+use crate::cli::options::read_workload;
+use crate::cli::{Failure, estimates};
+use crate::cost::MachineModel;
 use crate::machine::Machine;
 use crate::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
-use crate::sched::PolicyOptions;
+use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use crate::sim::{Arrivals, Experiment};
 use crate::time::Nanos;
 
@@ -17,7 +19,8 @@ const LOAD: f64 = 0.5;
 
 pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {
     let machine = Machine::new(1, 1);
-    let (name, workload) = choices::workload(None)?;
+    let model = MachineModel::from(machine.clone());
+    let (name, workload) = read_workload(None)?;
     let workload = workload.only(Mode::Or);
     let queries = estimates::sim_queries(&workload, "oracle", &machine)?;
     let arrivals = Arrivals {
@@ -27,9 +30,10 @@ pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failu
     };
     let options = PolicyOptions::default();
     let experiment =
-        Experiment { machine, queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals], options };
+        Experiment { model: model.clone(), queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals] };
     let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * LOAD;
-    let policies = choices::policies(&[], &options, &experiment.machine)?;
+    let all = PolicyKind::ALL.map(|kind| kind.with(options));
+    let policies: Vec<&dyn PolicyFactory> = all.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     let times = time_simulator(&experiment, &policies, rate_qps, rounds)?;
     let row = |SimulatorTime { policy, ns_a_query }: SimulatorTime| Measurement {
         part: "simulator",

@@ -36,9 +36,9 @@ pub(super) struct Arguments {
     /// an interrupted build finds it again [default: half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
     memory: Option<u64>,
-    /// Threads; all cores unless given. The index doesn't depend on it, nor on the memory
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// CPU cores to use; all unless given. The index doesn't depend on it, nor on the memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -109,5 +109,5 @@ fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
     }
     let memory_bytes = arguments.memory.or_else(|| free_memory_bytes().map(|free| free / 2));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(BuildOptions { tokenizer, bm25, threads: arguments.threads.map_or(cores, usize::from), memory_bytes })
+    Ok(BuildOptions { tokenizer, bm25, threads: arguments.cpus.map_or(cores, usize::from), memory_bytes })
 }

@@ -33,9 +33,9 @@ pub(super) struct Arguments {
     /// Also write the new number of each document to this file, in PISA's form
     #[arg(long, value_name = "FILE")]
     permutation_out: Option<PathBuf>,
-    /// Threads; all cores unless given. The order doesn't depend on it
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// CPU cores to use; all unless given. The order doesn't depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -55,7 +55,7 @@ enum By {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
     let mut pool = rayon::ThreadPoolBuilder::new();
-    if let Some(threads) = arguments.threads {
+    if let Some(threads) = arguments.cpus {
         pool = pool.num_threads(threads.into());
     }
     let pool = pool.build().map_err(|e| BuildError::Threads(e.to_string()))?;

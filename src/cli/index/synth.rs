@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     docs: Option<u32>,
     /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
     /// | tandem index build - -o DIR`
-    #[arg(long, conflicts_with_all = ["queries", "vocabulary"])]
+    #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
     text: bool,
     /// With --text: end after so many bytes, such as 50GB
     #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
@@ -39,13 +39,13 @@ pub(super) struct Arguments {
     vocabulary: Option<u32>,
     /// Queries to draw; their lists hold 0.148 N postings on average, as in Ding et al. 2009
     #[arg(long, value_name = "M", default_value_t = 0)]
-    queries: usize,
+    num_queries: usize,
     /// File of the queries; queries.tsv in the index's folder unless given
-    #[arg(long, value_name = "FILE", requires = "queries")]
+    #[arg(long, value_name = "FILE", requires = "num_queries")]
     queries_out: Option<PathBuf>,
-    /// Threads; all cores unless given. The index doesn't depend on it
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// CPU cores to use; all unless given. The index doesn't depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -61,9 +61,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         seed: arguments.seed,
         mean_length: arguments.mean_length,
         num_terms: arguments.vocabulary,
-        num_queries: arguments.queries,
+        num_queries: arguments.num_queries,
         queries_path: arguments.queries_out.clone(),
-        threads: arguments.threads.and_then(|threads| NonZeroUsize::new(threads.into())),
+        threads: arguments.cpus.and_then(|threads| NonZeroUsize::new(threads.into())),
     };
     let style = ProgressStyle::with_template("{wide_bar} {human_pos} of about {human_len} postings, {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -101,7 +101,7 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
         max_bytes: arguments.bytes,
         mean_length: arguments.mean_length,
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads.map_or(0, usize::from)).build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.cpus.map_or(0, usize::from)).build();
     let pool = pool.map_err(|e| BuildError::Threads(e.to_string()))?;
     let bar = progress("bytes of text", arguments.bytes.unwrap_or(0));
     let report = |_: u64, bytes: u64| bar.set_position(bytes);

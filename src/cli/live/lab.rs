@@ -5,22 +5,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Arguments;
-use crate::cli::choices::{GpuChoice, index_and_log};
+use crate::cli::options::GpuChoice;
 use crate::cli::output::say;
 use crate::cli::{Failure, defaults};
-use crate::cost::{ProfileOptions, Workload, profile, replay_gpu_times};
+use crate::cost::{MachineModel, ProfileOptions, Workload, profile, replay_gpu_times};
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
 use crate::ids::QueryId;
 use crate::index::Index;
-use crate::live::{Fleet, GpuLane, Gpus, LiveQuery, QuerySet, RecordedTimes};
-use crate::machine::Class;
+use crate::live::{Fleet, GpuLane, LaneWork, LiveQuery, QuerySet};
+use crate::machine::{Class, Machine};
 use crate::query::{Features, Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.
 const QUICK_QUERIES: usize = 200;
 /// And so often each.
 const QUICK_REPEATS: usize = 3;
+
+/// A replayed GPU lane is as deep as a real one.
+const RECORDED_DEPTH: u32 = 2;
 
 /// Everything that runs share.
 pub(super) struct Lab {
@@ -35,13 +38,13 @@ pub(super) struct Lab {
 impl Lab {
     /// Opens, measures and spawns what the arguments ask for, and says what it is.
     pub(super) fn set_up(arguments: &Arguments) -> Result<Self, Failure> {
-        let purpose = "what to ask of this index";
-        let (index, log) = index_and_log(arguments.index.as_deref(), arguments.queries.as_deref(), purpose)?;
+        let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
         let queries = defaults::read_queries(&log, &index)?;
         let cpu = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(arguments.algorithm);
-        // The driver has the first core.
-        let mut cpus = arguments.multicore.lanes(&cpu, &index, arguments.cpus, 1)?;
         let mut gpu = arguments.gpu.executor(&index)?;
+        // The driver has the first core, the GPU's lane the second.
+        let first_core = 1 + usize::from(gpu.is_some());
+        let mut cpus = arguments.multicore.lanes(&cpu, &index, arguments.cpus, first_core)?;
         let (workload_name, mut workload) = match &arguments.workload {
             Some(path) => (path.display().to_string(), read_workload(arguments, path.clone(), &index)?),
             None => {
@@ -61,23 +64,22 @@ impl Lab {
             Some(gpu) => (GpuLane::Real, gpu.device()),
             None => replay(arguments, &workload_name, &mut workload)?,
         };
-        let gpus = match (lane, gpu) {
-            (GpuLane::Real, Some(gpu)) => Gpus::Real(vec![gpu]),
-            (GpuLane::Replay, _) => Gpus::Replay(1, RecordedTimes::of(&workload)),
-            _ => Gpus::None,
-        };
         if arguments.cpus == 0 && lane != GpuLane::Real {
             return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
         }
         let set = query_set(&workload, &workload_name, queries, &index)?;
-        let fleet = Fleet::spawn(Arc::new(set), cpus, gpus)?;
+        let gpus = usize::from(lane == GpuLane::Real);
+        let (machine, work) = lanes(cpus, lane, gpu);
+        let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
+        let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
         if !fleet.has_cores_enough() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             errln!(
-                "warning: {} CPU workers and the driver share {cores} cores: delays come out too long (--cpus {} \
-                 leaves the driver a core)",
+                "warning: {} CPU workers, {} GPU lanes and the driver share {cores} cores: delays come out too long \
+                 (--cpus {} leaves each a core)",
                 arguments.cpus,
-                cores.saturating_sub(1),
+                gpus,
+                cores.saturating_sub(1 + gpus),
             );
         }
         say(&format!(
@@ -87,6 +89,29 @@ impl Lab {
             arguments.cpus,
         ))?;
         Ok(Self { fleet, workload, workload_name, gpu_words })
+    }
+}
+
+/// The machine's processors with what does their work: CPU workers, then the GPU's lane, which prepares a batch while
+/// another runs.
+pub(in crate::cli) fn lanes(
+    cpus: Vec<Box<dyn Executor>>,
+    lane: GpuLane,
+    gpu: Option<Box<dyn Executor>>,
+) -> (Machine, Vec<LaneWork>) {
+    let machine = Machine::default().with_cpus(cpus.len());
+    let mut work: Vec<LaneWork> = cpus.into_iter().map(LaneWork::Executor).collect();
+    match (lane, gpu) {
+        (GpuLane::Real, Some(mut gpu)) => {
+            let depth = gpu.pipeline().map_or(1, |pipeline| pipeline.depth());
+            work.push(LaneWork::Executor(gpu));
+            (machine.with_gpus(1, 1, depth as u32), work)
+        }
+        (GpuLane::Replay, _) => {
+            work.push(LaneWork::Recorded);
+            (machine.with_gpus(1, 1, RECORDED_DEPTH), work)
+        }
+        _ => (machine, work),
     }
 }
 
@@ -128,7 +153,7 @@ fn quick_profile(
     index: &Index,
 ) -> Result<Workload, Failure> {
     let queries = &queries[..queries.len().min(QUICK_QUERIES)];
-    if let Some(path) = &arguments.trace {
+    if let Some(path) = &arguments.arrivals.trace {
         // The workload's queries will be numbered so: what it won't have is known before they are measured.
         let count = queries.len();
         let unknown = |query: QueryId| {

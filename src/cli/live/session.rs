@@ -4,8 +4,10 @@ use std::path::Path;
 
 use super::lab::Lab;
 use super::{Arguments, Plan};
+use crate::cli::Failure;
 use crate::cli::output::say;
-use crate::cli::{Failure, choices};
+use crate::cli::run_logs::log_path;
+use crate::cost::Cost;
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun};
@@ -16,7 +18,7 @@ use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
-use crate::sched::{LogRow, PolicyKind};
+use crate::sched::{BuiltIn, LogRow, PolicyFactory};
 use crate::sim::Arrivals;
 use crate::time::Nanos;
 
@@ -41,15 +43,20 @@ impl<'a> Session<'a> {
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
     pub(super) fn drive_all(
         &mut self,
-        policies: &[PolicyKind],
+        policies: &[BuiltIn],
         plans: &[Plan],
-        estimates: &[(QueryId, PerClass<Nanos>)],
+        estimates: &[(QueryId, PerClass<Cost>)],
     ) -> Result<(), Failure> {
         let runs = policies.len() * plans.len();
         let mut done = 0;
-        for &policy in policies {
+        for policy in policies {
             for plan in plans {
-                errln!("run {} of {runs}: {policy}, {} queries a second", done + 1, number::text(plan.rate_qps, 6));
+                errln!(
+                    "run {} of {runs}: {}, {} queries a second",
+                    done + 1,
+                    policy.name(),
+                    number::text(plan.rate_qps, 6)
+                );
                 let outcome = self.drive(policy, plan, estimates)?;
                 done += 1;
                 self.note(policy, plan, &outcome);
@@ -73,24 +80,29 @@ impl<'a> Session<'a> {
 
     fn drive(
         &mut self,
-        policy: PolicyKind,
+        policy: &BuiltIn,
         plan: &Plan,
-        estimates: &[(QueryId, PerClass<Nanos>)],
+        estimates: &[(QueryId, PerClass<Cost>)],
     ) -> Result<LiveOutcome, Failure> {
         let deadline = self.deadline();
         let Arrivals { unit, queries, .. } = &plan.arrivals;
         let jobs = live::plan(at_rate(unit, plan.rate_qps).zip(queries.iter().copied()), estimates, deadline);
-        let policy = policy.build(&self.arguments.options, self.lab.fleet.machine())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)) };
+        let policy = policy.build(self.lab.fleet.model())?;
+        let run = LiveRun {
+            policy,
+            jobs: &jobs,
+            abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)),
+            keep_journal: false,
+        };
         Ok(live::run(&mut self.lab.fleet, run)?)
     }
 
     fn deadline(&self) -> Nanos {
-        Nanos::from_ms(self.arguments.deadline_ms)
+        Nanos::from_ms(self.arguments.deadline.ms)
     }
 
-    fn note(&mut self, policy: PolicyKind, plan: &Plan, outcome: &LiveOutcome) {
-        let run = format!("{policy} at {} q/s", number::text(plan.rate_qps, 6));
+    fn note(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) {
+        let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
             let why = match outcome.ending {
@@ -104,14 +116,14 @@ impl<'a> Session<'a> {
     }
 
     /// The run's line; `None` if nothing has finished.
-    fn row(&self, policy: PolicyKind, plan: &Plan, outcome: &LiveOutcome) -> Option<LiveSummaryRow> {
+    fn row(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Option<LiveSummaryRow> {
         let summary = Summary::of_log(&outcome.log, self.lab.fleet.machine())?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
-            row: SummaryRow { source: Source::Live, policy: policy.name(), rate_qps, seed, summary },
+            row: SummaryRow { source: Source::Live, policy: policy.name().to_owned(), rate_qps, seed, summary },
             lag_p50_ms: outcome.lag.p50.as_ms(),
             lag_p99_ms: outcome.lag.p99.as_ms(),
-            handoff_p50_us: outcome.handoff.p50.as_us(),
+            handoff_p50_us: outcome.handoff[Class::CPU].p50.as_us(),
             unfinished: outcome.unfinished,
             unreleased: outcome.unreleased,
             overloaded: outcome.overloaded(),
@@ -133,17 +145,17 @@ impl<'a> Session<'a> {
             .with("gpu", &self.lab.gpu_words)
     }
 
-    fn write_log(&self, policy: PolicyKind, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
+    fn write_log(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
         let gpu_is_replayed = self.lab.fleet.gpu() == GpuLane::Replay;
-        let lane = |row: &LogRow| match row.kind {
+        let lane = |row: &LogRow| match row.class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
         };
         let seed = plan.arrivals.seed;
-        let path = choices::log_path(&self.arguments.out, self.is_single, policy, plan.rate_qps, seed);
+        let path = log_path(&self.arguments.out, self.is_single, policy.name(), plan.rate_qps, seed);
         let provenance = self
             .provenance()
-            .with("policy", policy)
+            .with("policy", policy.name())
             .with("rate_qps", number::text(plan.rate_qps, 9))
             .with("seed", seed);
         Ok(outcome.log.write_with_lanes(&path, &provenance, lane)?)

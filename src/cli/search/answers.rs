@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Arguments;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::GpuExecutor;
-use crate::exec::{ExecError, Executor, Hit};
+use crate::exec::{self, ExecError, Executor, Hit, Request};
 use crate::query::Query;
 use crate::report::trec::Ranking;
 
@@ -43,7 +43,7 @@ pub(super) fn answer_on_cpu(
     queries: &[Query],
     arguments: &Arguments,
 ) -> Result<Answers, ExecError> {
-    let answers = if arguments.threads > 1 {
+    let answers = if arguments.cpus > 1 {
         answer_in_parallel(&cpu, queries, arguments)?
     } else {
         answer_in_turn(&mut cpu, queries, arguments)?
@@ -62,14 +62,18 @@ pub(super) fn answer_on_gpu(
         return Ok(Answers::new(answer_in_turn(&mut gpu, queries, arguments)?, device));
     }
     let mut answers = Answers { rankings: Vec::with_capacity(queries.len()), us: Vec::new(), device };
-    let mut hits = Vec::new();
-    for batch in queries.chunks(arguments.batch) {
+    let request = |query| Request { query, mode: arguments.mode, k: arguments.k };
+    let requests: Vec<Request<'_>> = queries.iter().map(request).collect();
+    let mut found = exec::Answers::default();
+    for batch in requests.chunks(arguments.batch) {
         let began = Instant::now();
-        gpu.search_batch(batch, arguments.mode, arguments.k, &mut hits)?;
+        Executor::search_batch(&mut gpu, batch, &mut found)?;
         answers.us.push(began.elapsed().as_secs_f64() * 1e6);
-        let ranking =
-            |(query, hits): (&Query, &mut Vec<Hit>)| Ranking { label: query.label.clone(), hits: std::mem::take(hits) };
-        answers.rankings.extend(batch.iter().zip(&mut hits).map(ranking));
+        let ranking = |(request, hits): (&Request<'_>, &[Hit])| Ranking {
+            label: request.query.label.clone(),
+            hits: hits.to_vec(),
+        };
+        answers.rankings.extend(batch.iter().zip(found.iter()).map(ranking));
     }
     Ok(answers)
 }
@@ -106,7 +110,7 @@ fn answer_in_parallel(cpu: &CpuExecutor, queries: &[Query], arguments: &Argument
             let executor = cpu.clone_for_worker();
             scope.spawn(|| work(executor))
         };
-        let threads: Vec<_> = (0..arguments.threads.min(queries.len())).map(start).collect();
+        let threads: Vec<_> = (0..arguments.cpus.min(queries.len())).map(start).collect();
         let results = threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         results.collect::<Result<Vec<_>, _>>()
     })?;

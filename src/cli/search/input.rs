@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Arguments;
 use crate::cli::Failure;
-use crate::cli::defaults::{beyond_most_terms, default_index, read_queries};
+use crate::cli::defaults::{default_index, read_queries};
 use crate::corpus::Tokenizer;
 use crate::files::InputError;
 use crate::ids::QueryId;
@@ -71,8 +71,7 @@ fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
     let query = Query::prepare(QueryId(0), "1", &terms, index)
         .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
     if query.dropped_terms > 0 {
-        let beyond = beyond_most_terms(std::slice::from_ref(&query));
-        errln!("{} of {} words are in no document{beyond} and ignored", query.dropped_terms, terms.len());
+        errln!("{} of {} words are in no document and ignored", query.dropped_terms, terms.len());
     }
     Ok(query)
 }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use self::answers::{answer_on_cpu, answer_on_gpu, timed};
 use self::input::{Input, input};
 use self::output::{summarise, write};
+use super::Failure;
 use super::defaults::gpu_executor;
-use super::{Failure, choices};
+use super::options::{MAX_PROCESSORS, check_k};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::files::{InputError, check_writable};
 use crate::index::{Bm25, Idf};
@@ -58,9 +59,9 @@ pub(super) struct Arguments {
     /// Name of the run in TREC's form, one word
     #[arg(long, default_value = "tandem")]
     tag: String,
-    /// CPU threads, each answering whole queries
+    /// CPU workers, each answering whole queries
     #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    cpus: usize,
     /// Queries that go to the GPU together
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
@@ -69,7 +70,7 @@ pub(super) struct Arguments {
     qrels: Option<PathBuf>,
     /// File for the results instead of the terminal
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -97,8 +98,6 @@ enum Format {
     Csv,
 }
 
-/// The most threads that a user can mean.
-const MAX_THREADS: usize = 1024;
 /// The largest batch: its results are held until all are there.
 const MAX_BATCH: usize = 1 << 20;
 
@@ -134,23 +133,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Refuses what makes no sense before anything is opened.
 fn check(arguments: &Arguments) -> Result<(), Failure> {
-    choices::check_k(arguments.k)?;
-    if !(1..=MAX_THREADS).contains(&arguments.threads) {
-        return Err(Failure::input(format!("--threads is {}, expected 1 to {MAX_THREADS}", arguments.threads)));
+    check_k(arguments.k)?;
+    if !(1..=MAX_PROCESSORS).contains(&arguments.cpus) {
+        return Err(Failure::input(format!("--cpus is {}, expected 1 to {MAX_PROCESSORS}", arguments.cpus)));
     }
-    if arguments.on == On::Gpu && arguments.threads > 1 {
-        return Err(Failure::input("--threads is for --on cpu; the GPU is driven by one"));
+    if arguments.on == On::Gpu && arguments.cpus > 1 {
+        return Err(Failure::input("--cpus is for --on cpu; the GPU is driven by one thread"));
     }
     if !(1..=MAX_BATCH).contains(&arguments.batch) {
         return Err(Failure::input(format!("--batch is {}, expected 1 to {MAX_BATCH}", arguments.batch)));
     }
     if arguments.on == On::Cpu && arguments.batch > 1 {
-        return Err(Failure::input("--batch is for --on gpu; the CPU's --threads take one query each"));
+        return Err(Failure::input("--batch is for --on gpu; the --cpus take one query each"));
     }
     if arguments.tag.is_empty() || arguments.tag.contains(char::is_whitespace) {
         return Err(Failure::input(format!("--tag is \"{}\", expected one word", arguments.tag)));
     }
-    if let Some(path) = &arguments.output {
+    if let Some(path) = &arguments.out {
         check_writable(path)?;
     }
     Ok(())

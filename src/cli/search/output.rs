@@ -33,7 +33,7 @@ pub(super) fn write(
             write_run_csv(out, index, rankings, &provenance)
         }
     };
-    if let Some(path) = &arguments.output {
+    if let Some(path) = &arguments.out {
         return Ok(write_atomically(path, |out| write_to(out))?);
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -68,9 +68,9 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
     let times = Times::of(us.clone());
     let quantile_ms = |q: f64| times.quantile_us(q) / 1e3;
     let documents: usize = rankings.iter().map(|ranking| ranking.hits.len()).sum();
-    let threads = if arguments.threads > 1 { format!(", {} threads", arguments.threads) } else { String::new() };
+    let workers = if arguments.cpus > 1 { format!(", {} workers", arguments.cpus) } else { String::new() };
     errln!(
-        "{}, {}, on {} ({device}{threads}), mode {}",
+        "{}, {}, on {} ({device}{workers}), mode {}",
         counted(rankings.len(), "query", "queries"),
         counted(documents, "document", "documents"),
         arguments.on.kind(),

@@ -7,11 +7,11 @@ use crate::report::number;
 use crate::report::plot::{LineChart, Point, Series};
 use crate::report::summary::SummaryRow;
 use crate::report::table::Table;
-use crate::sched::PolicyKind;
+use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
 
 /// Mean delay over the seeds and whether any query missed, for a policy at a rate.
-fn delay_at(summaries: &[SummaryRow], policy: PolicyKind, rate_qps: f64) -> (f64, bool) {
-    let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> (f64, bool) {
+    let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
     let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
         (sum + row.summary.mean_ms, count + 1, missed + row.summary.missed)
     });
@@ -21,20 +21,20 @@ fn delay_at(summaries: &[SummaryRow], policy: PolicyKind, rate_qps: f64) -> (f64
 /// The paper's Figure 7: average delay against arrival rate, one line a policy.
 pub(super) fn delay_chart(
     summaries: &[SummaryRow],
-    policies: &[PolicyKind],
+    policies: &[BuiltIn],
     rates: &[f64],
     bound_qps: Option<f64>,
     deadline_ms: f64,
 ) -> LineChart {
-    let line = |&policy: &PolicyKind| {
+    let line = |policy: &BuiltIn| {
         let point = |&rate_qps: &f64| {
-            let (y, is_hollow) = delay_at(summaries, policy, rate_qps);
+            let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps);
             Point { x: rate_qps, y, is_hollow }
         };
         let mut points: Vec<Point> = rates.iter().map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         // Each policy keeps its colour, whichever others are drawn.
-        let colour = PolicyKind::ALL.iter().position(|&other| other == policy);
+        let colour = PolicyKind::ALL.iter().position(|&other| other == policy.kind);
         Series { name: policy.name().to_owned(), points, colour, ..Series::default() }
     };
     LineChart {
@@ -53,7 +53,7 @@ pub(super) fn delay_chart(
 pub(super) fn report(
     summaries: &[SummaryRow],
     capacities: &[CapacityRow],
-    policies: &[PolicyKind],
+    policies: &[BuiltIn],
     rates: &[f64],
 ) -> String {
     let mut text = String::from("Highest rate up to which no query misses its deadline:\n");
@@ -65,7 +65,9 @@ pub(super) fn report(
     }
     let _ = write!(text, "{table}");
     if capacities.iter().any(|row| row.high_qps.is_none()) {
-        text.push_str("first miss at -: at none of the rates tried; a run of more --queries would tell more\n");
+        text.push_str(
+            "first miss at -: at none of the rates tried; a run of more queries (--num-queries) would tell more\n",
+        );
     }
     if capacities.iter().any(|row| row.flips > 1) {
         text.push_str("flips above 1: as rates rise misses come, go and come again, so the limit isn't sharp\n");
@@ -82,7 +84,7 @@ pub(super) fn report(
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in rates {
         let delays = policies.iter().map(|&policy| {
-            let (delay_ms, is_missed) = delay_at(summaries, policy, rate_qps);
+            let (delay_ms, is_missed) = delay_at(summaries, policy.name(), rate_qps);
             format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
         });
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));

@@ -6,63 +6,83 @@
 //! So before each live run of a policy, it serves a backlog of *other* draws from the same queries:
 //!
 //! ```text
-//! start ──hand over──┤ worker at work ├──hand back── finish        live time = slowdown x profiled time + hand-off
+//! start ──hand over──┤ worker at work ├──hand back── finish      live time = slowdown x predicted time + hand-off
 //! ```
 //!
 //! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes
 //! them and what rate that sustains is left to the simulator to tell.
 
+use std::collections::HashMap;
+
+use crate::cost::{BatchLoad, Cost, MachineModel};
 use crate::ids::QueryId;
 use crate::live::LiveOutcome;
 use crate::machine::{Class, PerClass};
 use crate::quantile::nearest_rank;
 use crate::time::Nanos;
 
-/// How long a live batch takes, from what its query took alone.
+/// How long a live batch takes, from what it was predicted to take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calibration {
-    /// Time at work over profiled time; 1 for a replayed processor, which takes its recorded times exactly.
+    /// Time at work over predicted time; 1 for a replayed processor, which takes its recorded times exactly.
     pub(super) slowdown: PerClass<f64>,
-    /// What a query takes beyond: its way to the worker, and its results' way back.
+    /// What a batch takes beyond: its way to the worker, and its results' way back.
     pub(super) handoff: PerClass<Nanos>,
+    /// What the dispatcher takes for each event.
+    pub(super) decision: Nanos,
 }
 
 impl Calibration {
-    /// From a run without idle times; `profiled` tells what a query takes alone.
-    pub(super) fn of(outcome: &LiveOutcome, profiled: impl Fn(QueryId, Class) -> Nanos) -> Self {
-        let mut alone = PerClass::<Nanos>::default();
-        let mut busy = PerClass::<Nanos>::default();
-        let mut queries = PerClass::<u64>::default();
-        let mut last_batch = None;
+    /// From a run without idle times, on a machine that takes what `model` says for queries of these `costs`.
+    pub(super) fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(QueryId) -> PerClass<Cost>) -> Self {
+        let mut batches: HashMap<u32, (Class, BatchLoad)> = HashMap::new();
         for row in &outcome.log.rows {
-            alone[row.kind] += profiled(row.query, row.kind);
-            queries[row.kind] += 1;
-            // Queries of one batch stand together, with one start and one finish.
-            if last_batch.replace(row.batch) != Some(row.batch) {
-                busy[row.kind] += row.finished.since(row.started);
-            }
+            let (_, load) = batches.entry(row.batch).or_insert((row.class, BatchLoad::default()));
+            *load = load.with(costs(row.query)[row.class]);
         }
-        let at_work = |kind| if outcome.worked[kind] > Nanos::ZERO { outcome.worked[kind] } else { alone[kind] };
-        let slowdown = |kind| if alone[kind] > Nanos::ZERO { at_work(kind).as_us() / alone[kind].as_us() } else { 1.0 };
-        let handoff = |kind| Nanos(busy[kind].since(at_work(kind)).0 / queries[kind].max(1));
-        Self { slowdown: PerClass::from_fn(slowdown), handoff: PerClass::from_fn(handoff) }
+        let mut predicted = PerClass::<Nanos>::default();
+        for (class, load) in batches.values() {
+            predicted[*class] += model.batch_time(*class, load).total();
+        }
+        let slowdown = |class| {
+            let (worked, predicted): (Nanos, Nanos) = (outcome.worked[class], predicted[class]);
+            let is_known = worked > Nanos::ZERO && predicted > Nanos::ZERO;
+            if is_known { worked.as_us() / predicted.as_us() } else { 1.0 }
+        };
+        Self {
+            slowdown: PerClass::from_fn(slowdown),
+            handoff: PerClass::from_fn(|class| outcome.handoff[class].p50),
+            decision: outcome.decision.p50,
+        }
     }
 
     /// Number by number the median of several; of none, costs as profiled.
     pub(super) fn median(several: &[Self]) -> Self {
-        let middle = |kind: Class| {
-            let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[kind]).collect();
-            let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[kind]).collect();
+        let middle = |class: Class| {
+            let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[class]).collect();
+            let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[class]).collect();
             slowdowns.sort_by(f64::total_cmp);
             handoffs.sort_unstable();
             (nearest_rank(&slowdowns, 0.5).unwrap_or(1.0), nearest_rank(&handoffs, 0.5).unwrap_or_default())
         };
-        Self { slowdown: PerClass::from_fn(|kind| middle(kind).0), handoff: PerClass::from_fn(|kind| middle(kind).1) }
+        let mut decisions: Vec<Nanos> = several.iter().map(|one| one.decision).collect();
+        decisions.sort_unstable();
+        Self {
+            slowdown: PerClass::from_fn(|class| middle(class).0),
+            handoff: PerClass::from_fn(|class| middle(class).1),
+            decision: nearest_rank(&decisions, 0.5).unwrap_or_default(),
+        }
     }
 
-    /// What the simulator lets a query take that took `profiled` alone.
-    pub(super) fn service(&self, kind: Class, profiled: Nanos) -> Nanos {
-        profiled.scaled(self.slowdown[kind]) + self.handoff[kind]
+    /// What the simulator lets a query take that was profiled at these costs.
+    pub(super) fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
+        PerClass::from_fn(|class| match profiled[class] {
+            Cost::NEVER => Cost::NEVER,
+            Cost { alone, added } => {
+                let slowdown = self.slowdown[class];
+                Cost { alone: alone.scaled(slowdown), added: added.scaled(slowdown) }
+            }
+        })
     }
 }
 
@@ -71,9 +91,10 @@ mod tests {
     use super::*;
     use crate::ids::{JobId, ProcessorId};
     use crate::live::{Ending, Spread};
-    use crate::sched::{LogRow, RunLog};
+    use crate::machine::Machine;
+    use crate::sched::{Journal, LogRow, RunLog};
 
-    fn row(query: u32, kind: Class, batch: u32, started: u64, finished: u64) -> LogRow {
+    fn row(query: u32, class: Class, batch: u32, started: u64, finished: u64) -> LogRow {
         LogRow {
             job: JobId(query),
             query: QueryId(query),
@@ -82,32 +103,38 @@ mod tests {
             started: Nanos(started),
             finished: Nanos(finished),
             processor: ProcessorId(0),
-            kind,
+            class,
             batch,
             deadline: Nanos::MAX,
             predicted: PerClass::default(),
+            stolen: false,
         }
     }
 
     #[test]
     fn work_and_hand_over_are_told_apart_and_a_batch_counts_once() {
-        // Two queries of 1000 ns in a batch that worked 2600 of 3000 ns; a replayed one 40 ns late.
+        // Two queries of 1000 ns in a batch that worked 2600 of 3000 ns; a replayed one.
         let rows =
             vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
+        let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
             log: RunLog { rows },
+            journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
-            handoff: Spread::default(),
+            decision: spread(120),
+            handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
+            driver_time: std::time::Duration::ZERO,
             unreleased: 0,
             unfinished: 0,
         };
-        let found = Calibration::of(&outcome, |_, kind| if kind == Class::CPU { Nanos(1000) } else { Nanos(500) });
-        assert_eq!(found.slowdown, PerClass::two(1.3, 1.0));
-        assert_eq!(found.handoff, PerClass::two(Nanos(200), Nanos(40)));
-        assert_eq!(found.service(Class::CPU, Nanos(100)), Nanos(330));
-        let disturbed = Calibration { slowdown: PerClass::two(9.0, 1.0), handoff: PerClass::default() };
+        let costs = PerClass::two(Cost::alone(Nanos(1000)), Cost::alone(Nanos(500)));
+        let found = Calibration::of(&outcome, &Machine::new(1, 1).into(), |_| costs);
+        assert_eq!((found.slowdown[Class::CPU], found.slowdown[Class::GPU]), (1.3, 1.0));
+        assert_eq!((found.handoff[Class::CPU], found.decision), (Nanos(400), Nanos(120)));
+        assert_eq!(found.service(&costs)[Class::CPU], Cost::alone(Nanos(1300)));
+        let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);
     }
 }

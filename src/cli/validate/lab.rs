@@ -7,24 +7,25 @@ use std::time::{Duration, Instant};
 
 use super::Arguments;
 use super::calibration::Calibration;
-use crate::cli::choices::GpuChoice;
+use crate::cli::live::lab::lanes;
+use crate::cli::options::GpuChoice;
 use crate::cli::{Failure, defaults};
 use crate::cost::{
-    CostModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, profile,
-    replay_gpu_times, train,
+    Cost, CostModel, MachineModel, ProfileOptions, RecordedGpu, TrainOptions, Workload, WorkloadRow,
+    cross_validated_estimates, profile, replay_gpu_times, train,
 };
 use crate::exec::Executor;
 use crate::exec::cpu::CpuExecutor;
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::index::Index;
-use crate::live::{self, Fleet, Gpus, LiveOutcome, LiveQuery, LiveRun, QuerySet, RecordedTimes};
+use crate::live::{self, Fleet, GpuLane, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::machine::{Class, Machine, PerClass};
 use crate::query::{ArrivalProcess, Query, at_rate, draw_queries, unit_arrivals};
 use crate::report::number::counted;
 use crate::report::table::Table;
 use crate::report::validation::{ServiceRow, ServiceRun};
-use crate::sched::{Job, Policy, PolicyKind, PolicyOptions};
+use crate::sched::{Job, Policy, PolicyFactory, PolicyKind, PolicyOptions};
 use crate::sim::{SimQuery, bounds};
 use crate::time::Nanos;
 
@@ -57,7 +58,7 @@ pub(super) struct Lab {
     /// Costs as measured here; where the GPU is replayed, with its recorded times.
     workload: Workload,
     /// Estimates of models that did not see the query.
-    estimates: Vec<(QueryId, PerClass<Nanos>)>,
+    estimates: Vec<(QueryId, PerClass<Cost>)>,
     /// Backlogs served so far: each has draws of its own.
     backlogs: u64,
     /// When the workers were ready.
@@ -85,14 +86,14 @@ impl Lab {
         if let Gpu::Replay(source) = &gpu {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
         }
-        let gpus = match &gpu {
-            Gpu::None => Gpus::None,
-            Gpu::Replay(_) => Gpus::Replay(1, RecordedTimes::of(&workload)),
-            // All but the CPU's.
-            Gpu::Real(_) => Gpus::Real(executors.split_off(1)),
+        let lane = match &gpu {
+            Gpu::None => GpuLane::None,
+            Gpu::Replay(_) => GpuLane::Replay,
+            Gpu::Real(_) => GpuLane::Real,
         };
+        let real_gpu = executors.pop_if(|executor| executor.class() == Class::GPU);
         Ok(Self {
-            fleet: spawn(arguments, &workload, &queries, &cpu, gpus)?,
+            fleet: spawn(arguments, &workload, &queries, &cpu, lane, real_gpu)?,
             gpu,
             cpu: cpu.device(),
             index_note,
@@ -140,13 +141,9 @@ impl Lab {
 
         let crossed = cross_validated_estimates(&self.workload, options)?;
         let estimates = self.workload.rows.iter().zip(crossed).map(|(row, estimate_us)| {
-            let estimate = |kind| {
-                // A replayed time that a model made is its own estimate; elsewhere the query's own fold is left out.
-                estimate_us[kind]
-                    .or_else(|| file.predict_us(kind, row.mode, &row.features))
-                    .map_or(Nanos::MAX, Nanos::from_us)
-            };
-            (row.query_id, PerClass::from_fn(estimate))
+            // A replayed time that a model made is its own estimate; elsewhere the query's own fold is left out.
+            let estimate = |class| estimate_us[class].or_else(|| file.predict_us(class, row.mode, &row.features));
+            (row.query_id, self.workload.batches.costs(row.mode, PerClass::from_fn(estimate)))
         });
         self.estimates = estimates.collect();
         Ok(())
@@ -176,12 +173,11 @@ impl Lab {
         rate_qps: f64,
         outcome: &LiveOutcome,
     ) -> Calibration {
-        let queries = self.sim_queries(None);
-        let service: HashMap<QueryId, PerClass<Nanos>> =
-            queries.iter().map(|query| (query.id, query.service)).collect();
-        let found = Calibration::of(outcome, |query, kind| service[&query][kind]);
+        let ids = self.workload.rows.iter().map(|row| row.query_id);
+        let costs: HashMap<QueryId, PerClass<Cost>> = ids.zip(self.workload.costs()).collect();
+        let found = Calibration::of(outcome, self.fleet.model(), |query| costs[&query]);
         self.service.push(ServiceRow {
-            policy: policy.name(),
+            policy: policy.name().to_owned(),
             at: self.ready.elapsed(),
             run,
             rate_qps,
@@ -199,7 +195,7 @@ impl Lab {
 
     /// The rate above which no scheduler is stable.
     pub(super) fn region_qps(&self, queries: &[SimQuery]) -> Result<f64, Failure> {
-        let region = bounds::region(queries.iter().map(|query| query.service), self.machine());
+        let region = bounds::region(queries.iter().map(|query| query.service), self.fleet.model());
         let region = region.ok_or_else(|| Failure::failed("queries take no time at all: nothing to schedule"))?;
         Ok(region.rate_qps)
     }
@@ -209,21 +205,27 @@ impl Lab {
     }
 
     pub(super) fn policy(&self, kind: PolicyKind, options: &PolicyOptions) -> Result<Box<dyn Policy>, Failure> {
-        Ok(kind.build(options, self.machine())?)
+        Ok(kind.with(*options).build(self.fleet.model())?)
     }
 
     /// The queries as the simulator plays them, as slow as a calibration found; without one, as profiled.
     pub(super) fn sim_queries(&self, calibration: Option<&Calibration>) -> Vec<SimQuery> {
-        let rows = self.workload.rows.iter().zip(&self.estimates);
-        rows.map(|(row, &(id, estimate))| {
-            let service = |kind: Class| {
-                let Some(measured) = row.measured[kind] else { return Nanos::MAX };
-                let profiled = Nanos::from_us(measured.median_us);
-                calibration.map_or(profiled, |calibration| calibration.service(kind, profiled))
-            };
-            SimQuery { id, service: PerClass::from_fn(service), estimate }
+        let rows = self.workload.costs().into_iter().zip(&self.estimates);
+        rows.map(|(profiled, &(id, estimate))| {
+            let service = calibration.map_or(profiled, |calibration| calibration.service(&profiled));
+            SimQuery { id, service, estimate }
         })
         .collect()
+    }
+
+    /// The machine as the simulator plays it, with the hand-over that a calibration found; without one, as profiled.
+    pub(super) fn model(&self, calibration: Option<&Calibration>) -> MachineModel {
+        let model = self.fleet.model().clone();
+        calibration.map_or(model.clone(), |calibration| MachineModel {
+            handoff: calibration.handoff,
+            decision: calibration.decision,
+            ..model
+        })
     }
 
     /// Arrivals at one query a second, and which query each is: the same for the simulator and the live driver, and for
@@ -258,7 +260,7 @@ impl Lab {
         abandon_after: Option<Nanos>,
     ) -> Result<LiveOutcome, Failure> {
         let jobs: Vec<Job> = live::plan(at_rate(&unit, rate_qps).zip(drawn), &self.estimates, deadline);
-        let run = LiveRun { policy, jobs: &jobs, abandon_after };
+        let run = LiveRun { policy, jobs: &jobs, abandon_after, keep_journal: false };
         let outcome = live::run(&mut self.fleet, run)?;
         if let live::Ending::Failed(e) = &outcome.ending {
             return Err(Failure::failed(e.to_string()));
@@ -339,6 +341,7 @@ fn measure(
         k: arguments.k,
         repeats: usize::from(arguments.repeats),
         seed: arguments.seed,
+        ..ProfileOptions::default()
     };
     let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
     let measured = profile(executors, queries, index, &options, &mut |done| bar.set_position(done));
@@ -354,7 +357,8 @@ fn spawn(
     workload: &Workload,
     queries: &[Query],
     cpu: &CpuExecutor,
-    gpus: Gpus,
+    lane: GpuLane,
+    gpu: Option<Box<dyn Executor>>,
 ) -> Result<Fleet, Failure> {
     let live_query = |(row, query): (&WorkloadRow, &Query)| LiveQuery {
         id: row.query_id,
@@ -364,9 +368,14 @@ fn spawn(
     };
     let live_queries = QuerySet::new(arguments.k, workload.rows.iter().zip(queries).map(live_query));
     let cpus = (0..arguments.cpus).map(|_| Box::new(cpu.clone_for_worker()) as Box<dyn Executor>).collect();
-    let fleet = Fleet::spawn(Arc::new(live_queries), cpus, gpus)?;
+    let (machine, work) = lanes(cpus, lane, gpu);
+    let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
+    let fleet = Fleet::spawn(model, work, Arc::new(live_queries), workload.costs())?;
     if !fleet.has_cores_enough() {
-        errln!("warning: {} CPU workers and the driver share fewer cores: delays come out too long", arguments.cpus);
+        errln!(
+            "warning: {} CPU workers, the GPU's lane and the driver share fewer cores: delays come out too long",
+            arguments.cpus
+        );
     }
     Ok(fleet)
 }

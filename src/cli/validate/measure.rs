@@ -13,7 +13,7 @@ use crate::query::at_rate;
 use crate::report::summary::Summary;
 use crate::report::validation::{ServiceRun, ValidationCapacityRow, ValidationRow};
 use crate::sched::{PolicyKind, RunLog};
-use crate::sim::{Capacity, Grid, NoMiss, SimQuery, SimRun, find_capacity, simulate, simulate_into};
+use crate::sim::{Capacity, Grid, NoMiss, SimRun, find_capacity, simulate, simulate_into};
 use crate::time::Nanos;
 
 /// Backlogs that are served before the first prediction.
@@ -45,7 +45,7 @@ pub(super) fn validate_policy(
 ) -> Result<Found, Failure> {
     lab.warm_up()?;
     let calibrations: Vec<Calibration> =
-        (0..FIRST_BACKLOGS).map(|_| lab.calibrate(policy, &arguments.options)).collect::<Result<_, _>>()?;
+        (0..FIRST_BACKLOGS).map(|_| lab.calibrate(policy, &arguments.options.checked()?)).collect::<Result<_, _>>()?;
     let (first, count) = predict(lab, policy, arguments, deadline, &Calibration::median(&calibrations))?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
@@ -106,10 +106,10 @@ pub(super) fn validate_policy(
     let mut rows = trial.rows;
     rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
     let simulated_qps = |costs: Option<&Calibration>| {
-        Ok::<_, Failure>(capacity(lab, policy, arguments, deadline, &lab.sim_queries(costs), count)?.low_qps)
+        Ok::<_, Failure>(capacity(lab, policy, arguments, deadline, costs, count)?.low_qps)
     };
     let capacity = ValidationCapacityRow {
-        policy: policy.name(),
+        policy: policy.name().to_owned(),
         deadline,
         predicted_qps: simulated_qps(Some(&calibration))?,
         measured_qps,
@@ -135,9 +135,9 @@ fn predict(
     let queries = lab.sim_queries(Some(calibration));
     // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
     let length = |rate_qps: f64| ((rate_qps * arguments.seconds) as usize).clamp(200, 5_000_000);
-    let rough = capacity(lab, policy, arguments, deadline, &queries, length(lab.region_qps(&queries)?))?;
+    let rough = capacity(lab, policy, arguments, deadline, Some(calibration), length(lab.region_qps(&queries)?))?;
     let count = length(rough.low_qps);
-    Ok((capacity(lab, policy, arguments, deadline, &queries, count)?, count))
+    Ok((capacity(lab, policy, arguments, deadline, Some(calibration), count)?, count))
 }
 
 /// The capacity by simulation, for runs of `count` queries.
@@ -146,17 +146,18 @@ fn capacity(
     policy: PolicyKind,
     arguments: &Arguments,
     deadline: Nanos,
-    queries: &[SimQuery],
+    calibration: Option<&Calibration>,
     count: usize,
 ) -> Result<Capacity, Failure> {
-    let region_qps = lab.region_qps(queries)?;
+    let (model, queries) = (lab.model(calibration), lab.sim_queries(calibration));
+    let region_qps = lab.region_qps(&queries)?;
     let (unit, drawn) = lab.draw(count);
     let grid = Grid { low_qps: region_qps * 1e-3, high_qps: region_qps * 1.5, step: 1.02, parts: 8 };
     let capacity = find_capacity(&grid, |rate| {
         let run = SimRun {
-            machine: lab.machine(),
-            policy: lab.policy(policy, &arguments.options)?,
-            queries,
+            model: &model,
+            policy: lab.policy(policy, &arguments.options.checked()?)?,
+            queries: &queries,
             arrivals: at_rate(&unit, rate).zip(drawn.iter().copied()),
             deadline,
         };
@@ -199,7 +200,7 @@ impl Trial<'_> {
     fn try_rate(&mut self, rate_qps: f64) -> Result<bool, Failure> {
         let mut best: Option<ValidationRow> = None;
         for attempts in 1..=2 {
-            let calibration = self.lab.calibrate(self.policy, &self.arguments.options)?;
+            let calibration = self.lab.calibrate(self.policy, &self.arguments.options.checked()?)?;
             self.calibrations.push((rate_qps, calibration));
             let predicted = self.simulated(rate_qps, &calibration)?;
             let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
@@ -222,8 +223,8 @@ impl Trial<'_> {
         let queries = self.lab.sim_queries(Some(calibration));
         let (unit, drawn) = self.lab.draw(self.count);
         let run = SimRun {
-            machine: self.lab.machine(),
-            policy: self.lab.policy(self.policy, &self.arguments.options)?,
+            model: &self.lab.model(Some(calibration)),
+            policy: self.lab.policy(self.policy, &self.arguments.options.checked()?)?,
             queries: &queries,
             arrivals: at_rate(&unit, rate_qps).zip(drawn),
             deadline: self.deadline,
@@ -235,7 +236,7 @@ impl Trial<'_> {
 
     fn driven(&mut self, rate_qps: f64, predicted: Summary, attempts: u32) -> Result<Option<ValidationRow>, Failure> {
         self.progress.set_message(format!("live: {} at {rate_qps:.0} q/s", self.policy));
-        let policy = self.lab.policy(self.policy, &self.arguments.options)?;
+        let policy = self.lab.policy(self.policy, &self.arguments.options.checked()?)?;
         let hopeless = Nanos(self.deadline.0.saturating_mul(HOPELESS_DEADLINES));
         let outcome = self.lab.drive(policy, rate_qps, self.count, self.deadline, Some(hopeless))?;
         if outcome.interrupted() || live::interrupted() {
@@ -249,7 +250,7 @@ impl Trial<'_> {
         let measured = Summary::of_log(&outcome.log, self.lab.machine())
             .ok_or_else(|| Failure::failed(format!("{} at {rate_qps:.0} q/s: no query finished", self.policy)))?;
         Ok(Some(ValidationRow {
-            policy: self.policy.name(),
+            policy: self.policy.name().to_owned(),
             rate_qps,
             predicted,
             measured,

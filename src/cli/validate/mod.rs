@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::Failure;
-use super::choices::{self, GpuChoice};
+use super::interrupts;
+use super::options::{DeadlineArgument, GpuChoice, PolicyArguments, check_k, check_seconds};
 use crate::cost::TrainOptions;
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable};
@@ -28,14 +29,14 @@ use crate::report::validation::{
     ValidationCapacityRow, ValidationRow, delay_chart, write_validation, write_validation_capacity,
     write_validation_service,
 };
-use crate::sched::{PolicyKind, PolicyOptions};
+use crate::sched::PolicyKind;
 use crate::time::Nanos;
 use lab::Lab;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Index to validate on, with --queries; by default a synthetic one is made in the output folder
-    #[arg(long, value_name = "DIR", requires = "queries")]
+    /// Folder of the index to validate on, with --queries; left out, a synthetic one, made in the output folder
+    #[arg(requires = "queries")]
     index: Option<PathBuf>,
     /// Query log: one query a line, `id<TAB>query`, or JSON lines
     #[arg(long, value_name = "FILE", requires = "index")]
@@ -64,9 +65,8 @@ pub(super) struct Arguments {
     /// CPU workers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
-    /// Time from a query's arrival to its deadline
-    #[arg(long, value_name = "MS", default_value_t = 50.0)]
-    deadline_ms: f64,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
     /// Length of a live run at the predicted capacity; slower rates take longer for the same queries
     #[arg(long, value_name = "S", default_value_t = 1.5)]
     seconds: f64,
@@ -77,13 +77,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Where results go
-    #[arg(long, value_name = "DIR", default_value = "out/validate")]
+    #[arg(short, long, value_name = "DIR", default_value = "out/validate")]
     out: PathBuf,
     /// Also write the log of every run
     #[arg(long)]
     log: bool,
     #[command(flatten)]
-    options: PolicyOptions,
+    options: PolicyArguments,
 }
 
 /// The longest run, an hour.
@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let deadline = check(arguments)?;
     let mut lab = Lab::set_up(arguments)?;
     // Until here nothing was measured that an interrupt should keep.
-    live::catch_interrupts();
+    interrupts::catch();
     lab.print_models(&TrainOptions::default())?;
 
     let mut rows = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::failed("no live run finished: nothing to compare"));
     }
     outln!("\n{}", tables::delays(&rows));
-    outln!("{}", tables::capacities(&capacities, arguments.deadline_ms));
+    outln!("{}", tables::capacities(&capacities, arguments.deadline.ms));
     lab.print_gpu_note();
     write_results(arguments, &lab, &rows, &capacities, deadline)?;
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
@@ -127,19 +127,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before the index is made, and gives the deadline.
 fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
-    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
-        let given = arguments.seconds;
-        return Err(Failure::input(format!("--seconds is {given}, expected above 0, at most {MAX_SECONDS}")));
-    }
-    choices::check_k(arguments.k)?;
-    arguments.options.check()?;
+    check_seconds(arguments.seconds, MAX_SECONDS)?;
+    check_k(arguments.k)?;
+    arguments.options.checked()?;
     arguments.gpu.check()?;
     let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
     if arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
         return Err(Failure::input("nothing to compare: these policies need a GPU, and --gpu is none"));
     }
     check_writable(&arguments.out.join("validation.csv"))?;
-    choices::deadline(arguments.deadline_ms)
+    arguments.deadline.checked()
 }
 
 fn write_results(
@@ -159,7 +156,7 @@ fn write_results(
         .flat_map(|row| {
             [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| SummaryRow {
                 source,
-                policy: row.policy,
+                policy: row.policy.clone(),
                 rate_qps: row.rate_qps,
                 seed: arguments.seed,
                 summary,

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_capacities_fit_a_terminal_of_120_columns() {
         let row = ValidationCapacityRow {
-            policy: "stealing",
+            policy: "stealing".to_owned(),
             deadline: Nanos::from_ms(50.0),
             predicted_qps: 1_123_456.0,
             measured_qps: 1_123_456.0,

@@ -19,12 +19,23 @@ use super::stop_words::ENGLISH;
 pub use words::Cutter;
 
 /// What a word is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
     /// Words by the Unicode rules (UAX 29), lower-cased, of which letters and digits are kept.
     Unicode,
     /// Longest runs of a-z and 0-9 after lower-casing; everything else separates.
     Ascii,
+}
+
+impl Words {
+    /// The name, as in options and in the names of tokenizers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unicode => "unicode",
+            Self::Ascii => "ascii",
+        }
+    }
 }
 
 /// Words that are not indexed.
@@ -133,10 +144,7 @@ impl Tokenizer {
     /// Everything about it, as a line of text: what an index stores.
     #[must_use]
     pub fn name(&self) -> String {
-        let mut name = match self.words {
-            Words::Unicode => "unicode".to_owned(),
-            Words::Ascii => "ascii".to_owned(),
-        };
+        let mut name = self.words.name().to_owned();
         if let Some((language, _)) = &self.stem {
             name.push_str("+stem=");
             name.push_str(language);

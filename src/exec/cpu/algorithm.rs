@@ -1,7 +1,7 @@
 //! The names of the disjunctive algorithms.
 
 /// How the k best documents with any of the query's terms are found. All give the same documents and scores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Whichever should be the quickest for the query.
     #[default]

@@ -3,44 +3,40 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::exec::{ExecError, Execution, Executor, Hit, TopK, check_k};
+use super::algorithm::Algorithm;
+use super::and::Conjunction;
+use super::and_or;
+use super::blocks::{ImpactBounds, Term};
+use super::or::{Exhaustive, PrunedOr};
+use super::scoring::fits_u16;
+use crate::exec::{ExecError, Execution, Executor, Hit, TopK, check};
 use crate::files::this_machine;
 use crate::ids::DocId;
-use crate::index::{BlockBuffer, Bm25, Index, PostingList};
+use crate::index::{Bm25, Index, PostingList};
 use crate::machine::Class;
 use crate::query::{Mode, Query, QueryTerm};
 
-use super::algorithm::Algorithm;
-use super::bounds::ImpactBounds;
-use super::exhaustive::Exhaustive;
-use super::matches::Matches;
-use super::pruned::{Disjunction, Pruned};
-use super::sum::fits_16_bits;
-use super::term::Term;
-use super::{and, and_or};
-
 /// Searches an index on the calling thread.
 ///
-/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query. The norms
-/// of the documents are shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
+/// It owns all memory that searching takes, about a mebibyte and a half, and allocates nothing for a query, but for those
+/// of more than 64 terms or of more than all before. The norms of the documents are shared among the executors of several threads: see [`CpuExecutor::clone_for_worker`].
 #[derive(Debug)]
 pub struct CpuExecutor {
     index: Arc<Index>,
     norms: Arc<[f32]>,
     bm25: Bm25,
+    bounds: ImpactBounds,
     scratch: Scratch,
 }
 
+/// Memory that grows with the longest query, and how disjunctions are to run.
 #[derive(Debug)]
 struct Scratch {
-    /// One for each term.
-    buffers: Box<[BlockBuffer; Query::MAX_TERMS]>,
-    weights: [f32; Query::MAX_TERMS],
+    conjunction: Conjunction,
     exhaustive: Exhaustive<f32>,
     /// For an index of impacts.
     impacts: Option<Exhaustive<u16>>,
-    matches: Matches,
-    pruned: Pruned,
+    pruned: PrunedOr,
     best: TopK,
 }
 
@@ -61,15 +57,14 @@ impl CpuExecutor {
     pub fn with_norms(index: Arc<Index>, norms: Arc<[f32]>, bm25: Bm25) -> Self {
         assert_eq!(norms.len(), index.num_docs() as usize, "one norm for each document");
         let scratch = Scratch {
-            buffers: Box::new(std::array::from_fn(|_| BlockBuffer::default())),
-            weights: [0.0; Query::MAX_TERMS],
+            conjunction: Conjunction::default(),
             exhaustive: Exhaustive::default(),
             impacts: (bm25.is_impacts() && index.is_quantised()).then(Exhaustive::default),
-            matches: Matches::default(),
-            pruned: Pruned::new(ImpactBounds::new(&index, bm25), Algorithm::default(), true),
+            pruned: PrunedOr::new(Algorithm::default(), true),
             best: TopK::default(),
         };
-        Self { index, norms, bm25, scratch }
+        let bounds = ImpactBounds::new(&index, bm25);
+        Self { index, norms, bm25, bounds, scratch }
     }
 
     /// Another executor for the same index and parameters, for another thread; norms are shared, scratch memory is not.
@@ -98,7 +93,7 @@ impl CpuExecutor {
     /// # Panics
     /// If the index hasn't as many documents.
     pub(super) fn with_index(&self, index: Arc<Index>) -> Self {
-        let Pruned { algorithm, is_seeded, .. } = self.scratch.pruned;
+        let PrunedOr { algorithm, is_seeded, .. } = self.scratch.pruned;
         Self::with_norms(index, Arc::clone(&self.norms), self.bm25).with_algorithm(algorithm).with_seeds(is_seeded)
     }
 
@@ -124,7 +119,7 @@ impl Executor for CpuExecutor {
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        check_k(k)?;
+        check(query, k)?;
         match mode {
             Mode::And => self.run(query, Pass::And, k),
             Mode::Or => self.run(query, Pass::Or, k),
@@ -152,9 +147,6 @@ pub(super) enum Pass {
 /// Every document.
 pub(super) const ALL_DOCS: Range<DocId> = DocId(0)..DocId::END;
 
-/// Most queries have no more terms than this: they make so many cursors only.
-const FEW_TERMS: usize = 8;
-
 impl CpuExecutor {
     /// Runs one pass over all documents and leaves what it found in `scratch.best`.
     fn run(&mut self, query: &Query, pass: Pass, k: usize) {
@@ -171,47 +163,61 @@ impl CpuExecutor {
     /// ascending order, find together what one pass over them all finds, bit for bit.
     ///
     /// # Panics
-    /// If there is no term or too many; [`Query::prepare`] makes no such query.
+    /// If there is no term, or more than [`Query::MAX_TERMS`].
     pub(super) fn search_range(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         assert!((1..=Query::MAX_TERMS).contains(&terms.len()), "a query of {} terms", terms.len());
         terms.iter().for_each(|term| self.index.prefetch(term.term));
-        for (weight, term) in self.scratch.weights.iter_mut().zip(terms) {
-            *weight = self.bm25.weight(self.index.num_docs(), term.doc_freq, term.qtf);
-        }
-        if pass == Pass::Or {
-            let Scratch { buffers, weights, pruned, best, .. } = &mut self.scratch;
-            let weights = &weights[..terms.len()];
-            let query = Disjunction { index: &self.index, terms, weights, norms: &self.norms, docs: range.clone() };
-            let algorithm = pruned.choose(&query, best.k());
-            if algorithm != Algorithm::Exhaustive {
-                return pruned.search(algorithm, &query, buffers, best);
-            }
-        }
-        if terms.len() <= FEW_TERMS {
-            self.search_with::<FEW_TERMS>(terms, pass, range);
-        } else {
-            self.search_with::<{ Query::MAX_TERMS }>(terms, pass, range);
+        // Arrays, not vectors, but for long queries, which take a while: most queries allocate nothing.
+        match terms.len() {
+            0..=8 => self.search_few::<8>(terms, pass, range),
+            9..=16 => self.search_few::<16>(terms, pass, range),
+            17..=32 => self.search_few::<32>(terms, pass, range),
+            33..=64 => self.search_few::<64>(terms, pass, range),
+            _ => self.search_many(terms, pass, range),
         }
     }
 
-    /// As [`CpuExecutor::search_range`], for at most `CURSORS` terms.
-    fn search_with<const CURSORS: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
-        let Self { index, norms, scratch, .. } = self;
-        let Scratch { buffers, weights, exhaustive, impacts, matches, pruned, best } = scratch;
-        // Arrays, not vectors: a query allocates nothing.
-        let mut given = terms.iter().zip(weights.iter());
-        let prepared: [Term<'_>; CURSORS] = std::array::from_fn(|_| {
-            let (list, weight) =
-                given.next().map_or((PostingList::EMPTY, 0.0), |(term, &weight)| (index.list(term.term), weight));
-            Term::new(list, weight, pruned.bounds)
+    /// As [`CpuExecutor::search_range`], for at most `MOST` terms.
+    fn search_few<const MOST: usize>(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
+        let Self { index, bm25, bounds, .. } = self;
+        let mut given = terms.iter();
+        let prepared: [Term<'_>; MOST] = std::array::from_fn(|_| match given.next() {
+            Some(term) => prepare(index, *bm25, *bounds, term),
+            None => Term::new(PostingList::EMPTY, 0.0, *bounds),
         });
-        let prepared = &prepared[..terms.len()];
-        match pass {
-            Pass::And => and::search(prepared, range, norms, buffers.as_mut_slice(), matches, best),
-            Pass::Or => match impacts {
-                Some(impacts) if fits_16_bits(prepared) => impacts.search(prepared, range, norms, best),
-                _ => exhaustive.search(prepared, range, norms, best),
-            },
+        self.scratch.search(&prepared[..terms.len()], pass, range, &self.norms);
+    }
+
+    /// As [`CpuExecutor::search_range`], for any number of terms.
+    fn search_many(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
+        let Self { index, bm25, bounds, .. } = self;
+        let prepared: Vec<Term<'_>> = terms.iter().map(|term| prepare(index, *bm25, *bounds, term)).collect();
+        self.scratch.search(&prepared, pass, range, &self.norms);
+    }
+}
+
+/// A term with its list and weight.
+#[inline(always)]
+fn prepare<'a>(index: &'a Index, bm25: Bm25, bounds: ImpactBounds, term: &QueryTerm) -> Term<'a> {
+    Term::new(index.list(term.term), bm25.weight(index.num_docs(), term.doc_freq, term.qtf), bounds)
+}
+
+impl Scratch {
+    /// Offers the documents of `range` that `pass` takes to `best`.
+    fn search(&mut self, terms: &[Term<'_>], pass: Pass, range: Range<DocId>, norms: &[f32]) {
+        let Self { conjunction, exhaustive, impacts, pruned, best } = self;
+        if pass == Pass::And {
+            return conjunction.search(terms, range, norms, best);
+        }
+        let algorithm = pruned.choose(terms, best.k(), norms.len());
+        if algorithm != Algorithm::Exhaustive {
+            return pruned.search(algorithm, terms, range, norms, best);
+        }
+        match impacts {
+            Some(impacts) if fits_u16(terms.iter().map(|term| term.weight)) => {
+                impacts.search(terms, range, norms, best);
+            }
+            _ => exhaustive.search(terms, range, norms, best),
         }
     }
 }

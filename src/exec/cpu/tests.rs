@@ -16,7 +16,7 @@ use crate::query::{Mode, Query};
 type Lists = Vec<Vec<(u32, u32)>>;
 
 fn name(term: usize) -> String {
-    format!("t{term:03}")
+    format!("t{term:04}")
 }
 
 /// An index of these lists on disk; the folder lives as long as the test needs it.
@@ -133,29 +133,37 @@ fn a_bad_k_is_refused_and_the_executor_works_on() {
     assert_eq!(hits.len(), 1);
 }
 
-/// Up to [`Query::MAX_TERMS`] lists over up to 6,000 documents, from nearly empty to nearly full, with few distinct
-/// lengths so that scores tie often.
+/// Up to 64 lists over up to 6,000 documents.
 fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
-    (1..6000_u32, 1..=Query::MAX_TERMS).prop_flat_map(|(num_docs, num_terms)| {
-        let one_in = prop_oneof![1..=8_u32, 1..=256_u32];
-        let list = (one_in, 1..=4_u32, any::<u64>()).prop_map(move |(one_in, max_tf, seed)| {
-            // A list of a million possible shapes from three numbers: shrinking stays quick.
-            let mut state = seed | 1;
-            let mut draw = move || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) as u32
-            };
-            let mut list = Vec::new();
-            for doc in 0..num_docs {
-                if draw() % one_in == 0 {
-                    list.push((doc, 1 + draw() % max_tf));
-                }
+    (1..6000_u32, 1..=64_usize).prop_flat_map(|(num_docs, num_terms)| world(num_docs, num_terms))
+}
+
+/// So many lists that a query of all of them is long, over up to 2,000 documents.
+fn long_worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
+    let num_terms = prop_oneof![Just(65_usize), Just(100), 65..=400_usize, Just(Query::MAX_TERMS)];
+    (1..2000_u32, num_terms).prop_flat_map(|(num_docs, num_terms)| world(num_docs, num_terms))
+}
+
+/// Lists from nearly empty to nearly full, with few distinct lengths of documents so that scores tie often.
+fn world(num_docs: u32, num_terms: usize) -> impl Strategy<Value = (Lists, Vec<u32>)> {
+    let one_in = prop_oneof![1..=8_u32, 1..=256_u32];
+    let list = (one_in, 1..=4_u32, any::<u64>()).prop_map(move |(one_in, max_tf, seed)| {
+        // A list of a million possible shapes from three numbers: shrinking stays quick.
+        let mut state = seed | 1;
+        let mut draw = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u32
+        };
+        let mut list = Vec::new();
+        for doc in 0..num_docs {
+            if draw() % one_in == 0 {
+                list.push((doc, 1 + draw() % max_tf));
             }
-            list
-        });
-        let lengths = prop::collection::vec(1..6_u32, num_docs as usize);
-        (prop::collection::vec(list, num_terms), lengths)
-    })
+        }
+        list
+    });
+    let lengths = prop::collection::vec(1..6_u32, num_docs as usize);
+    (prop::collection::vec(list, num_terms), lengths)
 }
 
 proptest! {
@@ -286,4 +294,71 @@ proptest! {
             prop_assert_eq!(bits(&hits), bits(&naive(&index, Bm25::default(), &query, mode, k)), "{}", mode);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn long_queries_are_answered_by_all_algorithms_alike(
+        (lists, lengths) in long_worlds(),
+        k in prop_oneof![1..20_usize, 1..=MAX_K],
+        repeated in any::<bool>(),
+        is_quantised in any::<bool>(),
+    ) {
+        prop_assume!(lists.iter().any(|list| !list.is_empty()));
+        let (mut dir, mut index) = build(&lists, &lengths);
+        let mut bm25 = Bm25::default();
+        if is_quantised {
+            ((dir, index), bm25) = (with_impacts(&index), Bm25::IMPACTS);
+        }
+        let mut executor = CpuExecutor::new(Arc::clone(&index), bm25);
+        let mut hits = Vec::new();
+        for num_terms in [65, 100, lists.len()] {
+            let mut terms: Vec<String> = (0..num_terms.min(lists.len())).map(name).collect();
+            if repeated {
+                terms.extend([name(0), name(0), name(num_terms / 2)]);
+            }
+            let Some(query) = Query::prepare(QueryId(0), "q", &terms, &index) else { continue };
+            check_all_algorithms(&index, bm25, &query, k)?;
+            for mode in [Mode::And, Mode::AndOr] {
+                executor.search(&query, mode, k, &mut hits).unwrap();
+                prop_assert_eq!(bits(&hits), bits(&naive(&index, bm25, &query, mode, k)), "{}", mode);
+            }
+        }
+        drop(dir);
+    }
+}
+
+/// All lists hold some documents in common, so that AND finds them: blocks and bitmaps, whose documents are many.
+#[test]
+fn long_conjunctions_and_large_results_equal_the_naive_twin() {
+    for (step, num_terms, k) in [(1, 65, 10), (1, 1024, 10), (40, 100, 10_000), (40, 1024, 100), (3, 65, 10_000)] {
+        // Lists of all multiples of the step, and some documents more: each another one.
+        let lists: Lists = (0..num_terms as u32)
+            .map(|term| {
+                let is_here = |doc: u32| doc % step == 0 || doc % (7 * (1 + term % 50)) == term % 7;
+                (0..12_000).filter(|&doc| is_here(doc)).map(|doc| (doc, 1 + (doc + term) % 5)).collect()
+            })
+            .collect();
+        let lengths: Vec<u32> = (0..12_000).map(|i| 500 + i % 90).collect();
+        let (_dir, index) = build(&lists, &lengths);
+        let query = all_terms(&index, num_terms).unwrap();
+        let mut executor = CpuExecutor::new(Arc::clone(&index), Bm25::default());
+        let mut hits = Vec::new();
+        for mode in Mode::ALL {
+            executor.search(&query, mode, k, &mut hits).unwrap();
+            let expected = naive(&index, Bm25::default(), &query, mode, k);
+            assert_eq!(bits(&hits), bits(&expected), "{num_terms} terms, {mode}, k {k}");
+        }
+    }
+}
+
+#[test]
+fn more_terms_than_any_executor_takes_are_refused() {
+    let lists: Lists = (0..=Query::MAX_TERMS as u32).map(|doc| vec![(doc, 1)]).collect();
+    let (_dir, index) = build(&lists, &vec![1; lists.len()]);
+    let query = all_terms(&index, lists.len()).unwrap();
+    let refused = CpuExecutor::new(index, Bm25::default()).search(&query, Mode::Or, 10, &mut Vec::new());
+    assert!(matches!(refused, Err(ExecError::TooManyTerms(1025))));
 }

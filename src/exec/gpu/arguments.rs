@@ -1,13 +1,15 @@
 //! What kernels are passed: the structures of `kernels/tandem.cuh` and `kernels/transcode.cu`, field by field.
 //!
 //! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those that the kernels were compiled
-//! with. It can't see the order of fields, nor [`NO_DIRECTORY`], [`TOO_MANY`] and [`UNWRITTEN`].
+//! with. It can't see the order of fields, nor what flags mean.
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
 
-use crate::query::Query;
+use super::accepted::MAX_TERMS;
 
+/// Results that a warp sorts at most: those of queries that ask for more are sorted by thread blocks.
+pub(super) const WARP_K: usize = 128;
 /// Terms of nearly every query: parameters of a kernel for no more than these arrive sooner.
 pub(super) const FEW_TERMS: usize = 8;
 /// Bins of the histogram of candidates' scores.
@@ -89,7 +91,7 @@ pub(super) struct QueryEntry {
 
 /// Warps that go through one list: `Driver`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
+#[repr(C, align(16))]
 pub(super) struct DriverEntry {
     pub(super) query: u32,
     pub(super) term: u32,
@@ -97,12 +99,25 @@ pub(super) struct DriverEntry {
     pub(super) blocks_an_item: u32,
 }
 
+/// What is done for a lone query by one launch: `LoneStage`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct LoneStage {
+    pub(super) num_drivers: u32,
+    pub(super) num_items: u32,
+    pub(super) needs_all: u32,
+    pub(super) capacity: u32,
+    pub(super) is_last: u32,
+}
+
 /// A query of up to `TERMS` terms that is passed by value: `LoneQuery`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct LoneArgument<const TERMS: usize = { Query::MAX_TERMS }> {
+pub(super) struct LoneArgument<const TERMS: usize = { MAX_TERMS }> {
     pub(super) query: QueryEntry,
+    pub(super) stage: LoneStage,
     pub(super) terms: [TermEntry; TERMS],
+    pub(super) reserved: u32,
     pub(super) drivers: [DriverEntry; TERMS],
 }
 
@@ -110,23 +125,80 @@ impl<const TERMS: usize> Default for LoneArgument<TERMS> {
     fn default() -> Self {
         Self {
             query: QueryEntry::default(),
+            stage: LoneStage::default(),
             terms: [TermEntry::default(); TERMS],
+            reserved: 0,
             drivers: [DriverEntry::default(); TERMS],
         }
     }
 }
 
-/// The queries of a launch: `Batch`. Null pointers where there is one alone.
+/// No stage comes before.
+pub(super) const NO_GATE: u32 = u32::MAX;
+/// Flags of [`BatchEntry`]: documents with all terms are looked for; no other stage follows; `merge_topk` sorts.
+pub(super) const NEEDS_ALL: u32 = 1;
+pub(super) const IS_LAST: u32 = 2;
+pub(super) const SORTS_LATER: u32 = 4;
+
+/// A query of a batch, or a stage of one: `BatchQuery`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub(super) struct BatchEntry {
+    pub(super) query: QueryEntry,
+    pub(super) num_items: u32,
+    pub(super) result: u32,
+    pub(super) candidates: u32,
+    pub(super) capacity: u32,
+    pub(super) gate: u32,
+    pub(super) flags: u32,
+}
+
+/// A query of a batch that goes by tiles: `TileQuery`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct TileEntry {
+    pub(super) query: u32,
+    pub(super) first_item: u32,
+    pub(super) sample_stride: u32,
+}
+
+/// One launch for a batch: `Batch`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct BatchArgument {
-    pub(super) queries: u64,
-    pub(super) terms: u64,
-    pub(super) drivers: u64,
+    pub(super) input: u64,
+    pub(super) queries_at: u32,
+    pub(super) terms_at: u32,
+    pub(super) drivers_at: u32,
+    pub(super) hints_at: u32,
+    pub(super) tiles_at: u32,
+    pub(super) later_at: u32,
     pub(super) num_drivers: u32,
+    pub(super) num_tiled: u32,
     pub(super) num_items: u32,
-    pub(super) needs_all: u32,
-    pub(super) capacity: u32,
+    pub(super) num_queries: u32,
+    pub(super) end_at: u32,
+    pub(super) is_first: u32,
+}
+
+/// Words of a batch's input that may come as a kernel parameter.
+pub(super) const SMALL_INPUT_WORDS: usize = 960;
+
+/// The input of a small batch: `SmallInput`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+pub(super) struct SmallInput {
+    pub(super) words: [u32; SMALL_INPUT_WORDS],
+}
+
+/// What the launches of a batch tell each other: `Run`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct RunArgument {
+    started_ns: u64,
+    finished: u32,
+    reserved: u32,
+    scored: u64,
 }
 
 /// What the kernels of one query tell each other: `State`.
@@ -136,7 +208,7 @@ pub(super) struct StateArgument {
     threshold: u64,
     progress: u64,
     started_ns: u64,
-    reserved: u64,
+    scored: u64,
     bins: [u32; SCORE_BINS],
 }
 
@@ -151,6 +223,12 @@ unsafe impl<const TERMS: usize> DeviceRepr for LoneArgument<TERMS> {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for BatchArgument {}
 // SAFETY: as above.
+unsafe impl DeviceRepr for SmallInput {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for RunArgument {}
+// SAFETY: as above.
 unsafe impl DeviceRepr for StateArgument {}
 // SAFETY: zeros are a state: that of a query that has not begun.
 unsafe impl cudarc::driver::ValidAsZeroBits for StateArgument {}
+// SAFETY: as above: a run that has not begun.
+unsafe impl cudarc::driver::ValidAsZeroBits for RunArgument {}

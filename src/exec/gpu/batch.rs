@@ -1,333 +1,434 @@
-//! Many queries in one launch.
+//! A batch of queries as the device will read it: batch.cuh is the other side.
 //!
-//! Queries go to the device in chunks, by two slots in turn: while one chunk runs, the next one is prepared and the
-//! one before is read. A chunk is one copy to the device, one launch that scores (two for AND+OR) and one that sorts;
-//! results arrive in page-locked memory. Work is shared out by blocks of postings, not by queries: a warp finds its
-//! list by the number of its item. All queries' rarest lists come first, so that the others' find high thresholds.
+//! ```text
+//! input    entries | terms | drivers, hints (first launch) | drivers, hints (second) | tiled | sampled | sorted later
+//! launch   score_batch ─▶ score_tiles (sample) ─▶ score_tiles ─▶ score_batch (second stages) ─▶ merge_topk
+//! results  number, keys | number, keys | ...  | postings scored, began, ended
+//! ```
+//!
+//! Queries of all modes and numbers of results mix. Nearly all batches are one launch; the others are for what only
+//! some queries need: tiles, the second stage of AND+OR, more results than a warp sorts. A batch that is small enough
+//! travels as a kernel parameter, so that no copy need arrive before the launch.
 
 use bytemuck::{Pod, cast_slice};
-use cudarc::driver::{CudaEvent, DevicePtr, DevicePtrMut, DriverError};
 
 use super::arguments::{
-    BatchArgument, DriverEntry, LoneArgument, QueryEntry, StateArgument, TOO_MANY, TermEntry, UNWRITTEN,
+    BatchArgument, BatchEntry, IS_LAST, NEEDS_ALL, NO_GATE, SMALL_INPUT_WORDS, SORTS_LATER, SmallInput, TermEntry,
+    TileEntry, WARP_K,
 };
-use super::executor::GpuExecutor;
-use super::kernels::QueryMemory;
-use super::pinned::Pinned;
-use super::plan::{ItemSizes, Plan, num_items_of};
-use super::results::{poison, read_results};
-use super::slot::{BatchSlot, CHUNK_QUERIES, INPUT_WORDS};
-use crate::exec::{ExecError, Execution, Executor, Hit, check_k};
+use super::kernels::TILE_DOCS;
+use super::plan::{Plan, num_blocks};
+use super::share::DriverShares;
+use super::terms::TermTable;
 use crate::query::{Mode, Query};
 
-/// Chunks that queries are cut into at least, so that the next is prepared while one runs, ...
-const CHUNKS: usize = 4;
-/// ... unless they would be smaller than this.
-const SMALL_CHUNK: usize = 128;
-/// Candidates that a query of a batch must have room for: with seeds there are seldom more; those with more run alone.
+/// Candidates that a query has room for: with seeds there are seldom more; those with more run again, alone.
 const CANDIDATES: usize = 4096;
 const CANDIDATES_A_RESULT: usize = 16;
-/// Blocks that the lists of a chunk have at most, unless it is of one query: a launch's items are fewer, and counted in
+/// Words that tell what was scored, and when a batch began and ended.
+const END: usize = 3;
+/// Blocks that the lists of a batch have at most, unless it is of one query: a launch's items are fewer, and counted in
 /// 32 bits.
-const CHUNK_BLOCKS: u64 = 1 << 30;
+const MAX_BLOCKS: u64 = 1 << 30;
+/// Tiles are sampled first where they have this many postings or more on average: then a sample finds a threshold that
+/// spares the others most of their candidates.
+const SAMPLED_POSTINGS: u64 = 64;
+/// ... and where there are at least so many tiles for each one of the sample,
+const SAMPLED_TILES: u32 = 4;
+/// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
+const SAMPLED_K: u32 = 64;
 
-/// The queries of a chunk, as the device will read them.
+/// What there is room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Entries: queries, and second stages of queries.
+    pub(super) entries: usize,
+    /// Words of the input.
+    pub(super) input_words: usize,
+    /// Words of the results.
+    pub(super) result_words: usize,
+    /// Candidates of all queries together.
+    pub(super) candidates: usize,
+    /// Whether all that is for candidates is for one query.
+    pub(super) is_for_one: bool,
+}
+
+/// The machine that work is shared out to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    pub(super) warps: u32,
+    pub(super) multiprocessors: u32,
+}
+
+/// A request of a batch, in the order in which they came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    /// Its terms, among those of the batch.
+    pub(super) first_term: u32,
+    pub(super) place: Place,
+}
+
+/// Where a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has no term: nowhere.
+    Nowhere,
+    /// In the batch, from this word of the results on.
+    At(u32),
+    /// By itself: it needs more room than a batch has.
+    Alone,
+}
+
+/// Launches of one batch, with what they are passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Launches {
+    /// Words of the input.
+    pub(super) input_len: usize,
+    /// Whether it travels as a parameter.
+    pub(super) is_small: bool,
+    pub(super) scored: Option<BatchArgument>,
+    pub(super) sampled: Option<BatchArgument>,
+    pub(super) tiled: Option<BatchArgument>,
+    pub(super) scored_again: Option<BatchArgument>,
+    pub(super) sorted: Option<(BatchArgument, u32)>,
+}
+
+impl Launches {
+    /// Where it will be told what was scored, and when the batch began and ended, in words of the results: behind them.
+    pub(super) fn end_at(&self) -> Option<usize> {
+        self.scored.or(self.tiled).map(|batch| batch.end_at as usize)
+    }
+}
+
+/// A batch in the making; its memory is used again.
 #[derive(Debug, Default)]
-struct Chunk {
-    queries: Vec<QueryEntry>,
-    terms: Vec<TermEntry>,
-    plans: Vec<Plan>,
-    /// Of all lists that may drive.
+pub(super) struct Batch {
+    pub(super) planned: Vec<Planned>,
+    pub(super) terms: Vec<TermEntry>,
+    entries: Vec<BatchEntry>,
+    first: DriverShares,
+    second: DriverShares,
+    tiled: Vec<TileEntry>,
+    sampled: Vec<TileEntry>,
+    later: Vec<u32>,
+    tiles: u32,
+    sampled_tiles: u32,
     num_blocks: u64,
+    /// Of results and candidates, as far as they are given to queries.
+    result_words: usize,
+    candidates: usize,
+    /// Queries that the batch answers.
+    num_answered: u32,
 }
 
-/// Drivers of some queries, all first terms before all second ones, and the items of all of them, for a machine that
-/// holds `warps` at once.
-fn share_out(plans: &[Plan], needs_all: bool, warps: u32) -> (Vec<DriverEntry>, u32) {
-    let sizes = ItemSizes::new(plans, needs_all, warps);
-    let mut drivers = Vec::new();
-    let mut num_items = 0;
-    for t in 0..plans.iter().map(|plan| plan.num_drivers(needs_all)).max().unwrap_or(0) {
-        for (query, plan) in plans.iter().enumerate().filter(|(_, plan)| t < plan.num_drivers(needs_all)) {
-            let blocks_an_item = sizes.of(plan, t, needs_all);
-            drivers.push(DriverEntry { query: query as u32, term: t as u32, first_item: num_items, blocks_an_item });
-            num_items += num_items_of(plan.num_blocks(t), blocks_an_item);
-        }
+impl Batch {
+    /// Forgets all requests.
+    pub(super) fn clear(&mut self) {
+        self.planned.clear();
+        self.terms.clear();
+        self.entries.clear();
+        self.first.clear();
+        self.second.clear();
+        self.tiled.clear();
+        self.sampled.clear();
+        self.later.clear();
+        (self.tiles, self.sampled_tiles, self.num_blocks) = (0, 0, 0);
+        (self.result_words, self.candidates, self.num_answered) = (0, 0, 0);
     }
-    (drivers, num_items)
-}
 
-/// Appends items to the words that travel to the device; returns where they begin there, in bytes.
-fn append<T: Pod>(input: &mut [u32], len: &mut usize, items: &[T]) -> u64 {
-    let words: &[u32] = cast_slice(items);
-    let start = *len;
-    input[start..start + words.len()].copy_from_slice(words);
-    // Everything begins at a multiple of 16 bytes.
-    *len = (start + words.len()).next_multiple_of(4);
-    4 * start as u64
-}
-
-impl GpuExecutor {
-    /// Searches many queries at once: `hits[i]` becomes what [`search`](Executor::search) finds for `queries[i]`.
-    ///
-    /// The device's time is that of all of them together.
-    ///
-    /// # Errors
-    /// As [`search`](Executor::search); then `hits` holds nothing that is worth reading.
-    pub fn search_batch(
+    /// Adds a request if there is room for it; whether it was added. An empty batch takes any request.
+    #[inline]
+    pub(super) fn add(
         &mut self,
-        queries: &[Query],
+        table: &TermTable,
+        query: &Query,
         mode: Mode,
         k: usize,
-        hits: &mut Vec<Vec<Hit>>,
-    ) -> Result<Execution, ExecError> {
-        check_k(k)?;
-        hits.resize_with(queries.len(), Vec::new);
-        if let [query] = queries {
-            return self.search(query, mode, k, &mut hits[0]);
-        }
-        self.check(|| doing(queries.len(), 0))?;
-        if self.slots.is_empty() {
-            let needed_bytes = 2 * BatchSlot::bytes(self.lists.host.num_docs());
-            let free_bytes = self.device.free_bytes()?;
-            if needed_bytes > free_bytes {
-                return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
-            }
-            let new_slot = || BatchSlot::new(&self.device, self.lists.host.num_docs());
-            let slots = new_slot().and_then(|first| Ok(vec![first, new_slot()?]));
-            self.slots = slots.map_err(|error| self.failed("allocating buffers for batches".to_owned(), &error))?;
-        }
-        let mut slots = std::mem::take(&mut self.slots);
-        let outcome = self.run_chunks(&mut slots, queries, mode, k, hits);
-        for slot in &mut slots {
-            // After an error a chunk may still be under way.
-            if let Err(error) = slot.stream.synchronize()
-                && self.broken.is_none()
-            {
-                self.broken =
-                    Some(format!("the GPU stopped at an earlier error: {}: {error}", doing(queries.len(), 0)));
-            }
-            slot.queries.clear();
-            slot.alone.clear();
-        }
-        self.slots = slots;
-        outcome.map(|device_us| Execution { device_us: Some(device_us) })
+        room: &Room,
+        machine: Machine,
+    ) -> bool {
+        let first_term = self.terms.len();
+        let plan = Plan::new(table, query, mode, k, &mut self.terms);
+        self.add_planned(plan, first_term, table.num_docs(), room, machine)
     }
 
-    fn run_chunks(
+    /// As [`Batch::add`], for a plan whose terms are the last ones.
+    pub(super) fn add_planned(
         &mut self,
-        slots: &mut [BatchSlot],
-        queries: &[Query],
-        mode: Mode,
-        k: usize,
-        hits: &mut [Vec<Hit>],
-    ) -> Result<f64, ExecError> {
-        let room = CANDIDATES + CANDIDATES_A_RESULT * k;
-        let most = CHUNK_QUERIES.min(slots[0].d_candidates.len() / room).max(1);
-        let chunk_len = queries.len().div_ceil(CHUNKS).max(SMALL_CHUNK).min(most);
-        let mut device_us = 0.0;
-        let mut next = 0;
-        let mut turn = 0;
-        while next < queries.len() || slots.iter().any(|slot| !slot.queries.is_empty() || !slot.alone.is_empty()) {
-            let slot = &mut slots[turn];
-            turn = 1 - turn;
-            device_us += self.finish(slot, queries, mode, k, hits)?;
-            if next < queries.len() {
-                next = self.start(slot, queries, next, chunk_len, mode, k)?;
-            }
+        plan: Plan,
+        first_term: usize,
+        num_docs: u32,
+        room: &Room,
+        machine: Machine,
+    ) -> bool {
+        let planned = |place| Planned { plan, first_term: first_term as u32, place };
+        let terms_of = &self.terms[first_term..];
+        if terms_of.is_empty() {
+            self.planned.push(planned(Place::Nowhere));
+            return true;
         }
-        Ok(device_us)
-    }
-
-    /// Starts a chunk of the queries from `first` on; returns where the next chunk begins.
-    fn start(
-        &mut self,
-        slot: &mut BatchSlot,
-        queries: &[Query],
-        first: usize,
-        chunk_len: usize,
-        mode: Mode,
-        k: usize,
-    ) -> Result<usize, ExecError> {
-        let mut chunk = Chunk::default();
-        let mut next = first;
-        while next < queries.len() && chunk.plans.len() < chunk_len {
-            let query = &queries[next];
-            // A term takes at most a term and two drivers, each less than 6 words.
-            if (chunk.terms.len() + Query::MAX_TERMS) * 16 + chunk.queries.len() * 8 > INPUT_WORDS - 64 {
-                break;
-            }
-            let plan = Plan::new(&self.lists, query, mode, k)?;
-            let num_blocks = plan.driven_blocks();
-            if !chunk.plans.is_empty() && chunk.num_blocks + num_blocks > CHUNK_BLOCKS {
-                break;
-            }
-            if plan.by_tiles || plan.terms.is_empty() {
-                slot.alone.push(next);
-            } else {
-                chunk.queries.push(QueryEntry { first_term: chunk.terms.len() as u32, ..plan.query });
-                chunk.terms.extend(&plan.terms);
-                chunk.plans.push(plan);
-                chunk.num_blocks += num_blocks;
-                slot.queries.push(next);
-            }
-            next += 1;
-        }
-        if !chunk.plans.is_empty() {
-            let launched = self.launch(slot, &chunk, mode, k);
-            launched.map_err(|error| self.failed(doing(chunk.plans.len(), first), &error))?;
-        }
-        Ok(next)
-    }
-
-    fn launch(&self, slot: &mut BatchSlot, chunk: &Chunk, mode: Mode, k: usize) -> Result<(), DriverError> {
-        let stream = &slot.stream;
-        let num_queries = chunk.plans.len();
-        let stride = 1 + k;
-        if slot.results.len() < num_queries * stride {
-            let len = CHUNK_QUERIES.min(num_queries.next_power_of_two()) * stride;
-            slot.results = Pinned::for_results(&self.device, len, UNWRITTEN)?;
-        }
-        if cfg!(debug_assertions) {
-            poison(stream, &mut slot.d_candidates)?;
-            // SAFETY: the slot's chunk before has ended.
-            unsafe { slot.results.as_mut_slice() }.fill(UNWRITTEN);
-        }
-        // SAFETY: as above.
-        let input = unsafe { slot.input.as_mut_slice() };
-        let mut len = 0;
-        let queries_at = append(input, &mut len, &chunk.queries);
-        let terms_at = append(input, &mut len, &chunk.terms);
-        let stages: &[bool] = match mode {
-            Mode::And => &[true],
-            Mode::Or => &[false],
-            Mode::AndOr => &[true, false],
+        let k = plan.query.k as usize;
+        let tiles = num_docs.div_ceil(TILE_DOCS).max(1);
+        let by_tiles = plan.by_tiles;
+        let most = num_docs.max(1) as usize;
+        let capacity = match by_tiles {
+            _ if room.is_for_one => room.candidates,
+            true => (tiles as usize * k).min(most),
+            false => (CANDIDATES + CANDIDATES_A_RESULT * k).min(most),
         };
-        let mut launches = Vec::new();
-        for &needs_all in stages {
-            let (drivers, num_items) = share_out(&chunk.plans, needs_all, self.kernels.resident_warps());
-            launches.push((needs_all, append(input, &mut len, &drivers), drivers.len() as u32, num_items));
+        let result_words = 1 + k;
+        let drivers = plan.num_drivers(plan.mode == Mode::And);
+        let num_blocks: u64 = terms_of[..drivers].iter().map(num_blocks).map(u64::from).sum();
+        let has_room = self.entries.len() + 2 <= room.entries
+            && self.candidates + capacity <= room.candidates
+            && self.result_words + result_words + END <= room.result_words
+            && self.input_words(terms_of.len(), num_blocks, machine) <= room.input_words;
+        if !has_room || (!self.entries.is_empty() && self.num_blocks + num_blocks > MAX_BLOCKS) {
+            if self.entries.is_empty() {
+                self.planned.push(planned(Place::Alone));
+                return true;
+            }
+            self.terms.truncate(first_term);
+            return false;
         }
-        slot.started.record(stream)?;
-        stream.memcpy_htod(&input[..len], &mut slot.d_input.slice_mut(..len))?;
-        stream.memset_zeros(&mut slot.d_states.slice_mut(..stages.len() * num_queries))?;
-        let input_at = slot.d_input.device_ptr(stream).0;
-        let states = slot.d_states.device_ptr_mut(stream).0;
-        let candidates = slot.d_candidates.device_ptr_mut(stream).0;
-        let capacity = slot.d_candidates.len() / num_queries;
-        let lists = self.lists.argument(stream);
-        let lone = LoneArgument::default();
-        let mut memory = QueryMemory { states, gates: 0, candidates };
-        let mut batch = BatchArgument {
-            queries: input_at + queries_at,
-            terms: input_at + terms_at,
-            capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
+        self.planned.push(planned(Place::At(self.result_words as u32)));
+
+        let number = self.entries.len() as u32;
+        let later = if k > WARP_K { SORTS_LATER } else { 0 };
+        let mut query = plan.query;
+        query.first_term = first_term as u32;
+        let entry = BatchEntry {
+            query,
+            num_items: 0,
+            result: self.result_words as u32,
+            candidates: self.candidates as u32,
+            capacity: capacity as u32,
+            gate: NO_GATE,
+            flags: IS_LAST | later,
+        };
+        let mut last = number;
+        let is_union = plan.mode != Mode::And;
+        if plan.mode != Mode::Or {
+            // What is tiled sorts by itself, but a stage before it has no such kernel behind it.
+            let flags = NEEDS_ALL | if is_union { later } else { IS_LAST | later };
+            self.entries.push(BatchEntry { flags, ..entry });
+            self.first.add(number, &plan, terms_of, true);
+        }
+        if is_union {
+            let gate = if plan.mode == Mode::AndOr { number } else { NO_GATE };
+            last = self.entries.len() as u32;
+            self.entries.push(BatchEntry { gate, ..entry });
+            if by_tiles {
+                self.add_tiles(last, tiles, machine);
+            } else {
+                let shares = if gate == NO_GATE { &mut self.first } else { &mut self.second };
+                shares.add(last, &plan, terms_of, false);
+            }
+        }
+        // The tiles' kernel sorts itself, whatever k.
+        if later != 0 && !by_tiles {
+            self.later.push(last);
+        }
+        self.num_blocks += num_blocks;
+        self.result_words += result_words;
+        self.candidates += capacity;
+        self.num_answered += 1;
+        true
+    }
+
+    /// Adds the tiles of an entry.
+    fn add_tiles(&mut self, number: u32, tiles: u32, machine: Machine) {
+        let entry = &mut self.entries[number as usize];
+        let terms = &self.terms[entry.query.first_term as usize..];
+        let postings: u64 = terms.iter().map(|term| u64::from(term.doc_freq)).sum();
+        let pays = entry.query.k >= SAMPLED_K
+            && tiles >= SAMPLED_TILES * machine.multiprocessors
+            && postings >= SAMPLED_POSTINGS * u64::from(tiles);
+        let sample_stride = if pays { tiles / machine.multiprocessors } else { 0 };
+        entry.num_items = tiles;
+        self.tiled.push(TileEntry { query: number, first_item: self.tiles, sample_stride });
+        self.tiles += tiles;
+        if pays {
+            self.sampled.push(TileEntry { query: number, first_item: self.sampled_tiles, sample_stride });
+            self.sampled_tiles += tiles.div_ceil(sample_stride);
+        }
+    }
+
+    /// Words of the input, at most, with one more query of so many terms and blocks.
+    fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Machine) -> usize {
+        let drivers = self.first.len() + self.second.len() + 2 * more_terms;
+        let hints = 2 * DriverShares::most_hints(self.num_blocks + more_blocks, drivers, machine.warps);
+        12 * (self.entries.len() + 2)
+            + 5 * (self.terms.len() + more_terms)
+            + 4 * drivers
+            + hints
+            + 3 * (self.tiled.len() + self.sampled.len() + 2)
+            + self.later.len()
+            + 40
+    }
+
+    /// Whether the input may travel as a parameter, which has no hints.
+    fn is_small(&self) -> bool {
+        let drivers = 4 * (self.first.len() + self.second.len());
+        let len = 12 * self.entries.len() + (5 * self.terms.len()).next_multiple_of(4) + drivers;
+        len <= SMALL_INPUT_WORDS && self.tiled.is_empty() && self.later.is_empty()
+    }
+
+    /// Whether nothing is to be launched.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Shares the work out and says what is to be launched; `write` is then to be called with room for the input.
+    pub(super) fn finish(&mut self, machine: Machine) -> Launches {
+        let is_small = self.is_small();
+        self.first.share_out(&mut self.entries, machine.warps, !is_small);
+        self.second.share_out(&mut self.entries, machine.warps, !is_small);
+        let mut len = 0;
+        let mut place = |words: usize| {
+            let at = len;
+            // Everything begins at a multiple of 16 bytes.
+            len = (len + words).next_multiple_of(4);
+            at as u32
+        };
+        let words = |bytes: usize| bytes / 4;
+        let common = BatchArgument {
+            queries_at: place(words(size_of_val(self.entries.as_slice()))),
+            terms_at: place(words(size_of_val(self.terms.as_slice()))),
+            num_queries: self.num_answered,
+            end_at: self.result_words as u32,
             ..BatchArgument::default()
         };
-        for (stage, &(needs_all, drivers_at, num_drivers, num_items)) in launches.iter().enumerate() {
-            if stage > 0 {
-                let gates = memory.states;
-                memory = QueryMemory {
-                    states: gates + (num_queries * size_of::<StateArgument>()) as u64,
-                    gates,
-                    candidates,
-                };
-            }
-            batch.drivers = input_at + drivers_at;
-            batch.num_drivers = num_drivers;
-            batch.num_items = num_items;
-            batch.needs_all = u32::from(needs_all);
-            // SAFETY: the input stays as it is until the stream has been synchronised; there is a state for each
-            // query and stage, and room for `capacity` keys of each; drivers and items were counted together.
-            unsafe { self.kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
+        let mut scored = |shares: &DriverShares| BatchArgument {
+            drivers_at: place(words(size_of_val(shares.drivers.as_slice()))),
+            hints_at: place(shares.hints.len()),
+            num_drivers: shares.drivers.len() as u32,
+            num_items: shares.num_items,
+            ..common
+        };
+        let [first, second] = [&self.first, &self.second].map(|shares| (!shares.is_empty()).then(|| scored(shares)));
+        let mut tiles = |tiled: &[TileEntry], num_items| {
+            let tiles_at = place(words(size_of_val(tiled)));
+            (num_items > 0).then_some(BatchArgument { tiles_at, num_tiled: tiled.len() as u32, num_items, ..common })
+        };
+        let tiled = tiles(&self.tiled, self.tiles);
+        let sampled = tiles(&self.sampled, self.sampled_tiles);
+        let later_at = place(self.later.len());
+        let num_later = self.later.len() as u32;
+        let sorted = (num_later > 0).then_some((BatchArgument { later_at, ..common }, num_later));
+        let mut launches =
+            Launches { input_len: len, is_small, scored: first, sampled, tiled, scored_again: second, sorted };
+        // A second stage never comes without a first one.
+        let earliest = [&mut launches.scored, &mut launches.sampled, &mut launches.tiled];
+        if let Some(batch) = earliest.into_iter().flatten().next() {
+            batch.is_first = 1;
         }
-        let results_at = slot.results.address();
-        slot.scored.record(stream)?;
-        // SAFETY: as above; the results have room for `stride` words of each query.
-        unsafe {
-            self.kernels.merge_topk(stream, &batch, &lone, &memory, results_at, stride as u32, num_queries as u32)
-        }?;
-        slot.finished.record(stream)
+        launches
     }
 
-    /// Waits for the slot's chunk and reads its results. Returns the device's time in microseconds.
-    fn finish(
-        &mut self,
-        slot: &mut BatchSlot,
-        queries: &[Query],
-        mode: Mode,
-        k: usize,
-        hits: &mut [Vec<Hit>],
-    ) -> Result<f64, ExecError> {
-        let mut device_us = 0.0;
-        if let Some(&first) = slot.queries.first() {
-            let wait = || {
-                slot.finished.synchronize()?;
-                let us_since = |event: &CudaEvent| Ok(f64::from(event.elapsed_ms(&slot.finished)?) * 1e3);
-                Ok((us_since(&slot.started)?, us_since(&slot.scored)?))
-            };
-            let doing = || doing(slot.queries.len(), first);
-            (device_us, self.topk_us) = wait().map_err(|error: DriverError| self.failed(doing(), &error))?;
-            // SAFETY: the chunk has ended.
-            let results = unsafe { slot.results.as_slice() };
-            for (result, &query) in results.chunks(1 + k).zip(&slot.queries) {
-                if result[0] == TOO_MANY {
-                    slot.alone.push(query);
-                    continue;
-                }
-                read_results(result, k, &mut hits[query])
-                    .map_err(|message| ExecError::Cuda { doing: format!("{}, query {query}", doing()), message })?;
-            }
-            slot.queries.clear();
+    /// Writes the input, from first to last.
+    pub(super) fn write(&self, launches: &Launches, input: &mut [u32]) {
+        let mut len = 0;
+        append(input, &mut len, &self.entries);
+        append(input, &mut len, &self.terms);
+        for shares in [&self.first, &self.second].into_iter().filter(|shares| !shares.is_empty()) {
+            append(input, &mut len, &shares.drivers);
+            append(input, &mut len, &shares.hints);
         }
-        for query in std::mem::take(&mut slot.alone) {
-            device_us += self.search(&queries[query], mode, k, &mut hits[query])?.device_us.unwrap_or(0.0);
-        }
-        Ok(device_us)
+        append(input, &mut len, &self.tiled);
+        append(input, &mut len, &self.sampled);
+        append(input, &mut len, &self.later);
+        debug_assert_eq!(len, launches.input_len);
+    }
+
+    /// The input as a parameter, if it is small enough.
+    pub(super) fn small_input(&self, launches: &Launches) -> Option<SmallInput> {
+        launches.is_small.then(|| {
+            let mut small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
+            self.write(launches, &mut small.words);
+            small
+        })
     }
 }
 
-/// What was being done, for an error.
-fn doing(num_queries: usize, first: usize) -> String {
-    format!("kernels `score_drivers`, `merge_topk` for a batch of {num_queries} queries from number {first} on")
+/// Appends items to the words that travel to the device.
+fn append<T: Pod>(input: &mut [u32], len: &mut usize, items: &[T]) {
+    let words: &[u32] = cast_slice(items);
+    input[*len..*len + words.len()].copy_from_slice(words);
+    *len = (*len + words.len()).next_multiple_of(4);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::tests::plan;
     use super::*;
-    use crate::exec::gpu::plan::tests::plan;
 
-    #[test]
-    fn gpu_batches_put_first_terms_first_and_leave_no_block_out() {
-        let plans = [
-            plan(&[(200, 5.0), (90_000, 1.0)], 0.0, Mode::Or),
-            plan(&[(5000, 5.0)], 0.0, Mode::Or),
-            plan(&[(129, 5.0), (1300, 4.0), (700_000, 1.0)], 2.0, Mode::Or),
-        ];
-        for warps in [4, 1000, 1_000_000] {
-            let (drivers, num_items) = share_out(&plans, false, warps);
-            let order: Vec<_> = drivers.iter().map(|driver| (driver.query, driver.term)).collect();
-            assert_eq!(order, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
-            let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([num_items]);
-            for (driver, end) in drivers.iter().zip(ends) {
-                let blocks = plans[driver.query as usize].num_blocks(driver.term as usize);
-                assert_eq!(end - driver.first_item, num_items_of(blocks, driver.blocks_an_item));
-            }
-        }
-        let (drivers, _) = share_out(&plans, true, 1000);
-        assert_eq!(drivers.len(), 3);
+    const ROOM: Room =
+        Room { entries: 64, input_words: 1 << 16, result_words: 4000, candidates: 400_000, is_for_one: false };
+    const MACHINE: Machine = Machine { warps: 4224, multiprocessors: 132 };
+
+    /// Adds a query of lists of these lengths and bounds.
+    fn add(batch: &mut Batch, lists: &[(u32, f32)], mode: Mode, k: usize) -> bool {
+        let (mut plan, terms) = plan(lists, 0.5, mode);
+        plan.query.k = k as u32;
+        let first = batch.terms.len();
+        batch.terms.extend(terms);
+        batch.add_planned(plan, first, 1_000_000, &ROOM, MACHINE)
     }
 
     #[test]
-    fn gpu_items_of_the_largest_chunk_fit_32_bits() {
-        let largest = plan(&[((1 << 31) - 1, 1.0)], 0.0, Mode::Or);
-        let plans: Vec<_> =
-            (0..CHUNK_BLOCKS / largest.driven_blocks()).map(|_| plan(&[((1 << 31) - 1, 1.0)], 0.0, Mode::Or)).collect();
-        assert_eq!(plans.len(), 64);
-        for warps in [1, 4000, u32::MAX / 8] {
-            let (drivers, num_items) = share_out(&plans, false, warps);
-            assert!(drivers.is_sorted_by_key(|driver| driver.first_item));
-            assert!(u64::from(num_items) <= CHUNK_BLOCKS + u64::from(warps), "{num_items}");
+    fn gpu_batch_of_mixed_modes_has_a_second_launch_for_second_stages_only() {
+        let mut batch = Batch::default();
+        let lists = [(2000, 3.0), (90_000, 1.0)];
+        for mode in Mode::ALL {
+            assert!(add(&mut batch, &lists, mode, 10));
         }
+        let launches = batch.finish(MACHINE);
+        assert!(launches.is_small && launches.tiled.is_none() && launches.sorted.is_none());
+        // AND and AND+OR drive by one list each, OR by two, and so does the union of AND+OR.
+        let (first, second) = (launches.scored.unwrap(), launches.scored_again.unwrap());
+        assert_eq!((first.num_drivers, second.num_drivers), (4, 2));
+        assert_eq!((first.is_first, second.is_first, first.num_queries, first.end_at), (1, 0, 3, 33));
+        let input = batch.small_input(&launches).unwrap();
+        let entries: &[BatchEntry] = cast_slice(&input.words[..4 * 12]);
+        assert_eq!(entries.iter().map(|entry| entry.gate).collect::<Vec<_>>(), [NO_GATE, NO_GATE, NO_GATE, 2]);
+        assert_eq!(entries[2].flags, NEEDS_ALL);
+        assert_eq!(entries[2].result, entries[3].result);
+        assert_eq!(entries.iter().map(|entry| entry.num_items).sum::<u32>(), first.num_items + second.num_items);
+    }
+
+    #[test]
+    fn gpu_batch_sorts_many_results_later_and_tiles_where_all_would_be_looked_up() {
+        let mut batch = Batch::default();
+        assert!(add(&mut batch, &[(2000, 3.0)], Mode::Or, 10));
+        assert!(add(&mut batch, &[(2000, 3.0)], Mode::Or, 129));
+        assert!(add(&mut batch, &[(400_000, 1.0); 12], Mode::AndOr, 1000));
+        let launches = batch.finish(MACHINE);
+        assert!(!launches.is_small);
+        assert_eq!(launches.sorted.map(|(_, num_later)| num_later), Some(1));
+        assert_eq!(launches.tiled.map(|tiled| (tiled.num_tiled, tiled.num_items)), Some((1, 123)));
+        assert_eq!(launches.scored.unwrap().num_drivers, 3);
+        assert!(launches.scored_again.is_none());
+        let mut input = vec![0; launches.input_len];
+        batch.write(&launches, &mut input);
+    }
+
+    #[test]
+    fn gpu_batch_ends_where_there_is_no_more_room_and_takes_the_rest_later() {
+        let mut batch = Batch::default();
+        let mut added = 0;
+        while add(&mut batch, &[(2000, 3.0)], Mode::Or, 10) {
+            added += 1;
+        }
+        // Two entries may be needed; 4256 candidates each.
+        assert_eq!(added, 63);
+        assert_eq!((batch.planned.len(), batch.terms.len()), (63, 63));
+        batch.clear();
+        // What no batch has room for runs alone, and what has no term nowhere.
+        assert!(add(&mut batch, &[(400_000, 1.0); 12], Mode::Or, 5000));
+        assert!(add(&mut batch, &[], Mode::Or, 10));
+        assert_eq!(batch.planned.iter().map(|one| one.place).collect::<Vec<_>>(), [Place::Alone, Place::Nowhere]);
+        assert!(batch.is_empty());
     }
 }

@@ -1,68 +1,94 @@
-//! Running queries on a GPU, one at a time.
+//! Running queries on a GPU: one at a time, in batches, and batch after batch.
+//!
+//! ```text
+//! search          lone.rs: one launch, straight from lists to results
+//! search_batch    submit, then wait for all
+//! submit ──▶ chunks of the batch ──▶ slots, in turn ──▶ poll
+//!               prepare, launch        each a stream      read what has come
+//! ```
+//!
+//! A large batch goes to the device in chunks, so that the next one is prepared while the one before runs, and the end of
+//! one, when few warps are left, is the beginning of another. Slots are given out in turn and batches end in order, so
+//! that a slot that is needed and not free is the one that is read next.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
-use cudarc::driver::sys::{self, CUevent_flags};
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtrMut, DriverError};
+use cudarc::driver::DriverError;
 
-use super::arguments::{BatchArgument, FEW_TERMS, LoneArgument, StateArgument, UNWRITTEN};
-use super::device::{Device, cuda};
-use super::kernels::{Kernels, LONE_K, LONE_RESULTS, QueryMemory, num_candidates};
+use super::accepted::check;
+use super::batch::{Place, Room};
 use super::lists::DeviceLists;
-use super::pinned::Pinned;
-use super::plan::Plan;
-use super::results::{poison, read_results};
-use super::slot::BatchSlot;
+use super::lone::LoneRunner;
+use super::slot::{End, Slot, Taken};
 use super::upload::UploadReport;
-use crate::exec::{ExecError, Execution, Executor, Hit};
+use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use crate::gpu::{Device, GpuError};
+use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 
-/// How often the results are looked at before the driver is asked for errors.
-const SPINS: u32 = 1 << 14;
+/// Batches under way at most.
+const DEPTH: usize = 4;
+/// Chunks under way at most.
+const SLOTS: usize = 6;
+/// Chunks that a batch is cut into at least, so that the next is prepared while one runs, ...
+const CHUNKS: usize = 3;
+/// ... unless they would be smaller than this.
+const SMALL_CHUNK: usize = 128;
+/// Requests of a chunk at most.
+const MAX_CHUNK: usize = 1024;
+/// What a chunk has room for: with ten results each, about a thousand queries' candidates.
+const CHUNK_ROOM: Room = Room {
+    entries: 2 * MAX_CHUNK,
+    input_words: 1 << 19,
+    result_words: 1 << 18,
+    candidates: 9 << 19,
+    is_for_one: false,
+};
+/// Requests ahead of the one that is planned, whose terms are asked for.
+const AHEAD: usize = 4;
+/// Of no more requests than this, results are read as they come; else when all are there.
+const READ_AT_ONCE: usize = 64;
 
-/// One stream of the machine's first GPU.
+/// One stream of a GPU for queries alone, and some for batches.
 #[derive(Debug)]
 pub struct GpuExecutor {
-    pub(super) device: Device,
-    pub(super) kernels: Arc<Kernels>,
-    pub(super) lists: Arc<DeviceLists>,
-    pub(super) stream: Arc<CudaStream>,
-    buffers: Buffers,
-    started: CudaEvent,
-    /// Between scoring and sorting, where these are kernels of their own.
-    pub(super) scored: CudaEvent,
-    /// The microseconds from there to the end, of what ran last.
-    pub(super) topk_us: f64,
-    finished: CudaEvent,
-    /// What batches need, once there has been one.
-    pub(super) slots: Vec<BatchSlot>,
-    /// Why nothing can be run any more: a fault in a kernel ends its context.
-    pub(super) broken: Option<String>,
+    pub(super) lone: LoneRunner,
+    slots: Vec<Slot>,
+    next_slot: usize,
+    slots_in_use: usize,
+    /// Batches under way, the oldest first.
+    flights: VecDeque<Flight>,
+    /// Answers whose memory is used again.
+    spare: Vec<Answers>,
+    postings_scored: u64,
 }
 
-/// What the kernels of one query write. Allocated once for an executor.
-#[derive(Debug)]
-struct Buffers {
-    /// Of the documents with all terms, and of those with any.
-    d_states: CudaSlice<StateArgument>,
-    d_candidates: CudaSlice<u64>,
-    /// How many results, then their keys: page-locked, written by the GPU itself.
-    results: Pinned<u64>,
+/// A batch under way.
+#[derive(Debug, Default)]
+struct Flight {
+    len: usize,
+    /// Its slots that have not been read.
+    slots: VecDeque<usize>,
+    answers: Answers,
+    host_us: f64,
+    device_ns: u64,
+    ended_ns: u64,
+    /// Postings of lists that drive which were scored.
+    scored: u64,
+    /// Why it is lost.
+    lost: Option<String>,
 }
 
-impl Buffers {
-    /// Device memory that the buffers for an index of `num_docs` take.
-    fn bytes(num_docs: u32) -> u64 {
-        (2 * size_of::<StateArgument>() + 8 * num_candidates(num_docs)) as u64
-    }
-
-    fn new(device: &Device, stream: &Arc<CudaStream>, num_docs: u32) -> Result<Self, DriverError> {
-        // SAFETY: kernels read as many keys as they have written.
-        let d_candidates = unsafe { stream.alloc(num_candidates(num_docs)) }?;
-        let results = Pinned::for_results(device, LONE_RESULTS, UNWRITTEN)?;
-        Ok(Self { d_states: stream.alloc_zeros(2)?, d_candidates, results })
+impl Flight {
+    /// Adds the time of a chunk, which may have run beside the one before.
+    fn add(&mut self, end: End) {
+        self.device_ns += end.ended_ns.saturating_sub(end.began_ns.max(self.ended_ns));
+        self.ended_ns = self.ended_ns.max(end.ended_ns);
+        self.scored += end.scored;
     }
 }
 
@@ -70,7 +96,7 @@ impl GpuExecutor {
     /// Copies `index` to the machine's first GPU and makes ready to search it with `bm25`.
     ///
     /// # Errors
-    /// [`ExecError::NoGpu`] if there is none to use, [`ExecError::DoesNotFit`] if its memory is too small.
+    /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
     pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
         Self::with_progress(index, bm25, &|_, _| ())
     }
@@ -81,204 +107,262 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        let device = Device::open()?;
-        let stream = device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
-        let kernels = Arc::new(Kernels::load(&device, &stream)?);
-        let reserved_bytes = Buffers::bytes(index.num_docs());
-        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
-        Self::on_stream(device, kernels, Arc::new(lists), stream)
+        Self::on_device(DeviceId(0), index, bm25, progress)
     }
 
-    /// Another stream of the same GPU, which shares this one's copy of the index.
+    /// As [`GpuExecutor::with_progress`], on the GPU of this number.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub fn on_device(
+        ordinal: DeviceId,
+        index: &Arc<Index>,
+        bm25: Bm25,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, ExecError> {
+        let device = Device::open(ordinal)?;
+        let stream = device.new_stream()?;
+        let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
+        let room = LoneRunner::room(index, &device);
+        let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
+        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
+        Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
+    }
+
+    /// Another executor on the same GPU, which shares this one's copy of the index.
     ///
     /// # Errors
     /// If device memory is too small for its buffers.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
-        let needed_bytes = Buffers::bytes(self.lists.host.num_docs());
-        let free_bytes = self.device.free_bytes()?;
-        if needed_bytes > free_bytes {
-            return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
-        }
-        let stream = self.device.context.new_stream().map_err(|e| cuda("making a stream", &e))?;
-        Self::on_stream(self.device.clone(), Arc::clone(&self.kernels), Arc::clone(&self.lists), stream)
+        let room = self.lone.slot.room;
+        self.lone.device.check_room(Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM))?;
+        let (kernels, lists) = (Arc::clone(&self.lone.kernels), Arc::clone(&self.lone.lists));
+        Self::assemble(LoneRunner::new(self.lone.device.clone(), kernels, lists, room)?)
     }
 
-    fn on_stream(
-        device: Device,
-        kernels: Arc<Kernels>,
-        lists: Arc<DeviceLists>,
-        stream: Arc<CudaStream>,
-    ) -> Result<Self, ExecError> {
-        let allocate = || {
-            let event = || device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-            let buffers = Buffers::new(&device, &stream, lists.host.num_docs())?;
-            Ok((buffers, [event()?, event()?, event()?]))
+    fn assemble(lone: LoneRunner) -> Result<Self, ExecError> {
+        let slot = |_| {
+            let stream = lone.device.new_stream()?;
+            let slot = Slot::new(&lone.device, stream, CHUNK_ROOM);
+            slot.map_err(|e| GpuError::of("allocating buffers for batches", &e))
         };
-        let (buffers, [started, scored, finished]) = allocate().map_err(|e| cuda("allocating buffers", &e))?;
-        let (slots, topk_us, broken) = (Vec::new(), 0.0, None);
-        Ok(Self { device, kernels, lists, stream, buffers, started, scored, topk_us, finished, slots, broken })
+        let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, _>>()?;
+        let (flights, spare) = (VecDeque::new(), Vec::new());
+        Ok(Self { lone, slots, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
     }
 
     /// What the upload of the index took.
     #[must_use]
     pub fn upload_report(&self) -> UploadReport {
-        self.lists.report
+        self.lone.lists.report
     }
 
-    /// Microseconds of the device from scores to sorted results: of the last query, or of the last chunk of a batch.
+    /// Microseconds of the device from scores to sorted results, of the last query that ran alone.
     pub(crate) fn topk_us(&self) -> f64 {
-        self.topk_us
+        self.lone.topk_us
     }
 
-    /// Runs the kernels of a query and waits for its results. Returns the device's time in microseconds.
-    fn execute(&mut self, plan: &Plan) -> Result<f64, DriverError> {
-        // SAFETY: the kernels of the query before have ended, or written the last of their results; after an error all
-        // were waited for, and none is started any more if that failed.
-        let results = unsafe { self.buffers.results.as_mut_slice() };
-        results[..=plan.query.k as usize].fill(UNWRITTEN);
-        results[LONE_RESULTS - 2..].fill(UNWRITTEN);
-        if cfg!(debug_assertions) {
-            poison(&self.stream, &mut self.buffers.d_candidates)?;
-        }
-        if plan.by_tiles || plan.query.k > LONE_K {
-            self.execute_in_steps(plan)
-        } else if plan.terms.len() <= FEW_TERMS {
-            self.execute_at_once::<FEW_TERMS>(plan)
-        } else {
-            self.execute_at_once::<{ Query::MAX_TERMS }>(plan)
-        }
+    /// Whether a query goes through all its lists by tiles of documents.
+    pub(crate) fn goes_by_tiles(&self, query: &Query, mode: Mode, k: usize) -> bool {
+        super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, &mut Vec::new()).by_tiles
     }
 
-    /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory.
-    /// Nothing else is asked of the driver.
-    fn execute_at_once<const TERMS: usize>(&mut self, plan: &Plan) -> Result<f64, DriverError> {
-        let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
-        let lists = self.lists.argument(stream);
-        let results_at = buffers.results.address();
-        let states = buffers.d_states.device_ptr_mut(stream).0;
-        let candidates = buffers.d_candidates.device_ptr_mut(stream).0;
-        let capacity = buffers.d_candidates.len() as u32;
-        let mut memory = QueryMemory { states, gates: 0, candidates };
-        for needs_all in [true, false] {
-            if plan.mode == (if needs_all { Mode::Or } else { Mode::And }) {
-                continue;
+    /// Postings of lists that drive which were scored for the last batch; those of tiles, where all are, not counted.
+    pub(crate) fn postings_scored(&self) -> u64 {
+        self.postings_scored
+    }
+
+    /// Prepares and launches a batch; waits only where all slots are under way.
+    fn start(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        batch.iter().try_for_each(|request| check(request.query, request.k))?;
+        self.lone.check(|| doing(batch.len(), 0))?;
+        let answers = self.spare.pop().unwrap_or_default();
+        let mut flight = Flight { len: batch.len(), answers, ..Flight::default() };
+        flight.answers.clear();
+        self.flights.push_back(flight);
+        let chunk_len = batch.len().div_ceil(CHUNKS).clamp(SMALL_CHUNK, MAX_CHUNK);
+        let mut next = 0;
+        while next < batch.len() {
+            if self.slots_in_use == self.slots.len() {
+                self.read_oldest()?;
             }
-            let (lone, num_items) = plan.alone::<TERMS>(needs_all, kernels.resident_warps());
-            let num_drivers = plan.num_drivers(needs_all) as u32;
-            let needs = u32::from(needs_all);
-            let batch =
-                BatchArgument { num_drivers, num_items, needs_all: needs, capacity, ..BatchArgument::default() };
-            let is_last_stage = !needs_all || plan.mode == Mode::And;
-            // SAFETY: the batch points nowhere; there are two states, which are clear, and room for every document; the
-            // terms are the index's own; `results` has that many words, and lives as long as the stream.
-            unsafe { kernels.score_lone(stream, &lists, &batch, &lone, &memory, results_at, is_last_stage) }?;
-            memory = QueryMemory { states: states + size_of::<StateArgument>() as u64, gates: states, candidates };
-        }
-        let count = self.await_result(0)?;
-        let num_keys = if count <= u64::from(plan.query.k) { count as usize } else { 0 };
-        for word in 1..=num_keys {
-            self.await_result(word)?;
-        }
-        self.topk_us = self.await_result(LONE_RESULTS - 1)? as f64 * 1e-3;
-        Ok(self.await_result(LONE_RESULTS - 2)? as f64 * 1e-3)
-    }
-
-    /// Looks at a word of the results until a kernel has written it: sooner than the kernel's end is known, and
-    /// without the kernel having to wait until the other words have arrived.
-    fn await_result(&self, word: usize) -> Result<u64, DriverError> {
-        loop {
-            for _ in 0..SPINS {
-                let value = self.buffers.results.read_now(word);
-                if value != UNWRITTEN {
-                    return Ok(value);
+            let began = Instant::now();
+            let first = next;
+            let slot = &mut self.slots[self.next_slot];
+            slot.batch.clear();
+            while next < batch.len() && next - first < chunk_len {
+                if let Some(ahead) = batch.get(next + AHEAD) {
+                    self.lone.lists.terms.prefetch(&ahead.query.terms);
                 }
-                std::hint::spin_loop();
+                let Request { query, mode, k } = batch[next];
+                if !slot.batch.add(&self.lone.lists.terms, query, mode, k, &slot.room, self.lone.machine) {
+                    break;
+                }
+                next += 1;
             }
-            // An error would leave it unwritten for ever, and so would a fault of ours.
-            // SAFETY: the stream is this executor's.
-            let status = unsafe { sys::cuStreamQuery(self.stream.cu_stream()) };
-            match status {
-                sys::CUresult::CUDA_ERROR_NOT_READY => {}
-                // It may have been written after the last look.
-                sys::CUresult::CUDA_SUCCESS => return Ok(self.buffers.results.read_now(word)),
-                error => return Err(DriverError(error)),
+            let launched = slot.launch(&self.lone.kernels, &self.lone.lists, self.lone.machine);
+            if let Err(error) = launched {
+                let error = self.failed(doing(batch.len(), first), &error);
+                self.flights.pop_back();
+                return Err(error);
+            }
+            let flight = self.flights.back_mut().expect("it was pushed above");
+            flight.slots.push_back(self.next_slot);
+            flight.host_us += began.elapsed().as_secs_f64() * 1e6;
+            self.slots_in_use += 1;
+            self.next_slot = (self.next_slot + 1) % self.slots.len();
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest slot under way and reads it.
+    fn read_oldest(&mut self) -> Result<(), ExecError> {
+        let Some(flight) = self.flights.iter_mut().find(|flight| !flight.slots.is_empty()) else { return Ok(()) };
+        let number = flight.slots.pop_front().expect("it has one");
+        self.slots_in_use -= 1;
+        let slot = &mut self.slots[number];
+        let len = flight.len;
+        match read_slot(slot, &mut self.lone, flight) {
+            Ok(()) => Ok(()),
+            Err(ReadError::Driver(error)) => Err(self.failed(doing(len, 0), &error)),
+            Err(ReadError::Fault(message)) => {
+                let error = GpuError::Failed { doing: doing(len, 0), message };
+                self.lose_all(&error.to_string());
+                Err(error.into())
+            }
+            Err(ReadError::Alone(error)) => {
+                self.lose_all(&error.to_string());
+                Err(error)
             }
         }
     }
 
-    /// The long way, for many results and for queries that go through all lists: one kernel scores, another one sorts.
-    fn execute_in_steps(&mut self, plan: &Plan) -> Result<f64, DriverError> {
-        let (stream, kernels, buffers) = (&self.stream, &self.kernels, &mut self.buffers);
-        let lists = self.lists.argument(stream);
-        let results_at = buffers.results.address();
-        let warps = kernels.resident_warps();
-        self.started.record(stream)?;
-        let states = buffers.d_states.device_ptr_mut(stream).0;
-        let candidates = buffers.d_candidates.device_ptr_mut(stream).0;
-        let mut memory = QueryMemory { states, gates: 0, candidates };
-        let mut batch = BatchArgument { capacity: buffers.d_candidates.len() as u32, ..BatchArgument::default() };
-        let mut lone = LoneArgument::default();
-        if plan.mode != Mode::Or {
-            (lone, batch.num_items) = plan.alone(true, warps);
-            batch = BatchArgument { num_drivers: 1, needs_all: 1, ..batch };
-            // SAFETY: the batch points nowhere; there are two states, which are clear, and room for every document; the
-            // terms are the index's own.
-            unsafe { kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
-        }
-        if plan.mode != Mode::And {
-            if plan.mode == Mode::AndOr {
-                memory = QueryMemory { states: states + size_of::<StateArgument>() as u64, gates: states, candidates };
-            }
-            (lone, batch.num_items) = plan.alone(false, warps);
-            batch = BatchArgument { num_drivers: plan.num_drivers(false) as u32, needs_all: 0, ..batch };
-            if plan.by_tiles {
-                // SAFETY: as above.
-                unsafe { kernels.score_union(stream, &lists, &lone, &memory) }?;
-            } else {
-                // SAFETY: as above.
-                unsafe { kernels.score_drivers(stream, &lists, &batch, &lone, &memory) }?;
-            }
-        }
-        self.scored.record(stream)?;
-        // SAFETY: as above; `results` has 1 + MAX_K words, and the stream is synchronised below; should that fail, the
-        // context is dead and runs no kernel any more.
-        unsafe { kernels.merge_topk(stream, &batch, &lone, &memory, results_at, 0, 1) }?;
-        stream.memset_zeros(&mut buffers.d_states)?;
-        self.finished.record(stream)?;
-        self.finished.synchronize()?;
-        self.topk_us = f64::from(self.scored.elapsed_ms(&self.finished)?) * 1e3;
-        Ok(f64::from(self.started.elapsed_ms(&self.finished)?) * 1e3)
-    }
-
-    /// Notes that the device is lost if it is, and makes an error of a failed call.
-    pub(super) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
-        let error = cuda(doing, error);
-        // A launch that was refused leaves what the stages before it did.
-        let cleared = self.stream.memset_zeros(&mut self.buffers.d_states);
-        if cleared.and_then(|()| self.stream.synchronize()).is_err() {
-            self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
-        }
+    /// Makes an error of a failed call, and all slots as new; notes that the device is lost if it is.
+    fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
+        let error = self.lone.failed(doing, error);
+        self.lose_all(&error.to_string());
         error
     }
 
-    /// An error if the device is lost.
-    pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
-        match &self.broken {
-            Some(message) => Err(ExecError::Cuda { doing: doing(), message: message.clone() }),
-            None => Ok(()),
+    /// Gives up all batches under way.
+    fn lose_all(&mut self, why: &str) {
+        for flight in &mut self.flights {
+            if !flight.slots.is_empty() {
+                flight.lost = Some(why.to_owned());
+                flight.slots.clear();
+            }
         }
+        self.slots_in_use = 0;
+        for slot in &mut self.slots {
+            if slot.reset().is_err() {
+                self.lone.broken.get_or_insert_with(|| format!("the GPU stopped at an earlier error: {why}"));
+            }
+        }
+    }
+
+    /// Replaces `answers` by those of a batch that has been read.
+    fn finish(&mut self, mut flight: Flight, answers: &mut Answers) -> Result<Execution, ExecError> {
+        if let Some(message) = flight.lost {
+            return Err(GpuError::Failed { doing: doing(flight.len, 0), message }.into());
+        }
+        self.postings_scored = flight.scored;
+        std::mem::swap(answers, &mut flight.answers);
+        self.spare.push(flight.answers);
+        Ok(Execution { device_us: Some(flight.device_ns as f64 * 1e-3), host_us: Some(flight.host_us) })
     }
 }
 
-/// What was being done, for an error: the kernels that run in `query` and the query itself.
-fn doing(query: &Query, plan: &Plan) -> String {
-    let kernels = match (plan.by_tiles, plan.mode) {
-        (true, Mode::Or) => "kernels `score_union`, `merge_topk`",
-        (true, _) => "kernels `score_drivers`, `score_union`, `merge_topk`",
-        (false, _) if plan.query.k > LONE_K => "kernels `score_drivers`, `merge_topk`",
-        (false, _) => "kernel `score_lone`",
-    };
-    format!("{kernels} for query {}", query.label)
+/// Why a slot could not be read.
+enum ReadError {
+    Driver(DriverError),
+    Fault(String),
+    /// A query that had to run alone failed.
+    Alone(ExecError),
+}
+
+impl From<DriverError> for ReadError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// Waits for a slot's results and appends them to its batch's answers.
+fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Result<(), ReadError> {
+    if slot.batch.planned.len() > READ_AT_ONCE {
+        while !slot.has_ended() {
+            slot.spin()?;
+        }
+    }
+    let began = Instant::now();
+    let mut hits = std::mem::take(&mut lone.hits);
+    for number in 0..slot.batch.planned.len() {
+        let planned = slot.batch.planned[number];
+        let k = planned.plan.query.k as usize;
+        let taken = match planned.place {
+            Place::At(word) => slot.take_results(word as usize, k, &mut hits)?,
+            Place::Alone => Taken::TooMany,
+            Place::Nowhere => {
+                hits.clear();
+                Taken::Hits
+            }
+        };
+        match taken {
+            Taken::Hits => {}
+            Taken::TooMany => {
+                let first = planned.first_term as usize;
+                let terms = &slot.batch.terms[first..first + planned.plan.query.num_terms as usize];
+                let device_us = lone.run(&planned.plan, terms, &mut hits).map_err(ReadError::Alone)?;
+                flight.device_ns += (device_us * 1e3) as u64;
+            }
+            Taken::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
+        }
+        flight.answers.push(&hits);
+    }
+    lone.hits = hits;
+    if slot.batch.planned.len() > READ_AT_ONCE {
+        flight.host_us += began.elapsed().as_secs_f64() * 1e6;
+    }
+    if let Some(end) = slot.take_end()? {
+        flight.add(end);
+    }
+    Ok(())
+}
+
+/// What was being done, for an error.
+fn doing(num_queries: usize, first: usize) -> String {
+    format!(
+        "kernels `score_batch`, `score_tiles`, `merge_topk` for a batch of {num_queries} queries from number {first} on"
+    )
+}
+
+impl Pipeline for GpuExecutor {
+    fn depth(&self) -> usize {
+        DEPTH
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        assert!(self.flights.len() < DEPTH, "{} batches are under way", self.flights.len());
+        self.start(batch)
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        while let Some(&number) = self.flights.front()?.slots.front() {
+            match self.slots[number].look() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    let len = self.flights.front()?.len;
+                    self.failed(doing(len, 0), &error);
+                    break;
+                }
+            }
+            if self.read_oldest().is_err() {
+                break;
+            }
+        }
+        let flight = self.flights.pop_front()?;
+        Some(self.finish(flight, answers))
+    }
 }
 
 impl Executor for GpuExecutor {
@@ -287,21 +371,41 @@ impl Executor for GpuExecutor {
     }
 
     fn device(&self) -> String {
-        self.device.info.name.clone()
+        self.lone.device.info.name.clone()
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
         hits.clear();
-        let plan = Plan::new(&self.lists, query, mode, k)?;
+        check(query, k)?;
         if query.terms.is_empty() {
-            return Ok(Execution { device_us: Some(0.0) });
+            return Ok(Execution { device_us: Some(0.0), host_us: None });
         }
-        self.check(|| doing(query, &plan))?;
-        let device_us = self.execute(&plan).map_err(|error| self.failed(doing(query, &plan), &error))?;
-        let failed = |message| ExecError::Cuda { doing: doing(query, &plan), message };
-        // SAFETY: `execute` has waited for all of the results.
-        read_results(unsafe { self.buffers.results.as_slice() }, k, hits).map_err(failed)?;
-        Ok(Execution { device_us: Some(device_us) })
+        let device_us = self.lone.search(query, mode, k, hits)?;
+        Ok(Execution { device_us: Some(device_us), host_us: None })
+    }
+
+    fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
+        if let [Request { query, mode, k }] = *batch {
+            answers.clear();
+            let mut hits = std::mem::take(&mut self.lone.hits);
+            let execution = self.search(query, mode, k, &mut hits);
+            answers.push(&hits);
+            self.lone.hits = hits;
+            return execution;
+        }
+        self.start(batch)?;
+        while self.flights.back().is_some_and(|flight| !flight.slots.is_empty()) {
+            // An error is kept with its batch.
+            let _ = self.read_oldest();
+        }
+        match self.flights.pop_back() {
+            Some(flight) => self.finish(flight, answers),
+            None => Ok(Execution::default()),
+        }
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        Some(self)
     }
 }
 
@@ -310,6 +414,7 @@ mod tests {
     use std::process::Command;
 
     use super::super::lists::tests::open;
+    use super::super::plan::Plan;
     use super::*;
     use crate::exec::cpu::CpuExecutor;
     use crate::ids::QueryId;
@@ -349,17 +454,17 @@ mod tests {
         cpu.search(&query, Mode::And, 10, &mut expected).unwrap();
         assert_eq!(found, expected);
 
-        let mut plan = Plan::new(&gpu.lists, &query, Mode::And, 10).unwrap();
-        plan.terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
-        let error = gpu.execute(&plan).map_err(|error| gpu.failed(doing(&query, &plan), &error)).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("`score_lone`") && text.contains("query seven") && text.contains("CUDA_ERROR"), "{text}");
+        let mut terms = Vec::new();
+        let plan = Plan::new(&gpu.lone.lists.terms, &query, Mode::And, 10, &mut terms);
+        terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
+        let text = gpu.lone.run(&plan, &terms, &mut found).unwrap_err().to_string();
+        assert!(text.contains("`score_lone`") && text.contains("CUDA_ERROR"), "{text}");
 
         let stopped = "stopped at an earlier error";
         let text = gpu.search(&query, Mode::And, 10, &mut found).unwrap_err().to_string();
         assert!(text.contains("query seven") && text.contains(stopped), "{text}");
-        let queries = [query.clone(), query.clone()];
-        let text = gpu.search_batch(&queries, Mode::And, 10, &mut Vec::new()).unwrap_err().to_string();
+        let batch = [Request { query: &query, mode: Mode::And, k: 10 }; 2];
+        let text = gpu.search_batch(&batch, &mut Answers::default()).unwrap_err().to_string();
         assert!(text.contains("a batch of 2 queries") && text.contains(stopped), "{text}");
         cpu.search(&query, Mode::And, 10, &mut found).unwrap();
         assert_eq!(found, expected);

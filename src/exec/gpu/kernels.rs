@@ -5,48 +5,43 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
+use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
-    BatchArgument, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument, NO_DIRECTORY,
-    PartArgument, SCORE_BINS, SLACK_PARTS, StateArgument, TOO_MANY, TermEntry,
+    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
+    NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
+    StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
 };
-use super::device::{Device, cuda};
-use crate::exec::{ExecError, MAX_K};
+use crate::gpu::{Device, GpuError, Images, Module, shape};
 use crate::index::{BLOCK_LEN, LongList};
-use crate::query::Query;
 
-/// For every GPU since Turing; the driver compiles it when it is loaded.
-const PTX: &str = include_str!("../../../kernels/compiled/tandem.ptx");
-/// For compute capability 9.0 (H100, H200, GH200), ready to run.
-const CUBIN_SM_90: &[u8] = include_bytes!("../../../kernels/compiled/tandem.sm_90.cubin");
+const IMAGES: Images = Images {
+    what: "the kernels",
+    ptx: include_str!("../../../kernels/compiled/tandem.ptx"),
+    cubin_sm_90: include_bytes!("../../../kernels/compiled/tandem.sm_90.cubin"),
+};
 
-const TILE_DOCS: u32 = 8192;
-const UNION_THREADS: u32 = 256;
+/// Documents of a tile.
+pub(super) const TILE_DOCS: u32 = 8192;
+const TILE_THREADS: u32 = 256;
 const DRIVE_THREADS: u32 = 128;
 const MERGE_THREADS: u32 = 512;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
 
-/// Warps of `score_drivers` that a multiprocessor holds at once.
+/// Warps that go through lists and that a multiprocessor holds at once.
 const DRIVE_WARPS_RESIDENT: u32 = 32;
-/// `score_union` begins with a sample where tiles have this many postings or more on average: then a sample finds a
-/// threshold that spares the others most of their candidates.
-const SAMPLED_POSTINGS: u64 = 64;
-/// ... and where there are at least so many tiles for each one of the sample,
-const SAMPLED_TILES: u32 = 4;
-/// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
-const SAMPLED_K: u32 = 64;
 
 /// The kernels, loaded on one device.
 #[derive(Debug)]
 pub(super) struct Kernels {
-    score_drivers: CudaFunction,
     score_lone: CudaFunction,
     score_lone_long: CudaFunction,
-    score_union: CudaFunction,
+    score_batch: CudaFunction,
+    score_small_batch: CudaFunction,
+    score_tiles: CudaFunction,
     merge_topk: CudaFunction,
     measure_blocks: CudaFunction,
     scan_rows: CudaFunction,
@@ -60,37 +55,16 @@ impl Kernels {
     ///
     /// # Errors
     /// If the driver refuses them, or they were compiled from another version of the sources.
-    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, ExecError> {
-        // The driver's own variable for this purpose, so that other GPUs' way can be tried on any.
-        let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
-        let image = if is_native { Ptx::from_binary(CUBIN_SM_90.to_vec()) } else { Ptx::from_src(PTX) };
-        let load = |context: &Arc<CudaContext>| {
-            let module = context.load_module(image)?;
-            let mut layout = stream.clone_dtoh(&module.get_global("tandem_layout", stream)?)?;
-            layout.extend(stream.clone_dtoh(&module.get_global("transcode_layout", stream)?)?);
-            let kernels = Self {
-                score_drivers: module.load_function("score_drivers")?,
-                score_lone: module.load_function("score_lone")?,
-                score_lone_long: module.load_function("score_lone_long")?,
-                score_union: module.load_function("score_union")?,
-                merge_topk: module.load_function("merge_topk")?,
-                measure_blocks: module.load_function("measure_blocks")?,
-                scan_rows: module.load_function("scan_rows")?,
-                scan_tiles: module.load_function("scan_tiles")?,
-                write_blocks: module.load_function("write_blocks")?,
-                multiprocessors: device.multiprocessors,
-            };
-            stream.synchronize()?;
-            Ok((kernels, layout))
-        };
-        let (kernels, layout) = load(&device.context).map_err(|e| cuda("loading the kernels", &e))?;
-        let expected = [
+    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+        let module = Module::load(device, IMAGES)?;
+        let layout = [
             BLOCK_LEN,
-            Query::MAX_TERMS,
+            MAX_TERMS,
             FEW_TERMS,
             MAX_K,
+            WARP_K,
             TILE_DOCS as usize,
-            UNION_THREADS as usize,
+            TILE_THREADS as usize,
             DRIVE_THREADS as usize,
             MERGE_THREADS as usize,
             SCORE_BINS,
@@ -100,142 +74,167 @@ impl Kernels {
             size_of::<TermEntry>(),
             size_of::<LoneArgument>(),
             size_of::<LoneArgument<FEW_TERMS>>(),
+            size_of::<BatchEntry>(),
+            size_of::<TileEntry>(),
             size_of::<BatchArgument>(),
+            SMALL_INPUT_WORDS,
+            size_of::<RunArgument>(),
             size_of::<StateArgument>(),
             size_of::<DriverEntry>(),
             NO_DIRECTORY as usize,
-            TOO_MANY as u32 as usize,
+            NO_GATE as usize,
+            TOO_MANY as usize,
             SLACK_PARTS as usize,
-            TRANSCODE_THREADS as usize,
-            SCAN_THREADS as usize,
-            size_of::<LongList>(),
-            size_of::<PartArgument>(),
-        ]
-        .map(|value| value as u32);
-        let found: Vec<u32> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
-        if found != expected {
-            return Err(ExecError::Cuda {
-                doing: "loading the kernels".to_owned(),
-                message: format!("their layout is {found:?}, expected {expected:?} (run kernels/build.py)"),
-            });
-        }
-        Ok(kernels)
+        ];
+        module.check_layout(stream, "tandem_layout", &layout)?;
+        let layout = [TRANSCODE_THREADS, SCAN_THREADS, size_of::<LongList>() as u32, size_of::<PartArgument>() as u32];
+        module.check_layout(stream, "transcode_layout", &layout.map(|size| size as usize))?;
+        Ok(Self {
+            score_lone: module.function("score_lone")?,
+            score_lone_long: module.function("score_lone_long")?,
+            score_batch: module.function("score_batch")?,
+            score_small_batch: module.function("score_small_batch")?,
+            score_tiles: module.function("score_tiles")?,
+            merge_topk: module.function("merge_topk")?,
+            measure_blocks: module.function("measure_blocks")?,
+            scan_rows: module.function("scan_rows")?,
+            scan_tiles: module.function("scan_tiles")?,
+            write_blocks: module.function("write_blocks")?,
+            multiprocessors: device.multiprocessors,
+        })
     }
 
-    /// Warps of `score_drivers` that the machine holds at once.
+    /// Warps that go through lists and that the machine holds at once.
     pub(super) fn resident_warps(&self) -> u32 {
         self.multiprocessors * DRIVE_WARPS_RESIDENT
     }
 
-    /// Starts `score_drivers`, a warp an item.
-    ///
-    /// # Safety
-    /// What `lists`, `batch` and `memory` point to must be there until the kernel has ended. `batch.num_items` must be
-    /// the items of all drivers, and terms be of the index that `lists` are. There must be a state for each query,
-    /// clear before its first stage, room for `batch.capacity` candidates of each, and gates, if any, for each.
-    pub(super) unsafe fn score_drivers(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        batch: &BatchArgument,
-        lone: &LoneArgument,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        if batch.num_items == 0 {
-            return Ok(());
-        }
-        let mut launch = stream.launch_builder(&self.score_drivers);
-        launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
-        let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP);
-        // SAFETY: the arguments are those of `score_drivers` in kernels/drivers.cu, in order and type; the caller
-        // vouches for what they point to.
-        unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
+    /// The same of a device.
+    pub(super) fn resident_warps_of(device: &Device) -> u32 {
+        device.multiprocessors * DRIVE_WARPS_RESIDENT
     }
 
-    /// Starts `score_lone`: a lone query, or the first stage of one, with its results; for more than [`FEW_TERMS`]
-    /// terms `score_lone_long`, which does the same.
+    /// The device's multiprocessors.
+    pub(super) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    /// Starts `score_lone`: a lone query, or a stage of one, with its results; for more than [`FEW_TERMS`] terms
+    /// `score_lone_long`, which does the same. `gate` is 0, or the address of the state of the stage before.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; the states must be clear before the first stage. At `results` there must be
-    /// room for [`LONE_RESULTS`] words until the kernel has ended.
-    #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
+    /// What `lists` and `memory` point to must be there until the kernel has ended. The stage's items must be those of
+    /// all drivers, and terms be of the index that `lists` are. The states must be clear before the first stage; there
+    /// must be room for the stage's capacity of candidates, and at the results for [`LONE_RESULTS`] words.
     pub(super) unsafe fn score_lone<const TERMS: usize>(
         &self,
         stream: &CudaStream,
         lists: &ListsArgument,
-        batch: &BatchArgument,
         lone: &LoneArgument<TERMS>,
         memory: &QueryMemory,
-        results: u64,
-        is_last_stage: bool,
+        gate: u64,
     ) -> Result<(), DriverError> {
-        let is_last_stage = u32::from(is_last_stage);
-        const { assert!(TERMS == FEW_TERMS || TERMS == Query::MAX_TERMS, "there is no such kernel") };
+        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
         let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
         let mut launch = stream.launch_builder(kernel);
-        launch.arg(lists).arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
-        launch.arg(&results).arg(&is_last_stage);
-        let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
-        // SAFETY: the arguments are those of the kernel in kernels/drivers.cu, in order and type; the caller vouches
-        // for what they point to.
+        launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
+        let blocks = lone.stage.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
+        // SAFETY: the arguments are those of the kernel in kernels/lone.cu, in order and type; the caller vouches for
+        // what they point to.
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
 
-    /// Starts `score_union`: one thread block a tile of documents, a sample of the tiles first where that pays.
+    /// Starts `score_batch`, a warp an item; or `score_small_batch`, if the batch's input is `small`.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; candidates must have room for k keys of every tile, or for all documents: the
-    /// kernel does not look whether there is any left.
-    pub(super) unsafe fn score_union(
+    /// What `lists`, `batch` and `memory` point to must be there until the kernel has ended. The input must be as
+    /// batch.cuh has it: drivers with their items, a hint for each 32 of these, entries with their terms, of the index
+    /// that `lists` are, and with places in the states, candidates and results. The run and the states must be clear
+    /// before the batch's first launch.
+    pub(super) unsafe fn score_batch(
         &self,
         stream: &CudaStream,
         lists: &ListsArgument,
-        lone: &LoneArgument,
+        batch: &BatchArgument,
+        small: Option<&SmallInput>,
         memory: &QueryMemory,
     ) -> Result<(), DriverError> {
-        let tiles = lists.num_docs.div_ceil(TILE_DOCS).max(1);
-        let postings: u64 = lone.terms.iter().map(|term| u64::from(term.doc_freq)).sum();
-        let pays = lone.query.k >= SAMPLED_K
-            && tiles >= SAMPLED_TILES * self.multiprocessors
-            && postings >= SAMPLED_POSTINGS * u64::from(tiles);
-        let sample_stride = if pays { tiles / self.multiprocessors } else { 0 };
-        let start = |grid: u32, is_sample: u32| {
-            let mut launch = stream.launch_builder(&self.score_union);
-            launch.arg(lists).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
-            launch.arg(&sample_stride).arg(&is_sample);
-            // SAFETY: the arguments are those of `score_union` in kernels/union.cu, in order and type; the tiles of the
-            // grid exist; the caller vouches for what they point to.
-            unsafe { launch.launch(shape(grid, UNION_THREADS)) }.map(drop)
-        };
-        if pays {
-            start(tiles.div_ceil(sample_stride), 1)?;
+        let mut launch =
+            stream.launch_builder(if small.is_some() { &self.score_small_batch } else { &self.score_batch });
+        launch.arg(lists).arg(batch);
+        if let Some(small) = small {
+            launch.arg(small);
         }
-        start(tiles, 0)
+        launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
+        let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
+        // SAFETY: the arguments are those of the kernel in kernels/batch.cu, in order and type; the caller vouches for
+        // what they point to.
+        unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
     }
 
-    /// Starts `merge_topk`, which writes for each of `num_queries` the number of results and their keys to `results`,
-    /// the address of pinned memory, `stride` words a query.
+    /// Starts `score_tiles`: a thread block an item, of those queries that go by tiles, or of the sample of their
+    /// tiles.
     ///
     /// # Safety
-    /// As [`Kernels::score_drivers`]; at `results` there must be room until the kernel has ended, 1 + k words a
-    /// query, each query's `stride` words behind the one before.
-    #[expect(clippy::too_many_arguments, reason = "they are the kernel's")]
+    /// As [`Kernels::score_batch`], for the tiled queries in place of drivers. Candidates must have room for k keys of
+    /// every tile, or for all documents: the kernel does not look whether there is any left.
+    pub(super) unsafe fn score_tiles(
+        &self,
+        stream: &CudaStream,
+        lists: &ListsArgument,
+        batch: &BatchArgument,
+        memory: &QueryMemory,
+        is_sample: bool,
+    ) -> Result<(), DriverError> {
+        let is_sample = u32::from(is_sample);
+        let mut launch = stream.launch_builder(&self.score_tiles);
+        launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
+        launch.arg(&memory.results).arg(&is_sample);
+        // SAFETY: the arguments are those of `score_tiles` in kernels/tiles.cu, in order and type; the caller vouches
+        // for what they point to.
+        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
+    }
+
+    /// Starts `merge_topk` for the `num_later` queries of a batch that are sorted by it.
+    ///
+    /// # Safety
+    /// As [`Kernels::score_batch`], whose launches for the batch must have been started before.
     pub(super) unsafe fn merge_topk(
         &self,
         stream: &CudaStream,
         batch: &BatchArgument,
-        lone: &LoneArgument,
+        num_later: u32,
         memory: &QueryMemory,
-        results: u64,
-        stride: u32,
-        num_queries: u32,
     ) -> Result<(), DriverError> {
         let mut launch = stream.launch_builder(&self.merge_topk);
-        launch.arg(batch).arg(lone).arg(&memory.states).arg(&memory.gates).arg(&memory.candidates);
-        launch.arg(&results).arg(&stride);
+        launch.arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
         // SAFETY: the arguments are those of `merge_topk` in kernels/topk.cu, in order and type; the caller vouches for
         // what they point to.
-        unsafe { launch.launch(shape(num_queries, MERGE_THREADS)) }.map(drop)
+        unsafe { launch.launch(shape(num_later, MERGE_THREADS)) }.map(drop)
+    }
+
+    /// Starts every kernel that searches, with nothing to do: the driver loads a kernel when it is first launched, which
+    /// takes longer than a batch.
+    ///
+    /// # Safety
+    /// As [`Kernels::score_lone`].
+    pub(super) unsafe fn load_all(
+        &self,
+        stream: &CudaStream,
+        lists: &ListsArgument,
+        memory: &QueryMemory,
+    ) -> Result<(), DriverError> {
+        let nothing = BatchArgument::default();
+        let small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
+        // SAFETY: without items or queries kernels end at once.
+        unsafe {
+            self.score_lone(stream, lists, &LoneArgument::<FEW_TERMS>::default(), memory, 0)?;
+            self.score_lone(stream, lists, &LoneArgument::<{ MAX_TERMS }>::default(), memory, 0)?;
+            self.score_batch(stream, lists, &nothing, None, memory)?;
+            self.score_batch(stream, lists, &nothing, Some(&small), memory)?;
+            self.score_tiles(stream, lists, &nothing, memory, false)?;
+            self.merge_topk(stream, &nothing, 1, memory)
+        }
     }
 
     /// Starts `measure_blocks`: into `counts`, the rows that each block of a part will take.
@@ -341,28 +340,15 @@ fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
     (num_units > 0).then(|| shape(num_units.div_ceil(TRANSCODE_THREADS / WARP), TRANSCODE_THREADS))
 }
 
-/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after
-/// scoring.
-pub(super) const LONE_RESULTS: usize = 3 + MAX_K;
-/// The most results that `score_lone` sorts: more are better sorted by larger thread blocks.
-pub(super) const LONE_K: u32 = DRIVE_THREADS;
-
-/// Addresses of what the kernels of some queries write. `gates` is 0, or that of the states whose counts tell that
-/// enough documents have all terms.
+/// Addresses of what the kernels of some queries write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueryMemory {
+    /// Of a batch; 0 for a lone query.
+    pub(super) run: u64,
     pub(super) states: u64,
-    pub(super) gates: u64,
     pub(super) candidates: u64,
-}
-
-/// Keys that every tile of `score_union` may leave for a query, and `score_drivers` too: one for each document.
-pub(super) fn num_candidates(num_docs: u32) -> usize {
-    num_docs.max(1) as usize
-}
-
-fn shape(blocks: u32, threads: u32) -> LaunchConfig {
-    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
+    /// Page-locked memory of the host.
+    pub(super) results: u64,
 }
 
 #[cfg(test)]
@@ -372,19 +358,20 @@ mod tests {
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
         for kernel in [
-            "score_drivers",
             "score_lone",
             "score_lone_long",
-            "score_union",
+            "score_batch",
+            "score_small_batch",
+            "score_tiles",
             "merge_topk",
             "measure_blocks",
             "scan_rows",
             "scan_tiles",
             "write_blocks",
         ] {
-            assert!(PTX.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
+            assert!(IMAGES.ptx.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
-        assert!(PTX.contains(".target sm_75"));
-        assert!(CUBIN_SM_90.starts_with(b"\x7fELF"));
+        assert!(IMAGES.ptx.contains(".target sm_75"));
+        assert!(IMAGES.cubin_sm_90.starts_with(b"\x7fELF"));
     }
 }

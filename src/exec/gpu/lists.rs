@@ -10,20 +10,20 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
-use super::arguments::{BlockArgument, ListsArgument, NO_DIRECTORY, TermEntry};
-use super::device::Device;
+use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
+use super::terms::TermTable;
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
 use crate::exec::ExecError;
-use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
-use crate::query::QueryTerm;
+use crate::gpu::Device;
+use crate::index::{Bm25, Index};
 
 /// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
 pub(super) struct DeviceLists {
     pub(super) host: Arc<Index>,
-    pub(super) bm25: Bm25,
+    /// What planning asks of each term.
+    pub(super) terms: TermTable,
     d_blocks: CudaSlice<BlockArgument>,
     d_rows: CudaSlice<u32>,
     d_directory: CudaSlice<u32>,
@@ -36,7 +36,7 @@ impl DeviceLists {
     /// `progress` is called with the bytes that are copied, and with all that are to be.
     ///
     /// # Errors
-    /// [`ExecError::DoesNotFit`] if device memory is too small.
+    /// [`GpuError::DoesNotFit`] if device memory is too small.
     pub(super) fn upload(
         device: &Device,
         stream: &Arc<CudaStream>,
@@ -53,7 +53,8 @@ impl DeviceLists {
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
         let Uploaded { d_blocks, d_rows, d_directory, d_norms, report } = uploaded;
-        Self { host: Arc::clone(index), bm25, d_blocks, d_rows, d_directory, d_norms, report }
+        let terms = TermTable::new(index, bm25);
+        Self { host: Arc::clone(index), terms, d_blocks, d_rows, d_directory, d_norms, report }
     }
 
     /// The lists as kernels take them.
@@ -67,45 +68,6 @@ impl DeviceLists {
             reserved: 0,
         }
     }
-
-    /// A term as kernels take it, with its own bound in place of the sum of those from it on.
-    ///
-    /// # Panics
-    /// If the index has no such term.
-    pub(super) fn term(&self, term: &QueryTerm) -> TermEntry {
-        let (first_block, doc_freq, shift, max_impact) = match self.host.long_list(term.term) {
-            Some(list) => {
-                let shift = shift(self.host.num_docs(), list.doc_freq);
-                (list.first_block, list.doc_freq, shift, list.max_impact)
-            }
-            None => {
-                let list = self.host.list(term.term);
-                (self.block_of_short(term.term), list.doc_freq(), NO_DIRECTORY, list.max_impact())
-            }
-        };
-        let weight = self.bm25.weight(self.host.num_docs(), doc_freq, term.qtf);
-        let max_impact = if self.has_impacts() { max_impact } else { self.bm25.largest_impact() };
-        TermEntry { first_block, doc_freq, shift, weight, rest: weight * max_impact }
-    }
-
-    /// A score that at least `k` documents reach by this term alone; 0 where none is known.
-    pub(super) fn kth_score(&self, term: &QueryTerm, weight: f32, k: usize) -> f32 {
-        let list = self.host.list(term.term);
-        if list.num_blocks() == 1 && (list.doc_freq() as usize) < BLOCK_LEN {
-            let (lengths, average) = (self.host.doc_lengths(), self.host.average_length());
-            return kth_score_of_block(&list, weight, k, |doc| self.bm25.norm(lengths[doc as usize], average));
-        }
-        if self.has_impacts() { weight * list.kth_impact(k) } else { 0.0 }
-    }
-
-    /// Whether what the index knows of its lists' impacts holds for these parameters.
-    fn has_impacts(&self) -> bool {
-        self.bm25 == self.host.built_with()
-    }
-
-    fn block_of_short(&self, term: TermId) -> u32 {
-        self.host.blocks().len() as u32 + term.0
-    }
 }
 
 /// An entry of a long list's directory is for 2^this documents: 8 to 16 postings, on average over the list.
@@ -113,28 +75,19 @@ pub(super) fn shift(num_docs: u32, doc_freq: u32) -> u32 {
     (16 * u64::from(num_docs) / u64::from(doc_freq)).ilog2()
 }
 
-/// The exact `k`-th best score of a list of one block with at least `k` postings.
-fn kth_score_of_block(list: &PostingList<'_>, weight: f32, k: usize, norm: impl Fn(u32) -> f32) -> f32 {
-    let mut buffer = BlockBuffer::default();
-    let len = list.decode_docs(0, &mut buffer.docs);
-    list.decode_freqs(0, &mut buffer.freqs);
-    let mut scores = [0.0_f32; BLOCK_LEN];
-    for ((score, &doc), &freq) in scores.iter_mut().zip(&buffer.docs[..len]).zip(&buffer.freqs) {
-        *score = Bm25::score(weight, freq, norm(doc));
-    }
-    let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
-    *kth
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::exec::gpu::arguments::DIRECTORY_STRIDE;
+    use crate::exec::gpu::arguments::{DIRECTORY_STRIDE, NO_DIRECTORY};
+    use crate::gpu::GpuError;
+    use crate::ids::DeviceId;
+    use crate::index::BLOCK_LEN;
+    use crate::query::QueryTerm;
     use crate::random::Random;
 
     /// A device to test on, with its kernels; none, and a word about it, where there is no GPU.
     pub(in crate::exec::gpu) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
-        let device = match Device::open() {
+        let device = match Device::open(DeviceId(0)) {
             Ok(device) => device,
             Err(error) => {
                 assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
@@ -260,7 +213,7 @@ pub(super) mod tests {
         let bm25 = index.built_with();
         // What is asked for before anything is known of the result, and then what is needed at least.
         let needed = |limit_bytes| match with_limit(bm25, 1, limit_bytes) {
-            Err(ExecError::DoesNotFit { needed_bytes, free_bytes }) => {
+            Err(ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
                 assert!(free_bytes == limit_bytes && needed_bytes > free_bytes);
                 needed_bytes
             }
@@ -291,7 +244,7 @@ pub(super) mod tests {
             let norms = bm25.norms(index.doc_lengths(), index.average_length());
             for (name, list) in &lists {
                 let id = index.term(name).unwrap();
-                let term = lists_on_device.term(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
+                let term = lists_on_device.terms.entry(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
                 copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
                 assert_eq!(term.shift == NO_DIRECTORY, list.len() < BLOCK_LEN);
                 if term.shift != NO_DIRECTORY {

@@ -17,25 +17,20 @@
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
+mod accepted;
 mod arguments;
 mod batch;
-mod decoder;
-mod device;
 mod executor;
 mod kernels;
-mod limits;
 mod lists;
-mod octets;
-mod pinned;
+mod lone;
 mod plan;
-pub(crate) mod published;
-mod results;
+mod share;
 mod slot;
-mod staging;
+mod terms;
 mod upload;
 
-pub(crate) use decoder::{Consumer, ListDecoder};
-pub use device::{GpuInfo, list_gpus};
+pub(crate) use accepted::check;
+pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
-pub(crate) use limits::{DeviceLimits, Reservation, free_device_bytes};
 pub use upload::UploadReport;

@@ -21,10 +21,9 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 use rayon::prelude::*;
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
-use super::device::{Device, cuda};
 use super::kernels::{Kernels, RowCounts};
-use super::staging::{STAGING_WORDS, Staging};
 use crate::exec::ExecError;
+use crate::gpu::{Device, GpuError, STAGING_WORDS, Staging};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
 
 /// How an index is uploaded.
@@ -69,7 +68,7 @@ pub(super) struct Uploaded {
 /// are copied, and with all that are to be copied; these become more if the parts have to go up again.
 ///
 /// # Errors
-/// [`ExecError::DoesNotFit`] if device memory is too small.
+/// [`GpuError::DoesNotFit`] if device memory is too small.
 pub(super) fn upload(
     device: &Device,
     stream: &Arc<CudaStream>,
@@ -80,7 +79,7 @@ pub(super) fn upload(
     progress: &dyn Fn(u64, u64),
 ) -> Result<Uploaded, ExecError> {
     let doing = "copying the index to the device (kernels `measure_blocks`, `scan_rows`, `scan_tiles`, `write_blocks`)";
-    let failed = |error: DriverError| cuda(doing, &error);
+    let failed = |error: DriverError| GpuError::of(doing, &error);
     let began = Instant::now();
     let lists = index.list_sections();
     let parts = parts(&lists, options.part_bytes);
@@ -90,7 +89,7 @@ pub(super) fn upload(
     let free_bytes = device.free_bytes()?.min(options.limit_bytes);
     let num_blocks = numbered("blocks", num_blocks(&lists))?;
     let Some(room_bytes) = free_bytes.checked_sub(needed_bytes) else {
-        return Err(ExecError::DoesNotFit { needed_bytes, free_bytes });
+        return Err(GpuError::DoesNotFit { needed_bytes, free_bytes }.into());
     };
 
     let mut staging = Staging::new(stream, STAGING_WORDS).map_err(failed)?;
@@ -125,7 +124,7 @@ pub(super) fn upload(
     let rows_bytes = 16 * num_rows;
     numbered("rows of 16 bytes", num_rows)?;
     if rows_bytes > room_bytes {
-        return Err(ExecError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes });
+        return Err(GpuError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes }.into());
     }
     for (part, on_device) in parts.iter().zip(&mut kept).rev() {
         if rows_bytes + kept_bytes > room_bytes && on_device.take().is_some() {

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::lists::{GOV2_DOCS, decode_on_cpu, fastest_us, open_gpu, terms};
-use crate::exec::gpu::published::PforBatch;
+use super::gpu::{decode_on_cpu, fastest_us, open_gpu};
+use super::lists::{GOV2_DOCS, terms};
 use crate::ids::TermId;
 use crate::papers::codec::{Codec, Column, PForDelta};
+use crate::papers::ding_gpu::PforBatch;
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
 use crate::quantile::median;
 

@@ -4,8 +4,9 @@
 //! Both lists are drawn at random from as many documents as GOV2 has. A run looks up every element of the first list in
 //! the second and compacts the matches. Beside it, one CPU core merges the same two lists.
 
-use super::lists::{GOV2_DOCS, fastest_us, open_gpu};
-use crate::exec::gpu::published::ListIntersection;
+use super::gpu::{fastest_us, open_gpu};
+use super::lists::GOV2_DOCS;
+use crate::papers::ding_gpu::ListIntersection;
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
 use crate::quantile::median;
 use crate::random::Random;

@@ -9,13 +9,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lists::{GOV2_DOCS, decode_on_cpu, open_gpu, terms};
-use crate::exec::ExecError;
-use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
-use crate::exec::gpu::{Consumer, ListDecoder};
+use super::gpu::{decode_on_cpu, open_gpu};
+use super::lists::{GOV2_DOCS, terms};
+use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
 use crate::papers::codec::{Codec, Column, PForDelta, Rice};
+use crate::papers::ding_gpu::{PforBatch, PublishedGpu, RiceBatch};
 use crate::papers::{Context, ExperimentError, Findings};
 use crate::quantile::median;
 
@@ -63,14 +63,6 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         }
     }
     findings.compare("Tandem's index, CPU", UNIT, None, rate(own_us));
-    let own = gpu.as_ref().map(|_| OwnTimes::measure(&lists)).transpose()?;
-    findings.compare("Tandem's index, GPU, all at once", UNIT, None, own.as_ref().map(|own| rate(own.store_us)));
-    findings.compare(
-        "Tandem's index, GPU, all at once, added up",
-        UNIT,
-        None,
-        own.as_ref().map(|own| rate(own.sum_us)),
-    );
     let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
     findings.compare("device copy, read and written", "GB/s", None, copy.map(|rate| rate / 1e9));
     findings.note(format!("{} lists, {postings} docIDs; one CPU core.", terms.len()));
@@ -169,28 +161,8 @@ impl GpuTimes {
     }
 }
 
-/// Microseconds of Tandem's own decoder on the GPU.
-struct OwnTimes {
-    store_us: f64,
-    sum_us: f64,
-}
-
-impl OwnTimes {
-    /// Decodes all lists at once, with documents stored and with documents added up, and checks both.
-    fn measure(lists: &[Vec<u32>]) -> Result<Self, ExperimentError> {
-        let mut decoder = ListDecoder::upload(lists, 1)?;
-        let store_us = median(decoder.time_us(Consumer::Store, GPU_REPEATS)?);
-        check(lists, |list| decoder.docs(list))?;
-        let sum_us = median(decoder.time_us(Consumer::Sum, GPU_REPEATS)?);
-        if decoder.sum()? != lists.iter().flatten().fold(0, |sum: u32, &doc| sum.wrapping_add(doc)) {
-            return Err(ExperimentError::Wrong("the GPU added up the docIDs wrongly".to_owned()));
-        }
-        Ok(Self { store_us, sum_us })
-    }
-}
-
 /// Checks that the GPU decoded what was encoded.
-fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, ExecError>) -> Result<(), ExperimentError> {
+fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, GpuError>) -> Result<(), ExperimentError> {
     for (number, docs) in lists.iter().enumerate() {
         if decoded(number)? != *docs {
             return Err(ExperimentError::Wrong(format!(

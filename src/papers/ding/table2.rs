@@ -6,12 +6,13 @@
 
 use std::time::Instant;
 
-use super::lists::{GOV2_DOCS, open_gpu, terms};
+use super::gpu::open_gpu;
+use super::lists::{GOV2_DOCS, terms};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::GpuExecutor;
-use crate::exec::gpu::published::PublishedSearch;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::papers::codec::PForDelta;
+use crate::papers::ding_gpu::PublishedSearch;
 use crate::papers::{Context, ExperimentError, Findings, Input};
 use crate::query::{Mode, Query};
 

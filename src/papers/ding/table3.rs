@@ -3,9 +3,10 @@
 //! The paper's methods run with an event after every stage; shares are of the device's time between
 //! the first and the last.
 
-use super::lists::{GOV2_DOCS, open_gpu, terms};
-use crate::exec::gpu::published::{PublishedSearch, Stage};
+use super::gpu::open_gpu;
+use super::lists::{GOV2_DOCS, terms};
 use crate::papers::codec::PForDelta;
+use crate::papers::ding_gpu::{PublishedSearch, Stage};
 use crate::papers::{Context, ExperimentError, Findings};
 use crate::query::Mode;
 

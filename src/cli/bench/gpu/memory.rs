@@ -7,8 +7,10 @@ use super::crossover::pairs;
 use super::queries::K;
 use crate::cli::bench::{Arguments, input};
 use crate::cli::{Failure, defaults};
-use crate::exec::ExecError;
-use crate::exec::gpu::{GpuExecutor, Reservation, free_device_bytes};
+use crate::exec::gpu::GpuExecutor;
+use crate::exec::{Answers, ExecError, Executor, Request};
+use crate::gpu::{GpuError, Reservation, free_device_bytes};
+use crate::ids::DeviceId;
 use crate::query::{Mode, Query};
 
 /// Queries in all, and of a batch.
@@ -22,7 +24,7 @@ const LEFT_BYTES: u64 = 256 << 20;
 /// Runs the three checks; an error if memory is lost, or if an index that does not fit is not refused in words.
 pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     // First of all, so that a machine without a GPU says so at once.
-    free_device_bytes()?;
+    free_device_bytes(DeviceId(0))?;
     let (index, _) = input(arguments)?;
     let is_small = |query: &Query| query.terms.iter().map(|term| term.doc_freq).sum::<u32>() <= MAX_POSTINGS;
     let queries: Vec<Query> = pairs(&index).into_iter().filter(is_small).collect();
@@ -32,36 +34,37 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
 
     // The first executor loads kernels, which stay.
     drop(GpuExecutor::new(&index, index.built_with())?);
-    let free_at_first = free_device_bytes()?;
+    let free_at_first = free_device_bytes(DeviceId(0))?;
     let mut gpu = GpuExecutor::new(&index, index.built_with())?;
-    let mut hits = Vec::new();
+    let mut answers = Answers::default();
     let mut search = |gpu: &mut GpuExecutor, first: usize, mode: Mode| {
-        let batch: Vec<Query> = queries.iter().cycle().skip(first % queries.len()).take(BATCH).cloned().collect();
-        gpu.search_batch(&batch, mode, K, &mut hits).map(drop)
+        let asked = queries.iter().cycle().skip(first % queries.len()).take(BATCH);
+        let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+        gpu.search_batch(&batch, &mut answers).map(drop)
     };
     for mode in Mode::ALL {
         search(&mut gpu, 0, mode)?;
     }
-    let free_before = free_device_bytes()?;
+    let free_before = free_device_bytes(DeviceId(0))?;
     let bar = defaults::progress("queries", QUERIES as u64);
     for (number, first) in (0..QUERIES).step_by(BATCH).enumerate() {
         search(&mut gpu, first, Mode::ALL[number % Mode::ALL.len()])?;
         bar.inc(BATCH as u64);
     }
     bar.finish_and_clear();
-    let lost_by_queries = free_before.saturating_sub(free_device_bytes()?);
+    let lost_by_queries = free_before.saturating_sub(free_device_bytes(DeviceId(0))?);
     drop(gpu);
-    let lost_by_executors = free_at_first.saturating_sub(free_device_bytes()?);
+    let lost_by_executors = free_at_first.saturating_sub(free_device_bytes(DeviceId(0))?);
 
-    let reservation = Reservation::leaving(LEFT_BYTES)?;
+    let reservation = Reservation::leaving(DeviceId(0), LEFT_BYTES)?;
     let refusal = match GpuExecutor::new(&index, index.built_with()) {
-        Err(error @ ExecError::DoesNotFit { .. }) => error.to_string(),
+        Err(error @ ExecError::Gpu(GpuError::DoesNotFit { .. })) => error.to_string(),
         Err(other) => return Err(other.into()),
         Ok(_) => format!("nothing, since this index fits into {} MiB", LEFT_BYTES >> 20),
     };
     drop(reservation);
     drop(GpuExecutor::new(&Arc::clone(&index), index.built_with())?);
-    let lost_by_refusal = free_at_first.saturating_sub(free_device_bytes()?);
+    let lost_by_refusal = free_at_first.saturating_sub(free_device_bytes(DeviceId(0))?);
 
     let lost = [
         ("bytes lost over a million queries", lost_by_queries),

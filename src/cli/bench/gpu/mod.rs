@@ -5,14 +5,14 @@
 //! each other. The limits (copy rate, launch latency) are measured in the same run.
 
 mod crossover;
-mod decode;
 pub(super) mod memory;
 mod published;
 mod queries;
 
 use super::{Arguments, Measurement, input};
 use crate::cli::Failure;
-use crate::exec::gpu::DeviceLimits;
+use crate::gpu::DeviceLimits;
+use crate::ids::DeviceId;
 use crate::report::table::Table;
 
 /// Runs that a median is of.
@@ -51,10 +51,9 @@ fn share_of_copy_rate(limits: &DeviceLimits, bytes: usize, us: f64) -> f64 {
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     // First of all, so that a machine without a GPU says so at once.
-    let limits = DeviceLimits::measure(REPEATS)?;
+    let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
     let (index, queries) = input(arguments)?;
     let mut rows = limit_rows(&limits);
-    let widths = decode::measure(&limits, &mut rows)?;
     published::measure(&limits, &index, &queries, &mut rows)?;
     queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
     let crossover = crossover::measure(&index, &queries, arguments.rounds as usize, &arguments.out)?;
@@ -67,21 +66,13 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         postings / queries.len() as u64,
         index.num_docs()
     );
-    let text = format!("{title}\n{}\n{widths}\n{crossover}\n", table(&rows));
+    let text = format!("{title}\n{}\n{crossover}\n", table(&rows));
     Ok((text, measurements(rows)))
-}
-
-/// How fast lists are decoded, alone.
-pub(super) fn measure_decoding() -> Result<(String, Vec<Measurement>), Failure> {
-    let limits = DeviceLimits::measure(REPEATS)?;
-    let mut rows = limit_rows(&limits);
-    let widths = decode::measure(&limits, &mut rows)?;
-    Ok((format!("{}\n{widths}\n", table(&rows)), measurements(rows)))
 }
 
 /// What queries cost, alone: quick enough to be run under a profiler.
 pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
-    let limits = DeviceLimits::measure(REPEATS)?;
+    let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
     let (index, queries) = input(arguments)?;
     let mut rows = limit_rows(&limits);
     queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;

@@ -6,11 +6,11 @@ use rayon::prelude::*;
 
 use super::{REPEATS, Row, share_of_copy_rate};
 use crate::cli::Failure;
-use crate::exec::gpu::published::{PforBatch, PublishedGpu, RiceBatch};
-use crate::exec::gpu::{Consumer, DeviceLimits, ListDecoder};
+use crate::gpu::DeviceLimits;
 use crate::ids::TermId;
 use crate::index::Index;
 use crate::papers::codec::{Codec, Column, PForDelta, Rice};
+use crate::papers::ding_gpu::{PforBatch, PublishedGpu, RiceBatch};
 use crate::quantile::median;
 use crate::query::Query;
 
@@ -21,7 +21,7 @@ fn encode(codec: &(dyn Codec + Sync), lists: &[Vec<u32>]) -> Result<Vec<Vec<u32>
     Ok(lists.par_iter().map(|docs| codec.encode_list(Column::Docs, docs)).collect::<Result<_, _>>()?)
 }
 
-/// Adds a row for each codec, and for Tandem's own decoder on the same lists.
+/// Adds a row for each codec.
 pub(super) fn measure(
     limits: &DeviceLimits,
     index: &Index,
@@ -60,13 +60,5 @@ pub(super) fn measure(
     let us = median(gpu.time_us(REPEATS, || batch.decode())?);
     rows.push(row("Rice as published", us, bytes(&encoded)).with_target(60.0, 150.0));
     drop(batch);
-
-    let mut decoder = ListDecoder::upload(&lists, 1)?;
-    for (name, consumer) in
-        [("Tandem's decoder, stored", Consumer::Store), ("Tandem's decoder, added up", Consumer::Sum)]
-    {
-        let us = median(decoder.time_us(consumer, REPEATS)?);
-        rows.push(row(name, us, decoder.bytes(consumer)));
-    }
     Ok(())
 }

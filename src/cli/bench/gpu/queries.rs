@@ -6,8 +6,9 @@ use std::time::Instant;
 use super::{REPEATS, Row};
 use crate::bench::Times;
 use crate::cli::{Failure, defaults};
-use crate::exec::gpu::{DeviceLimits, GpuExecutor, UploadReport};
-use crate::exec::{Executor, Hit};
+use crate::exec::gpu::{GpuExecutor, UploadReport};
+use crate::exec::{Answers, Execution, Executor, Hit, Request};
+use crate::gpu::DeviceLimits;
 use crate::index::Index;
 use crate::quantile::median;
 use crate::query::{Mode, Query};
@@ -16,22 +17,25 @@ use crate::query::{Mode, Query};
 pub(super) const K: usize = 10;
 /// Queries before anything is timed: clocks rise, and lists come into the caches that they may be in.
 const WARM_UP: usize = 200;
+/// Queries of the first batch of all.
+const FIRST_BATCH: usize = 64;
 /// Queries of a batch; the last size is the one that targets are for.
-const BATCHES: [usize; 6] = [1, 16, 64, 256, 1024, 4096];
+const BATCHES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 
-/// Queries of a batch that goes to the device in one piece, so that its scoring has an end.
-const ONE_CHUNK: usize = 128;
-
-/// What is to be reached in a mode: microseconds for one query, queries a second in batches.
+/// What is to be reached in a mode: microseconds for one query, for batches of 16 and of 64, queries a second in the
+/// largest batches.
 struct Target {
     mode: Mode,
     one_us: (f64, f64),
+    batch_us: [(usize, (f64, f64)); 2],
     batch_qps: (f64, f64),
 }
 
+const BATCH_US: [(usize, (f64, f64)); 2] = [(16, (90.0, 50.0)), (64, (220.0, 130.0))];
+const BATCH_QPS: (f64, f64) = (600_000.0, 800_000.0);
 const TARGETS: [Target; 2] = [
-    Target { mode: Mode::Or, one_us: (80.0, 30.0), batch_qps: (20_000.0, 90_000.0) },
-    Target { mode: Mode::And, one_us: (40.0, 15.0), batch_qps: (60_000.0, 250_000.0) },
+    Target { mode: Mode::Or, one_us: (80.0, 30.0), batch_us: BATCH_US, batch_qps: BATCH_QPS },
+    Target { mode: Mode::And, one_us: (40.0, 15.0), batch_us: BATCH_US, batch_qps: BATCH_QPS },
 ];
 
 /// Adds the rows of both modes.
@@ -44,11 +48,62 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     let mut gpu = defaults::gpu_executor(index, index.built_with())?;
     rows.extend(upload_rows(limits, gpu.upload_report()));
+    first_batch(&mut gpu, queries, rows)?;
     for target in TARGETS {
         one_by_one(&mut gpu, limits, queries, rounds, &target, rows)?;
         batches(&mut gpu, queries, &target, rows)?;
     }
-    topk_share(&mut gpu, queries, rows)
+    topk_share(&mut gpu, queries, rows)?;
+    tiles(&mut gpu, queries, rows)
+}
+
+/// Adds what the first batch after the start takes, and the same one later.
+fn first_batch(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
+    let asked = queries.iter().take(FIRST_BATCH);
+    let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode: Mode::Or, k: K }).collect();
+    let mut answers = Answers::default();
+    let mut times_us = Vec::new();
+    for _ in 0..=REPEATS {
+        let began = Instant::now();
+        gpu.search_batch(&batch, &mut answers)?;
+        times_us.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    let first_us = times_us.remove(0);
+    let what = format!("or top {K}, the first batch of {} after start", batch.len());
+    rows.push(Row::new(&what, "us", first_us));
+    rows.push(Row::new(format!("{what}: times a warm one"), "x", first_us / median(times_us)).with_target(2.0, 1.2));
+    Ok(())
+}
+
+/// Adds what those queries take that go through all lists by tiles, alone and in a batch, if the log has any.
+fn tiles(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
+    let tiled = queries.iter().filter(|query| gpu.goes_by_tiles(query, Mode::Or, K));
+    let batch: Vec<Request<'_>> = tiled.map(|query| Request { query, mode: Mode::Or, k: K }).collect();
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let (mut hits, mut answers) = (Vec::new(), Answers::default());
+    let (mut alone_us, mut together_us) = (Vec::new(), Vec::new());
+    for run in 0..=REPEATS {
+        let began = Instant::now();
+        for request in &batch {
+            gpu.search(request.query, request.mode, request.k, &mut hits)?;
+        }
+        let alone = began.elapsed().as_secs_f64() * 1e6;
+        let began = Instant::now();
+        gpu.search_batch(&batch, &mut answers)?;
+        if run > 0 {
+            alone_us.push(alone);
+            together_us.push(began.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    let each = 1.0 / batch.len() as f64;
+    let (alone_us, together_us) = (median(alone_us) * each, median(together_us) * each);
+    let what = format!("or top {K}, {} queries that go by tiles", batch.len());
+    rows.push(Row::new(format!("{what}: each alone"), "us", alone_us));
+    rows.push(Row::new(format!("{what}: each in a batch"), "us", together_us));
+    rows.push(Row::new(format!("{what}: faster in a batch"), "x", alone_us / together_us).with_target(2.0, 4.0));
+    Ok(())
 }
 
 /// What the index takes on the device, and how it came there.
@@ -65,15 +120,13 @@ fn upload_rows(limits: &DeviceLimits, report: UploadReport) -> [Row; 3] {
 /// Adds the share of a union's device time that goes by between the last score and the sorted results.
 fn topk_share(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
     let mut hits = Vec::new();
-    for size in [1, ONE_CHUNK] {
-        let (mut topk_us, mut device_us) = (0.0, 0.0);
-        for batch in queries.chunks(size) {
-            device_us += gpu.search_batch(batch, Mode::Or, K, &mut hits)?.device_us.unwrap_or(0.0);
-            topk_us += gpu.topk_us();
-        }
-        let what = format!("or top {K}: top-k's share of the device's time, batches of {size}");
-        rows.push(Row::new(what, "%", 100.0 * topk_us / device_us).with_target(15.0, 5.0));
+    let (mut topk_us, mut device_us) = (0.0, 0.0);
+    for query in queries {
+        device_us += gpu.search(query, Mode::Or, K, &mut hits)?.device_us.unwrap_or(0.0);
+        topk_us += gpu.topk_us();
     }
+    let what = format!("or top {K}: top-k's share of the device's time, one query");
+    rows.push(Row::new(what, "%", 100.0 * topk_us / device_us).with_target(15.0, 5.0));
     Ok(())
 }
 
@@ -115,54 +168,81 @@ fn one_by_one(
 fn batches(
     gpu: &mut GpuExecutor,
     queries: &[Query],
-    &Target { mode, batch_qps, .. }: &Target,
+    Target { mode, batch_us, batch_qps, .. }: &Target,
     rows: &mut Vec<Row>,
 ) -> Result<(), Failure> {
+    let mode = *mode;
     check(gpu, queries, mode)?;
-    let mut hits = Vec::new();
+    let mut answers = Answers::default();
     let mut start = 0;
     for size in BATCHES {
-        let (mut host_us, mut device_us, mut postings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sums = Sums::default();
         // Small batches are over soon: more of them, so that all of the log's queries have their turn.
         let repeats = REPEATS.max((queries.len() / size).min(200));
         for run in 0..=repeats {
-            let batch: Vec<Query> = queries.iter().cycle().skip(start).take(size).cloned().collect();
+            let asked = queries.iter().cycle().skip(start).take(size);
+            let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
             start = (start + size) % queries.len();
             let began = Instant::now();
-            let execution = gpu.search_batch(&batch, mode, K, &mut hits)?;
+            let execution = gpu.search_batch(&batch, &mut answers)?;
             let took_us = began.elapsed().as_secs_f64() * 1e6;
             if run > 0 {
-                host_us.push(took_us);
-                device_us.extend(execution.device_us);
-                postings.push(batch.iter().flat_map(|query| &query.terms).map(|term| f64::from(term.doc_freq)).sum());
+                sums.add(took_us, execution, gpu.postings_scored(), &batch);
             }
         }
-        // Sizes below the log's differ from run to run in what they hold: their mean is what a
-        // stream of them would take.
-        let [host, device, postings] = [host_us, device_us, postings].map(|values: Vec<f64>| mean(&values));
+        // Batches differ from run to run in what they hold: their mean is what a stream of them would take.
+        let batches = repeats as f64;
         let what = format!("{} top {K}, batches of {size}", mode.name());
-        let row = Row::new(&what, "queries/s", size as f64 / host * 1e6);
+        let row = Row::new(format!("{what}: submission to host"), "us", sums.took_us / batches);
+        let target = batch_us.iter().find(|(of_size, _)| *of_size == size);
+        rows.push(match target {
+            Some(&(_, (at_least, aim))) => row.with_target(at_least, aim),
+            None => row,
+        });
+        let row = Row::new(&what, "queries/s", (size * repeats) as f64 / sums.took_us * 1e6);
         let is_last = size == BATCHES[BATCHES.len() - 1];
         rows.push(if is_last { row.with_target(batch_qps.0, batch_qps.1) } else { row });
-        rows.push(Row::new(format!("{what}: of the lists"), "G postings/s", postings / host / 1e3));
-        // Chunks of a batch overlap, so that this is more than the host waits where there are several.
-        rows.push(Row::new(format!("{what}: on the device, a query"), "us", device / size as f64));
+        if size > 1 {
+            rows.push(Row::new(format!("{what}: on the device"), "us", sums.device_us / batches));
+            rows.push(Row::new(format!("{what}: on the host"), "us", sums.host_us / batches));
+            let share = 100.0 * sums.scored / sums.postings;
+            rows.push(Row::new(format!("{what}: of the lists' postings scored"), "%", share));
+        }
+        rows.push(Row::new(format!("{what}: of the lists"), "G postings/s", sums.postings / sums.took_us / 1e3));
     }
     Ok(())
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+/// What some batches took together, and what they held.
+#[derive(Default)]
+struct Sums {
+    took_us: f64,
+    device_us: f64,
+    host_us: f64,
+    scored: f64,
+    postings: f64,
+}
+
+impl Sums {
+    fn add(&mut self, took_us: f64, execution: Execution, scored: u64, batch: &[Request<'_>]) {
+        self.took_us += took_us;
+        self.device_us += execution.device_us.unwrap_or(0.0);
+        self.host_us += execution.host_us.unwrap_or(0.0);
+        self.scored += scored as f64;
+        let terms = batch.iter().flat_map(|request| &request.query.terms);
+        self.postings += terms.map(|term| f64::from(term.doc_freq)).sum::<f64>();
+    }
 }
 
 /// Checks that a batch finds what its queries find alone.
 fn check(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode) -> Result<(), Failure> {
-    let mut together = Vec::new();
-    gpu.search_batch(queries, mode, K, &mut together)?;
+    let mut together = Answers::default();
+    let batch: Vec<Request<'_>> = queries.iter().map(|query| Request { query, mode, k: K }).collect();
+    gpu.search_batch(&batch, &mut together)?;
     let mut alone: Vec<Hit> = Vec::new();
-    for (query, together) in queries.iter().zip(&together).take(WARM_UP) {
+    for (query, together) in queries.iter().zip(together.iter()).take(WARM_UP) {
         gpu.search(query, mode, K, &mut alone)?;
-        if *together != alone {
+        if together != alone {
             let label = &query.label;
             return Err(Failure::failed(format!("query {label} finds other documents in a batch; this is a bug")));
         }

@@ -48,6 +48,23 @@ impl Cores {
             let _ = core_affinity::set_for_current(core);
         }
     }
+
+    /// Lets the calling thread run on all of them but the first `count`; where the system refuses or there is no other, it
+    /// stays as it is.
+    pub fn keep_off_first(&self, count: usize) {
+        #[cfg(target_os = "linux")]
+        {
+            let mut others = rustix::thread::CpuSet::new();
+            for core in self.order.iter().skip(count) {
+                others.set(core.id);
+            }
+            if others.count() > 0 {
+                let _ = rustix::thread::sched_setaffinity(None, &others);
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = count;
+    }
 }
 
 /// Whether a core is the first of the halves that share one; as far as the system tells.

@@ -5,11 +5,11 @@
 //!
 //! | method | who works on a query | good for |
 //! | --- | --- | --- |
-//! | INTER (`inter.rs`) | one core, from beginning to end | throughput: cores share nothing |
-//! | DOCP-UI (`document_partition.rs`) | every core, on its range of the documents | latency; the slowest range sets it |
-//! | DOCP-PI (`document_partition.rs`) | as DOCP-UI, each core with an index of its own range | the same |
-//! | FGQP (`fine_grained.rs`) | whoever is free takes the next small task | latency, with even loads |
-//! | adaptive (`adaptive.rs`) | one core, and those that have nothing else to do | both |
+//! | INTER (`methods/inter_query.rs`) | one core, from beginning to end | throughput: cores share nothing |
+//! | DOCP-UI (`methods/document_partitioned.rs`) | every core, on its range of the documents | latency; the slowest range sets it |
+//! | DOCP-PI (`methods/document_partitioned.rs`) | as DOCP-UI, each core with an index of its own range | the same |
+//! | FGQP (`methods/fine_grained.rs`) | whoever is free takes the next small task | latency, with even loads |
+//! | adaptive (`methods/adaptive.rs`) | one core, and those that have nothing else to do | both |
 //!
 //! A query is cut by documents: a task is a range of them, searched by the sequential executor as if there were no
 //! others. Every method therefore finds what that executor finds, bit for bit, whoever took which task:
@@ -21,10 +21,10 @@
 //! adaptive   q1 |----|--|-|-|-|                      large pieces first: alone few claims, in company an even end
 //! ```
 //!
-//! No lock is taken and nothing allocated between a query and its answer. Queries in flight lie on a `Board`
-//! (`board.rs`) as plain numbers in atomics; a task is claimed by one compare-and-swap; each core keeps its best
+//! No lock is taken and nothing allocated between a query and its answer. Queries in flight lie on a `TaskPool`
+//! (`pool/`) as plain numbers in atomics; a task is claimed by one compare-and-swap; each core keeps its best
 //! documents to itself until no task is left, and the one that finishes last merges; only the score to beat is shared
-//! while they search. Helpers are pinned (`cores.rs`), poll for a while (`backoff.rs`), then sleep (`sleepers.rs`). A
+//! while they search. Helpers are pinned (`cores.rs`), poll for a while (`backoff.rs`), then sleep (`parking.rs`). A
 //! panic in a core ends the query with an error, and nothing else.
 //!
 //! Scoring is part of a task here, not a stage with a pool of its own as in the paper: the documents found are in the
@@ -32,26 +32,18 @@
 //!
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
-mod adaptive;
 mod backoff;
-mod board;
+mod cache_padded;
 mod cores;
-mod document_partition;
-mod fine_grained;
-mod hand;
-mod inter;
-mod partition;
-mod partitioned_index;
-mod sleepers;
+mod methods;
+mod parking;
+mod pool;
 mod stream;
 mod team;
 #[cfg(test)]
 mod tests;
+mod worker;
 
-pub use adaptive::adaptive_lanes;
 pub use cores::Cores;
-pub use document_partition::DocumentPartitioned;
-pub use fine_grained::FineGrained;
-pub use inter::inter_lanes;
-pub use partitioned_index::PartitionedIndex;
+pub use methods::{DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes};
 pub use stream::{Served, Stream, serve};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
-use super::board::Line;
+use super::cache_padded::CachePadded;
 use super::cores::Cores;
 use crate::exec::{ExecError, Executor, Help, Hit, MAX_K, TopK};
 use crate::query::{Mode, Query};
@@ -87,11 +87,11 @@ pub(super) fn nanos(time: Duration) -> Nanos {
 #[derive(Debug, Default)]
 struct Queue {
     /// The next query to be taken: changed by every lane with every query.
-    next: Line<AtomicUsize>,
+    next: CachePadded<AtomicUsize>,
     /// Counted only where a stream limits how many are worked on at once.
-    answered: Line<AtomicUsize>,
+    answered: CachePadded<AtomicUsize>,
     /// Read by every lane with every query, and hardly ever changed.
-    has_failed: Line<AtomicBool>,
+    has_failed: CachePadded<AtomicBool>,
 }
 
 /// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `cores`. What comes

@@ -8,8 +8,8 @@ use super::stream::digest;
 use super::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, Served, Stream, adaptive_lanes, inter_lanes, serve,
 };
-use crate::exec::cpu::CpuExecutor;
-use crate::exec::{ExecError, Executor, Hit};
+use crate::exec::cpu::executor::CpuExecutor;
+use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::ids::{QueryId, TermId};
 use crate::index::Index;
 use crate::query::{Mode, Query};
@@ -30,13 +30,13 @@ fn index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
         if list.is_empty() {
             list.push((random.below(num_docs), 1));
         }
-        lists.push((format!("t{term:02}"), list));
+        lists.push((format!("t{term:04}"), list));
     }
     Arc::new(Index::from_lists(&lists).unwrap())
 }
 
 fn query(index: &Index, terms: &[usize]) -> Query {
-    let names: Vec<String> = terms.iter().map(|term| format!("t{term:02}")).collect();
+    let names: Vec<String> = terms.iter().map(|term| format!("t{term:04}")).collect();
     Query::prepare(QueryId(0), "q", &names, index).unwrap()
 }
 
@@ -73,7 +73,7 @@ proptest! {
         num_docs in 1..30_000_u32,
         densities in prop::collection::vec(1..200_u32, 1..6),
         workers in 1..=16_usize,
-        k in prop_oneof![1..20_usize, 500..=1000_usize],
+        k in prop_oneof![1..20_usize, 500..=1001_usize, Just(MAX_K)],
         seed in any::<u64>(),
     ) {
         let index = index(num_docs, &densities, seed);
@@ -134,6 +134,25 @@ proptest! {
             for (position, &Served { arrival, started, finished, digest }) in served.iter().enumerate() {
                 prop_assert_eq!(digest, expected[position % queries.len()], "method {}, query {}", method, position);
                 prop_assert!(arrival <= started && started <= finished, "{arrival:?} {started:?} {finished:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_method_answers_long_queries_as_the_sequential_executor_does() {
+    let densities: Vec<u32> = (0..1024).map(|term| 1 + term % 60).collect();
+    let index = index(5000, &densities, 7);
+    let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
+    let mut gangs = gangs(&alone, &index, 3);
+    let (mut expected, mut hits) = (Vec::new(), Vec::new());
+    for (num_terms, k) in [(65, 10), (100, 4000), (1024, MAX_K), (2, 10)] {
+        let query = query(&index, &(0..num_terms).collect::<Vec<_>>());
+        for mode in Mode::ALL {
+            alone.search(&query, mode, k, &mut expected).unwrap();
+            for (method, gang) in gangs.iter_mut().enumerate() {
+                gang.search(&query, mode, k, &mut hits).unwrap();
+                assert_eq!(bits(&hits), bits(&expected), "method {method}, {num_terms} terms, {mode}");
             }
         }
     }
@@ -212,11 +231,11 @@ fn a_bad_k_is_refused_and_the_team_works_on() {
     let query = query(&index, &[0]);
     let mut hits = Vec::new();
     for mut gang in gangs(&executor, &index, 3) {
-        for k in [0, 1001] {
+        for k in [0, MAX_K + 1] {
             let refused = gang.search(&query, Mode::Or, k, &mut hits);
             assert!(matches!(refused, Err(ExecError::BadK(bad)) if bad == k), "{k}");
         }
-        gang.search(&query, Mode::Or, 1000, &mut hits).unwrap();
-        assert_eq!(hits.len(), index.list(query.terms[0].term).doc_freq().min(1000) as usize);
+        gang.search(&query, Mode::Or, MAX_K, &mut hits).unwrap();
+        assert_eq!(hits.len(), index.list(query.terms[0].term).doc_freq() as usize);
     }
 }

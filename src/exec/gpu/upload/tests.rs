@@ -1,6 +1,7 @@
-use super::super::limits::Reservation;
 use super::super::lists::tests::{HostCopy, open};
 use super::*;
+use crate::gpu::{Reservation, Staging};
+use crate::ids::DeviceId;
 use crate::index::OwnedSections;
 use crate::random::Random;
 
@@ -132,9 +133,9 @@ fn gpu_refuses_what_does_not_fit() {
         let options = UploadOptions::reserving(4 * GIB);
         upload(&device, &stream, &kernels, &index, Bm25::default(), options, &|_, _| ())
     };
-    let reservation = Reservation::leaving(3 * GIB).unwrap();
+    let reservation = Reservation::leaving(DeviceId(0), 3 * GIB).unwrap();
     match attempt() {
-        Err(error @ ExecError::DoesNotFit { needed_bytes, free_bytes }) => {
+        Err(error @ ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
             assert!(needed_bytes > 4 * GIB && free_bytes < 4 * GIB, "{error}");
         }
         other => panic!("{other:?}, expected a refusal"),

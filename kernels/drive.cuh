@@ -1,0 +1,261 @@
+// drive.cuh: the best documents with all of a query's terms (AND) or any of them (OR), without reading most of its lists.
+//
+// A list drives: a warp goes through blocks of it, and looks the documents that may be among the best up in the other lists,
+// a document a thread. For AND the shortest list drives and a document must be found everywhere. For OR every list drives
+// that could bring a document among the best by itself and those after it: a document is taken up by the first of its
+// lists, adds its scores in the query's order, and is dropped where what it has and all that is left cannot reach the
+// threshold. This is MaxScore (Turtle and Flood, 1995; its essential lists are those that drive) with the lists in ascending
+// order of frequency, which is about the descending one of bounds.
+//
+// The threshold begins at a score that the host knows k documents to reach, so that the first block is pruned already. A
+// block is passed over by the bound of its impacts; a posting by the byte that bounds its own, sixteen a lane at a time.
+// Survivors wait in a queue in shared memory until there are 32: lanes stay busy however few survive. Their documents are
+// read only then. A warp shares nothing with the others of its thread block: no barrier but __syncwarp is needed.
+//
+// lone.cu goes this way with a query alone, batch.cu with many.
+//
+// Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
+// a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
+// candidates depends on timing, but the best k among them do not. Twin on the host: exec/cpu/exhaustive.rs.
+// Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch.
+// Asking for the next list's directory before it is known to be needed gained nothing.
+#pragma once
+
+#include "histogram.cuh"
+#include "lists.cuh"
+
+constexpr u32 DRIVE_WARPS = DRIVE_THREADS / WARP;
+constexpr u32 EIGHTH = 8;                               // lanes that read a block's impacts: 16 postings each
+constexpr u32 GROUP = WARP / EIGHTH;                    // blocks that a warp reads at a time
+constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer than a warp wait while blocks are read
+
+// Shared memory of a warp.
+struct Queue {
+    QueryTerm terms[MAX_TERMS];
+    u32 places[QUEUE_LEN];  // of postings in the driving list
+    u32 scored;             // postings that were scored
+};
+
+// The driver of an item: the last one whose first item is not after it. The whole warp asks for one item, and looks at 32
+// drivers at a time.
+__device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_drivers, u32 item, u32 lane) {
+    u32 first = 0, count = num_drivers;
+    while (count > 1) {
+        const u32 step = (count + WARP - 1) / WARP;
+        const u32 probe = lane * step;
+        const u32 hits = __ballot_sync(FULL_WARP, probe < count && drivers[first + probe].first_item <= item);
+        const u32 skipped = (__popc(hits) - 1) * step;
+        first += skipped;
+        count = min(step, count - skipped);
+    }
+    return first;
+}
+
+// A warp's way through a list.
+struct Drive {
+    const Lists& lists;
+    const Query& query;
+    Queue& queue;
+    State* state;
+    u64* candidates;
+    u32 capacity;
+    u32 driver;     // the term whose list drives
+    bool needs_all;
+    u32 lane;
+    u32 waiting;    // in the queue
+    float floor;    // a score that k documents reach: the threshold's, when it was last read
+
+    __device__ __forceinline__ bool can_enter(float bound) const { return bound * BOUND_SLACK >= floor; }
+    // What the terms after the driver add at most.
+    __device__ __forceinline__ float rest() const {
+        return driver + 1 < query.num_terms ? queue.terms[driver + 1].rest : 0.0f;
+    }
+
+    // The least byte of an impact in a block that can bring a document among the best; at least 1, which all postings have and
+    // the places behind the last one have not; 256 if none can. One in 2^15 is taken off the floor, which is more than the
+    // slack, and a hundredth of a step for what is rounded here.
+    __device__ __forceinline__ u32 least_impact(float max_impact) const {
+        const float own = floor * (1.0f - 1.0f / 32768.0f) - rest();
+        const float needed = own / (queue.terms[driver].weight * max_impact) * 255.0f - 0.01f;
+        return needed > 1.0f ? min(__float2uint_ru(needed), 256u) : 1;
+    }
+
+    // Whether a posting of the driving list may be among the best.
+    __device__ __forceinline__ bool posting_can_enter(u32 place) const {
+        const Header header(lists.blocks + (queue.terms[driver].first_block + place / BLOCK_LEN));
+        const u32 least = least_impact(header.max_impact);
+        return least <= 1 || header.impact_at(lists.rows, place % BLOCK_LEN) >= least;
+    }
+
+    // Puts those postings into the queue that may be among the best, of up to GROUP blocks: eight lanes take the block
+    // whose header it is given, if `exists`, a lane sixteen of its postings.
+    __device__ __forceinline__ void enqueue(const Header& header, u32 block, bool exists) {
+        const u32 part = lane % EIGHTH;
+        u32 entering = 0;
+        if (exists && part < byte_rows(header.len())) {
+            const u32 least = least_impact(header.max_impact);
+            if (least > 1) {
+                const uint4 bytes = __ldg(reinterpret_cast<const uint4*>(lists.rows) + (header.impact_row() + part));
+                entering = least > 255 ? 0
+                                       : reaching(bytes.x, least) | reaching(bytes.y, least) << 4 |
+                                             reaching(bytes.z, least) << 8 | reaching(bytes.w, least) << 12;
+            } else {
+                entering = 0xffffu >> (16 - min(header.len() - 16 * part, 16u));
+            }
+        }
+        const u32 count = __popc(entering);
+        const u32 upto = warp_prefix(count, lane);
+        u32 slot = waiting + upto - count;
+        for (; entering != 0; entering &= entering - 1) {
+            queue.places[slot++] = block * BLOCK_LEN + 16 * part + __ffs(entering) - 1;
+        }
+        waiting += __shfl_sync(FULL_WARP, upto, WARP - 1);
+        __syncwarp();
+    }
+
+    // Which of four bytes reach the least one, 1 to 255: a bit each. The product moves bits 0, 8, 16 and 24 next to each other.
+    __device__ static __forceinline__ u32 reaching(u32 bytes, u32 least) {
+        return (__vcmpgeu4(bytes, least * 0x01010101u) & 0x01010101u) * 0x01020408u >> 24;
+    }
+
+    // Takes up to 32 postings from the queue's end and scores them.
+    __device__ __forceinline__ void score_waiting() {
+        const u32 count = min(waiting, WARP);
+        waiting -= count;
+        const bool exists = lane < count;
+        const u32 place = exists ? queue.places[waiting + lane] : 0;
+        if (lane == 0) queue.scored += count;
+        __syncwarp();
+        score(place, exists);
+    }
+
+    // Scores the lane's posting of the driving list, if `alive`: its document becomes a candidate if it reaches the threshold.
+    __device__ __forceinline__ void score(u32 place, bool alive) {
+        const u64 least = read_threshold(state, query.seed);
+        floor = key_score(least);
+        u32 doc = 0;
+        float norm = 1.0f, score = 0.0f;
+        if (alive) {
+            const QueryTerm& term = queue.terms[driver];
+            const Header header(lists.blocks + (term.first_block + place / BLOCK_LEN));
+            doc = header.doc_at(lists.rows, place % BLOCK_LEN);
+            const u32 freq = header.freq_at(lists.rows, place % BLOCK_LEN);
+            norm = __ldg(lists.norms + doc);
+            score = posting_score(term.weight, freq, norm);
+        }
+        for (u32 t = driver + 1; t < query.num_terms; ++t) {
+            const QueryTerm& term = queue.terms[t];
+            alive = alive && can_enter(score + term.rest);
+            if (!__any_sync(FULL_WARP, alive)) return;
+            if (alive) {
+                const Place place = find_doc(lists, term, doc);
+                if (place.found) {
+                    const u32 freq = place.header.freq_at(lists.rows, place.position);
+                    score = __fadd_rn(score, posting_score(term.weight, freq, norm));
+                } else if (needs_all) {
+                    alive = false;
+                }
+            }
+        }
+        const u64 key = make_key(score, doc);
+        alive = alive && key >= least;
+        // A document of an earlier list is taken up there.
+        for (u32 t = 0; t < driver; ++t) {
+            if (!__any_sync(FULL_WARP, alive)) return;
+            if (alive) alive = !find_doc(lists, queue.terms[t], doc).found;
+        }
+        if (__any_sync(FULL_WARP, alive)) emit(alive, key);
+    }
+
+    // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it. What has
+    // been counted and is dropped then had k others above it. Candidates without room are counted only: the host sees that.
+    __device__ __forceinline__ void emit(bool emits, u64 key) {
+        emits = emits && key >= read_threshold(state, query.seed);
+        u32 emitting = __ballot_sync(FULL_WARP, emits);
+        if (emitting == 0) return;
+        const u32 found = uniform(num_found(state));
+        if (emits) atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
+        // With many results, not every few more are worth a look at the histogram.
+        const u32 step = max(query.k / 8, 1u);
+        const u32 more = found + __popc(emitting);
+        if (more >= query.k && more / step != found / step) {
+            __syncwarp();
+            raise_threshold(state, query, lane);
+            __syncwarp();
+            emits = emits && key >= read_threshold(state, query.seed);
+            emitting = __ballot_sync(FULL_WARP, emits);
+            if (emitting == 0) return;
+        }
+        u32 first = 0;
+        if (lane == 0) first = add_found(state, __popc(emitting));
+        first = __shfl_sync(FULL_WARP, first, 0);
+        const u32 slot = first + __popc(emitting & (1u << lane) - 1);
+        if (emits && slot < capacity) candidates[slot] = key;
+    }
+
+    // Blocks [begin, end) of the driving list, up to 32 of them.
+    __device__ __forceinline__ void go(u32 begin, u32 end) {
+        const QueryTerm& term = queue.terms[driver];
+        Header own;
+        bool enters = false;
+        if (begin + lane < end) {
+            own = Header(lists.blocks + (term.first_block + begin + lane));
+            enters = can_enter(term.weight * own.max_impact + rest());
+        }
+        for (u32 left = __ballot_sync(FULL_WARP, enters); left != 0;) {
+            // The i-th eight lanes take the i-th block that is left, if there are so many.
+            u32 mine = left;
+#pragma unroll
+            for (u32 i = 0; i < GROUP; ++i) {
+                if (lane / EIGHTH == i) mine = left;
+                left &= left - 1;
+            }
+            const u32 source = mine != 0 ? __ffs(mine) - 1 : 0;
+            Header header;
+            header.row = __shfl_sync(FULL_WARP, own.row, source);
+            header.first_doc = 0;
+            header.packing = __shfl_sync(FULL_WARP, own.packing, source);
+            header.max_impact = __shfl_sync(FULL_WARP, own.max_impact, source);
+            enqueue(header, begin + source, mine != 0);
+            while (waiting >= WARP) score_waiting();
+        }
+    }
+};
+
+// Copies a query's terms to where a warp looks them up.
+__device__ __forceinline__ void copy_terms(const QueryTerm* terms, u32 num_terms, Queue& queue, u32 lane) {
+    const u32* words = reinterpret_cast<const u32*>(terms);
+    for (u32 i = lane; i < num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
+        reinterpret_cast<u32*>(queue.terms)[i] = words[i];
+    }
+    if (lane == 0) queue.scored = 0;
+    __syncwarp();
+}
+
+// What a warp does for one item of a driver.
+__device__ __forceinline__ void drive_item(
+    const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
+    u64* candidates, u32 capacity, u32 lane
+) {
+    // Others raise the threshold meanwhile: lane 0's look counts for the warp, which must stay together.
+    const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
+    const QueryTerm& term = queue.terms[driver.term];
+    const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
+    Drive drive = {lists, query, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
+    if (!drive.can_enter(term.rest)) return;  // meanwhile the threshold is above all that this list can begin
+
+    const u32 number = item - driver.first_item;
+    if (driver.blocks_an_item == 0) {
+        const u32 place = number * WARP + lane;
+        const bool enters = place < term.doc_freq && drive.posting_can_enter(place);
+        const u32 entering = __ballot_sync(FULL_WARP, enters);
+        if (lane == 0) queue.scored = __popc(entering);
+        if (entering != 0) drive.score(place, enters);
+    } else {
+        const u32 end = min((number + 1) * driver.blocks_an_item, num_blocks);
+        for (u32 begin = number * driver.blocks_an_item; begin < end; begin += WARP) {
+            drive.go(begin, min(begin + WARP, end));
+        }
+    }
+    while (drive.waiting != 0) drive.score_waiting();
+}

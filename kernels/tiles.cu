@@ -1,0 +1,287 @@
+// tiles.cu: documents with any of the terms (OR), one thread block a tile of TILE_DOCS documents: for those queries of a batch
+// that have so many terms that drive.cuh would look nearly every document up in nearly every list.
+// In:   the lists; the batch's input. Out: at most k candidates a tile, counted in the state; then, by the thread block that is
+//       done last with a query, its results, as in batch.cu.
+//
+// A tile's scores lie in shared memory. Terms are added one after another, with a barrier between, because floating-point
+// sums must have the order of the host's; within a term every document occurs once, so that no atomics are needed.
+// Tiles without postings exit early, and so do tiles whose bound (sum of weight x largest impact of the blocks that they
+// meet) is below the threshold that earlier tiles have set.
+//
+// Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not looked at: the host gives as much as
+// there are documents. Shared memory: 36 KiB. Twin on the host: exec/cpu/exhaustive.rs.
+// Launch bounds: 256 threads, at least 5 blocks a multiprocessor: 40 registers, with which 6 fit, as they do by shared memory.
+// Bound by latency: that of a list's rows and norms, once a term and tile, with a barrier behind it.
+// Twice the threads a tile were no faster on dense lists and slower on sparse ones.
+
+#include "batch.cuh"
+#include "lists.cuh"
+#include "work.cuh"
+
+// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks; on Ampere and Ada,
+// where the compiler takes 43 to 45 registers, 5 are resident all the same.
+#if __CUDA_ARCH__ >= 900
+constexpr u32 TILE_RESIDENT = 5;
+#else
+constexpr u32 TILE_RESIDENT = 4;
+#endif
+constexpr u32 TILE_WARPS = TILE_THREADS / WARP;
+constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / TILE_THREADS;
+static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
+
+// A tile with more candidates than this looks at the histogram of those that other tiles have emitted.
+constexpr u32 MANY_CANDIDATES = 32;
+
+// No score yet: -0, which no posting's score is. It is also the neutral element: -0 + x is x for every x, +0 too.
+constexpr u32 NO_SCORE = 0x80000000u;
+
+// The keys of those of a thread's documents that are set in `reaching`: bit 4j + i is part i of the thread's quad j, and
+// neighbouring threads have neighbouring quads. A source of keys for select_cut.
+struct TileKeys {
+    const float* scores;
+    u32 first_doc;
+    u32 reaching;
+
+    __device__ __forceinline__ u64 key(u32 bit) const {
+        const u32 place = 4 * (bit / 4 * TILE_THREADS + threadIdx.x) + bit % 4;
+        return make_key(scores[place], first_doc + place);
+    }
+
+    struct Cursor {
+        const TileKeys& keys;
+        u32 left;
+        __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left != 0); }
+        __device__ __forceinline__ u64 next() {
+            if (left == 0) return 0;
+            const u32 bit = __ffs(left) - 1;
+            left &= left - 1;
+            return keys.key(bit);
+        }
+    };
+    __device__ __forceinline__ Cursor cursor() const { return {*this, reaching}; }
+};
+
+// The lane's postings of one block: places in the tile (TILE_DOCS or more: outside) and scores.
+struct TilePostings {
+    u32 places[4];
+    float scores[4];
+
+    __device__ __forceinline__ void decode(
+        const Lists& lists, const QueryTerm& term, u32 block, u32 first_doc, u32 lane
+    ) {
+        const Header header(lists.blocks + (term.first_block + block));
+        u32 freqs[4];
+        header.docs_of_lane(lists.rows, lane, places);
+        header.freqs_of_lane(lists.rows, lane, freqs);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            const u32 doc = places[i];
+            places[i] = doc - first_doc;
+            const float norm = places[i] < TILE_DOCS ? __ldg(lists.norms + doc) : 1.0f;
+            scores[i] = posting_score(term.weight, freqs[i], norm);
+        }
+    }
+};
+
+// The number of bits set in all threads' `bits`. `total` is shared and 0 before; after its barrier all threads read it.
+__device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
+    const u32 in_warp = warp_sum(__popc(bits));
+    if (threadIdx.x % WARP == 0 && in_warp != 0) atomicAdd(&total, in_warp);
+    __syncthreads();
+    return total;
+}
+
+// Shared memory of a thread block.
+struct TileShared {
+    __align__(16) float scores[TILE_DOCS];
+    QueryTerm terms[MAX_TERMS];
+    u32 begins[MAX_TERMS], ends[MAX_TERMS];
+    float bounds[MAX_TERMS];
+    Selection selection;
+    bool skip;
+    u64 floor;
+    u32 num_candidates, next_slot;
+};
+
+// Makes candidates of a tile's best documents.
+__device__ __forceinline__ void score_tile(
+    const Lists& lists, const Query& query, u32 tile, State* state, u64* candidates, TileShared& shared
+) {
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 first_doc = tile * TILE_DOCS;
+    const u32 last_doc = min(lists.num_docs, first_doc + TILE_DOCS) - 1;
+
+    // Which blocks of each list meet the tile, and the best that they can contribute.
+    for (u32 t = warp; t < query.num_terms; t += TILE_WARPS) {
+        const QueryTerm& term = shared.terms[t];
+        const BlockRange range(lists, term, first_doc, last_doc);
+        float impact = 0.0f;
+        for (u32 block = range.begin + lane; block < range.end; block += WARP) {
+            impact = fmaxf(impact, __ldg(&lists.blocks[term.first_block + block].max_impact));
+        }
+        impact = warp_max(impact);
+        if (lane == 0) {
+            shared.begins[t] = range.begin;
+            shared.ends[t] = range.end;
+            shared.bounds[t] = term.weight * impact;
+        }
+    }
+    __syncthreads();
+    if (warp == 0) {
+        bool meets = false;
+        float bound = 0.0f;
+        for (u32 t = lane; t < query.num_terms; t += WARP) {
+            meets |= shared.begins[t] < shared.ends[t];
+            bound += shared.bounds[t];
+        }
+        const bool any = __any_sync(FULL_WARP, meets);
+        bound = warp_sum(bound);
+        if (lane == 0) {
+            shared.skip = !any || make_key(bound * BOUND_SLACK, first_doc) < read_threshold(state, query.seed);
+            shared.num_candidates = 0;
+            shared.next_slot = 0;
+        }
+    }
+    __syncthreads();
+    if (shared.skip) return;
+
+    const float none = __uint_as_float(NO_SCORE);
+    float4* quads = reinterpret_cast<float4*>(shared.scores);
+#pragma unroll
+    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
+        quads[j * TILE_THREADS + threadIdx.x] = make_float4(none, none, none, none);
+    }
+
+    for (u32 t = 0; t < query.num_terms; ++t) {
+        u32 block = shared.begins[t] + warp;
+        const u32 end = shared.ends[t];
+        if (shared.begins[t] >= end) continue;
+        const QueryTerm& term = shared.terms[t];
+        TilePostings postings;
+        // A warp decodes its first block before the barrier: memory is awaited while other warps finish the term before (or
+        // clear the shared.scores).
+        if (block < end) postings.decode(lists, term, block, first_doc, lane);
+        __syncthreads();
+        while (block < end) {
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) {
+                const u32 place = postings.places[i];
+                if (place < TILE_DOCS) shared.scores[place] = __fadd_rn(shared.scores[place], postings.scores[i]);
+            }
+            block += TILE_WARPS;
+            if (block < end) postings.decode(lists, term, block, first_doc, lane);
+        }
+    }
+    if (threadIdx.x == 0) shared.floor = read_threshold(state, query.seed);
+    __syncthreads();
+
+    // The documents that reach the threshold.
+    TileKeys keys = {shared.scores, first_doc, 0};
+    u64 cut = shared.floor;
+#pragma unroll
+    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
+        const u32 place = 4 * (j * TILE_THREADS + threadIdx.x);
+        const float4 quad = quads[place / 4];
+        const float parts[4] = {quad.x, quad.y, quad.z, quad.w};
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            const bool reaches =
+                __float_as_uint(parts[i]) != NO_SCORE && make_key(parts[i], first_doc + place + i) >= cut;
+            keys.reaching |= static_cast<u32>(reaches) << (4 * j + i);
+        }
+    }
+    u32 count = count_in_block(keys.reaching, shared.num_candidates);
+    if (count > MANY_CANDIDATES) {
+        __syncthreads();  // all threads have read the number before it is cleared
+        if (warp == 0) {
+            raise_threshold(state, query, lane);
+            __syncwarp();
+            if (lane == 0) {
+                shared.floor = read_threshold(state, query.seed);
+                shared.num_candidates = 0;
+            }
+        }
+        __syncthreads();
+        if (shared.floor > cut) {
+            cut = shared.floor;
+            for (u32 left = keys.reaching; left != 0; left &= left - 1) {
+                const u32 bit = __ffs(left) - 1;
+                if (keys.key(bit) < cut) keys.reaching &= ~(1u << bit);
+            }
+            count = count_in_block(keys.reaching, shared.num_candidates);
+        }
+    }
+    if (count == 0) return;
+    if (count >= query.k) {
+        cut = select_cut<BlockGroup<TILE_THREADS>>(keys, query.k, cut, shared.selection);
+        count = query.k;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (count == query.k) atomicMax(&state->threshold, cut);
+        shared.next_slot = add_found(state, count);
+    }
+    __syncthreads();
+    for (u32 left = keys.reaching; left != 0; left &= left - 1) {
+        const u64 key = keys.key(__ffs(left) - 1);
+        if (key >= cut) {
+            candidates[atomicAdd(&shared.next_slot, 1)] = key;
+            atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
+        }
+    }
+}
+
+// One tile a thread block; with `is_sample`, every sample_stride-th tile of those queries that begin with a sample, which a
+// second launch leaves out. The gate is that of batch.cu.
+extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_tiles(
+    const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
+    u64* results, u32 is_sample
+) {
+    typedef BlockGroup<TILE_THREADS> Block;
+    __shared__ union Shared {
+        TileShared tile;
+        Merge<SORT_LEN> merge;
+    } shared;
+    __shared__ u64 progress;
+    if (batch.num_items == 0) return;  // only to be loaded
+    if (batch.is_first != 0 && blockIdx.x == 0 && threadIdx.x == 0) run->started_ns = clock_ns();
+    const BatchInput input(batch, batch.input);
+    const TileQuery& tiled = input.tiles[find_owner(input.tiles, batch.num_tiled, &TileQuery::first_item, blockIdx.x)];
+    const BatchQuery& entry = input.queries[tiled.query];
+    const Query query = entry.query;
+    State* state = states + tiled.query;
+    State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
+    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // documents with all terms were enough
+    const u32 number = blockIdx.x - tiled.first_item;
+    const u32 tile = is_sample != 0 ? number * tiled.sample_stride : number;
+    const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;
+    u64* own_candidates = candidates + entry.candidates;
+    if (!had_all && !is_done) {
+        const u32* terms = reinterpret_cast<const u32*>(input.terms + query.first_term);
+        for (u32 i = threadIdx.x; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += TILE_THREADS) {
+            reinterpret_cast<u32*>(shared.tile.terms)[i] = terms[i];
+        }
+        __syncthreads();
+        score_tile(lists, query, tile, state, own_candidates, shared.tile);
+    }
+    if (is_sample != 0) return;
+
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        progress = atomicAdd(&state->progress, SIGN_OFF);
+        __threadfence();
+    }
+    __syncthreads();
+    if (progress >> 32 != entry.num_items - 1) return;
+    if (!had_all) {
+        merge_candidates<Block, 2>(
+            query, state, own_candidates, static_cast<u32>(progress), entry.capacity, results + entry.result, nullptr,
+            shared.merge
+        );
+        if (threadIdx.x == 0) finish_query(batch, run, state, gate, results);
+    }
+    __syncthreads();
+    clear_state<Block>(state);
+    if (gate != nullptr) clear_state<Block>(gate);
+}

@@ -1,0 +1,99 @@
+//! `--rate`, `--num-queries`, `--arrivals`, `--seeds`, `--trace`: how many queries arrive in each run, and when.
+
+use std::path::PathBuf;
+
+use super::rates::parse_rates;
+use crate::cli::Failure;
+use crate::query::ArrivalProcess;
+
+/// More seeds than this are surely a slip.
+const MAX_SEEDS: u64 = 1000;
+
+/// How many queries arrive in each run, and when.
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct ArrivalArguments {
+    /// Rates in queries per second: numbers and FROM:TO:COUNT, between commas; left out, some between little load and
+    /// what no scheduler sustains, or with --trace the rate of the trace
+    #[arg(long, value_name = "QPS")]
+    rate: Option<String>,
+    /// Queries in a run [default: as many as a run needs to tell rates apart]
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) num_queries: Option<usize>,
+    /// Seeds of arrivals and queries, between commas, or FIRST:LAST; one run each at every rate
+    #[arg(long, value_name = "SEEDS", default_value = "1")]
+    seeds: String,
+    /// How queries arrive: poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps
+    /// are scaled to the rate
+    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
+    arrivals: String,
+    /// Play the arrivals and queries of this trace file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["num_queries", "arrivals", "seeds"])]
+    pub(in crate::cli) trace: Option<PathBuf>,
+}
+
+impl ArrivalArguments {
+    /// The rates that are named.
+    pub(in crate::cli) fn rates(&self) -> Result<Option<Vec<f64>>, Failure> {
+        let rates = self.rate.as_deref().map(parse_rates).transpose();
+        rates.map_err(|why| Failure::input(format!("--rate: {why}")))
+    }
+
+    /// Queries in a run, where their number is given.
+    pub(in crate::cli) fn num_queries(&self) -> Result<Option<usize>, Failure> {
+        match self.num_queries {
+            Some(0) => Err(Failure::input("--num-queries is 0, expected at least 1")),
+            given => Ok(given),
+        }
+    }
+
+    /// The seeds, each once.
+    pub(in crate::cli) fn seeds(&self) -> Result<Vec<u64>, Failure> {
+        parse_seeds(&self.seeds)
+    }
+
+    /// How queries arrive; reads the file where one is named.
+    pub(in crate::cli) fn process(&self) -> Result<ArrivalProcess, Failure> {
+        Ok(ArrivalProcess::named(&self.arrivals)?)
+    }
+}
+
+/// `3`, `1,2,5` or `1:20`, both ends included.
+fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
+    let number = |text: &str| {
+        let fault = || Failure::input(format!("--seeds {text:?} is not a whole number from 0 to 18446744073709551615"));
+        text.trim().parse::<u64>().map_err(|_| fault())
+    };
+    let mut seeds = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once(':') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last || last - first >= MAX_SEEDS || seeds.len() as u64 + (last - first) >= MAX_SEEDS {
+            return Err(Failure::input(format!("--seeds {text}: expected 1 to {MAX_SEEDS} seeds, ascending")));
+        }
+        for seed in first..=last {
+            // A run played twice would count twice, and make an interval narrower than it is.
+            if seeds.contains(&seed) {
+                return Err(Failure::input(format!("--seeds {text}: {seed} is given twice")));
+            }
+            seeds.push(seed);
+        }
+    }
+    Ok(seeds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_numbers_lists_and_ranges_without_repeats() {
+        let seeds = |text: &str| parse_seeds(text).ok();
+        assert_eq!(seeds("7"), Some(vec![7]));
+        assert_eq!(seeds("1,5:7"), Some(vec![1, 5, 6, 7]));
+        for bad in ["", "-1", "3:1", "0:18446744073709551615", "x", "1:", "0:999,5", "1,1", "1:3,2"] {
+            assert_eq!(seeds(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! An index and a query log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cli::{Failure, defaults};
+use crate::index::Index;
+
+/// An index and a query log: those that the user names, or a synthetic index with queries of its own.
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct IndexAndLog {
+    /// Folder of the index; left out, a synthetic one, made in `out/` on first use
+    pub(in crate::cli) index: Option<PathBuf>,
+    /// Query log: one query a line, `id<TAB>query` or PISA's `id:query`, JSON lines with a `query`, or TREC topics; plain,
+    /// .gz or .zst
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) queries: Option<PathBuf>,
+}
+
+impl IndexAndLog {
+    /// The index, opened, and the path of the log; `purpose` is what a log is missed for.
+    pub(in crate::cli) fn open(&self, purpose: &str) -> Result<(Arc<Index>, PathBuf), Failure> {
+        match (&self.index, &self.queries) {
+            (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
+            (Some(_), None) => Err(Failure::input(format!("{purpose}? name a query log: --queries FILE"))),
+            (None, queries) => {
+                let (index, its_queries) = defaults::default_index()?;
+                Ok((index, queries.clone().unwrap_or(its_queries)))
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The vocabulary of options: what several commands take, under one name and with one meaning each.
+//!
+//! | option | is |
+//! | --- | --- |
+//! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, how many of its queries are taken ([`IndexAndLog`]) |
+//! | `--num-queries N`, `--rate`, `--arrivals`, `--seeds`, `--trace FILE` | how many queries arrive and when ([`ArrivalArguments`]) |
+//! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuChoice`], [`check_processors`]) |
+//! | `--mode`, `--algorithm`, `-k` | how a query is answered |
+//! | `--policy`, `--threshold-ratio`, ... | who schedules ([`PolicyArguments`]) |
+//! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
+//! | `--estimates WHAT` | what policies know of costs ([`estimates`](super::estimates)) |
+//! | `-o`, `--out` | where the result goes: a file, or a folder where there are several |
+//!
+//! Every option is checked before the work that would be lost, and what is wrong with one names it.
+
+mod arrivals;
+mod deadline;
+mod index_and_log;
+mod machine;
+mod multicore;
+mod names;
+mod policies;
+mod rates;
+mod workload;
+
+pub(super) use arrivals::ArrivalArguments;
+pub(super) use deadline::DeadlineArgument;
+pub(super) use index_and_log::IndexAndLog;
+pub(super) use machine::{GpuChoice, MAX_PROCESSORS, check_processors};
+pub(super) use multicore::Multicore;
+pub(super) use policies::PolicyArguments;
+pub(super) use rates::parse_rate;
+pub(super) use workload::{read_workload, read_workload_in};
+
+use super::Failure;
+
+/// `-k`, checked.
+pub(super) fn check_k(k: usize) -> Result<(), Failure> {
+    Ok(crate::exec::check_k(k)?)
+}
+
+/// `--seconds`, how long a measurement lasts, checked: above 0 and at most `most`.
+pub(super) fn check_seconds(seconds: f64, most: f64) -> Result<(), Failure> {
+    // NaN fails both comparisons.
+    if seconds > 0.0 && seconds <= most {
+        return Ok(());
+    }
+    Err(Failure::input(format!("--seconds is {seconds}, expected above 0 and at most {most}")))
+}

@@ -1,0 +1,86 @@
+//! Options whose values are a named list of the library's: the names are the library's, the help is here.
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
+use crate::corpus::Words;
+use crate::exec::cpu::Algorithm;
+use crate::index::Idf;
+use crate::query::Mode;
+use crate::sched::{PolicyKind, StealGuard};
+
+/// Lets options take the values of a type that has a `name()`, each with what it means.
+macro_rules! options_take {
+    ($type:ty { $($value:ident: $help:literal,)+ }) => {
+        impl ValueEnum for $type {
+            fn value_variants<'a>() -> &'a [Self] {
+                &[$(Self::$value),+]
+            }
+
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                let values = [$((Self::$value, $help)),+];
+                let (value, help) = values.into_iter().find(|(value, _)| value == self)?;
+                Some(PossibleValue::new(value.name()).help(help))
+            }
+        }
+    };
+}
+
+options_take!(Mode {
+    And: "Documents with all terms (conjunctive)",
+    Or: "Documents with any term (disjunctive)",
+    AndOr: "As `and`; as `or` when that finds fewer than k",
+});
+
+options_take!(Algorithm {
+    Auto: "Whichever should be the quickest for the query",
+    Exhaustive: "Every posting is scored: the reference",
+    Wand: "WAND: document at a time, skipping by the terms' bounds",
+    Bmw: "Block-Max WAND: skipping by the bounds of blocks, too",
+    Maxscore: "MaxScore: terms that cannot lift a document into the result by themselves are only looked up",
+    Bmm: "Block-Max MaxScore: terms are divided afresh for every window of documents, by the bounds of blocks",
+    Ranges: "Live ranges: as Block-Max MaxScore, the most promising windows first",
+});
+
+options_take!(Idf {
+    Plus: "ln(1 + (N - n + 0.5) / (n + 0.5)): always positive",
+    Papers: "ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6",
+});
+
+options_take!(Words {
+    Unicode: "Words by the Unicode rules (UAX 29), lower-cased, of which letters and digits are kept",
+    Ascii: "Longest runs of a-z and 0-9 after lower-casing; everything else separates",
+});
+
+options_take!(StealGuard {
+    None: "Nothing: an idle processor always steals",
+    Deadline: "Steals only jobs that it is predicted to finish within their deadline",
+    Gain: "Steals only jobs that it is predicted to finish before their own processors would have worked off their queue",
+});
+
+options_take!(PolicyKind {
+    GpuOnly: "Everything on the GPUs, first come, first served",
+    CpuOnly: "Everything on the CPUs, first come, first served",
+    BestOf: "Each query on its better processor, one at a time in the whole machine",
+    Stealing: "Three queues, deadlines and work stealing (Ding et al. 2009, section 9)",
+    Mct: "Each query to the processor that is predicted to finish it first",
+    Greedy: "GPUs take what waits, as one batch",
+    Window: "GPUs take batches that close by size or time",
+    Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
+    Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_take_all_that_the_library_has() {
+        assert_eq!(Mode::value_variants(), Mode::ALL);
+        assert_eq!(Algorithm::value_variants(), Algorithm::ALL);
+        assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
+        assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);
+        // An index of impacts is made from another index, never asked for by this name.
+        assert!(!Idf::value_variants().contains(&Idf::Impacts));
+    }
+}

@@ -1,0 +1,98 @@
+//! `--policy` and the options of policies.
+
+use crate::cli::Failure;
+use crate::cost::MachineModel;
+use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, StealGuard};
+
+/// The options of all policies; each policy reads its own.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(in crate::cli) struct PolicyArguments {
+    /// stealing: a query waits for one kind of processor if it is predicted to be this many times as fast there
+    #[arg(long, value_name = "RATIO", default_value_t = PolicyOptions::default().threshold_ratio)]
+    threshold_ratio: f64,
+    /// stealing: a query past this share of the time to its deadline runs next on its preferred kind
+    #[arg(long, value_name = "SHARE", default_value_t = PolicyOptions::default().urgent_share)]
+    urgent_share: f64,
+    /// stealing: weight of the predicted cost in the order of a queue (0: cost does not count)
+    #[arg(long, value_name = "WEIGHT", default_value_t = PolicyOptions::default().cost_weight)]
+    cost_weight: f64,
+    /// stealing: weight of the deadline in the order of a queue
+    #[arg(long, value_name = "WEIGHT", default_value_t = PolicyOptions::default().deadline_weight)]
+    deadline_weight: f64,
+    /// stealing: weight of the time that a query gains by running on this kind and not on the other
+    #[arg(long, value_name = "WEIGHT", default_value_t = PolicyOptions::default().affinity_weight)]
+    affinity_weight: f64,
+    /// stealing: what an idle processor heeds before it steals
+    #[arg(long, value_name = "GUARD", value_enum, default_value_t = PolicyOptions::default().steal_guard)]
+    steal_guard: StealGuard,
+    /// policies that batch: the most queries of a batch
+    #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().batch_limit)]
+    batch_limit: u32,
+    /// policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    #[arg(long, value_name = "SHARE", default_value_t = PolicyOptions::default().batch_share)]
+    batch_share: f64,
+    /// window: a batch closes when its oldest query has waited this long, in microseconds
+    #[arg(long, value_name = "US", default_value_t = PolicyOptions::default().window_us)]
+    window_us: f64,
+    /// window: or when it holds so many queries
+    #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().window_queries)]
+    window_queries: u32,
+}
+
+impl PolicyArguments {
+    /// The options as policies take them, checked.
+    pub(in crate::cli) fn checked(&self) -> Result<PolicyOptions, Failure> {
+        let Self { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard, .. } =
+            *self;
+        let Self { batch_limit, batch_share, window_us, window_queries, .. } = *self;
+        let options = PolicyOptions {
+            threshold_ratio,
+            urgent_share,
+            cost_weight,
+            deadline_weight,
+            affinity_weight,
+            steal_guard,
+            batch_limit,
+            batch_share,
+            window_us,
+            window_queries,
+        };
+        options.check()?;
+        Ok(options)
+    }
+
+    /// The policies that are named, each once, or all that make sense on this machine.
+    pub(in crate::cli) fn policies(&self, named: &[PolicyKind], model: &MachineModel) -> Result<Vec<BuiltIn>, Failure> {
+        let options = self.checked()?;
+        if named.is_empty() {
+            let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
+            let all =
+                PolicyKind::ALL.into_iter().filter(|kind| batches || !kind.batches()).map(|kind| kind.with(options));
+            return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
+        }
+        let mut policies: Vec<BuiltIn> = Vec::new();
+        for policy in named.iter().map(|kind| kind.with(options)) {
+            policy.build(model)?;
+            if !policies.contains(&policy) {
+                policies.push(policy);
+            }
+        }
+        Ok(policies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_options_default_to_what_the_library_says() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: PolicyArguments,
+        }
+        let line = <Line as clap::Parser>::parse_from(["tandem"]);
+        assert_eq!(line.options.checked().unwrap(), PolicyOptions::default());
+    }
+}

@@ -1,0 +1,229 @@
+//! What a batch takes of a processor, from what its queries take alone.
+//!
+//! ```text
+//!   host   = host_fixed + host_each · n
+//!   device = device_fixed + crowding(n) · Σ added + longest · max alone
+//! ```
+//!
+//! `added` is what a query adds to a batch so large that the device is full. In a small one it adds more: sixteen
+//! queries don't fill a GPU, and `crowding`, above 1 there, says how far from full it is. It is known at some sizes and
+//! interpolated between them over the logarithm of n. The longest query holds up its batch by the part of its work that
+//! is not shared out.
+//!
+//! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
+//! them so. Capacity certificates rest on that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Class, PerClass};
+use crate::time::Nanos;
+
+/// What a query costs on processors of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Its service time when it is alone there.
+    pub alone: Nanos,
+    /// What it adds to the device's time for a large batch; as `alone` where batches gain nothing.
+    pub added: Nanos,
+}
+
+impl Cost {
+    /// On a class that the machine lacks: later than anything.
+    pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
+
+    /// Of a query that takes so long alone on a CPU and on a GPU, gains nothing from company, and runs nowhere else.
+    #[must_use]
+    pub fn on_cpu_and_gpu(cpu: Nanos, gpu: Nanos) -> PerClass<Self> {
+        PerClass::from_fn(|class| match class {
+            Class::CPU => Self::alone(cpu),
+            Class::GPU => Self::alone(gpu),
+            _ => Self::NEVER,
+        })
+    }
+
+    /// Of a query that gains nothing from company.
+    #[must_use]
+    pub fn alone(alone: Nanos) -> Self {
+        Self { alone, added: alone }
+    }
+}
+
+/// The queries of a batch, summed up; one more is taken in constant time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchLoad {
+    /// How many queries.
+    pub queries: u32,
+    /// What they take one after another.
+    pub alone: Nanos,
+    /// What the longest takes alone.
+    pub longest: Nanos,
+    /// What they add to a large batch.
+    pub added: Nanos,
+}
+
+impl BatchLoad {
+    /// With one more query.
+    #[must_use]
+    pub fn with(self, cost: Cost) -> Self {
+        Self {
+            queries: self.queries + 1,
+            alone: self.alone + cost.alone,
+            longest: self.longest.max(cost.alone),
+            added: self.added + cost.added,
+        }
+    }
+}
+
+/// What a batch takes of a processor's two halves, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchTime {
+    /// Preparing, launching and reading: the lane's thread.
+    pub host: Nanos,
+    /// The device's own time.
+    pub device: Nanos,
+}
+
+impl BatchTime {
+    /// From start to finish on an idle processor.
+    #[must_use]
+    pub fn total(self) -> Nanos {
+        self.host + self.device
+    }
+}
+
+/// What batches take on processors of one class; see the module's formula. Times in microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchCost {
+    /// What the host takes for any batch.
+    pub host_fixed_us: f64,
+    /// What the host takes for each query.
+    pub host_each_us: f64,
+    /// What the device takes for any batch.
+    pub device_fixed_us: f64,
+    /// The share of the longest query's time alone by which it holds up its batch.
+    pub longest: f64,
+    /// How many times what they add the queries of a batch take: `(n, crowding)`, n ascending.
+    pub crowding: Vec<(u32, f64)>,
+    /// The largest batch that was measured: larger ones are not to be asked for.
+    pub most_queries: u32,
+}
+
+impl BatchCost {
+    /// What a batch takes.
+    #[must_use]
+    pub fn time(&self, load: &BatchLoad) -> BatchTime {
+        let singly = self.singly(load);
+        if load.queries <= 1 {
+            return singly;
+        }
+        let crowded = self.crowding(load.queries) * load.added.as_us();
+        let together = BatchTime {
+            host: self.host(load.queries),
+            device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()),
+        };
+        if together.total() <= singly.total() { together } else { singly }
+    }
+
+    /// What the host takes for a batch of so many queries.
+    #[must_use]
+    pub fn host(&self, queries: u32) -> Nanos {
+        Nanos::from_us(self.host_fixed_us + self.host_each_us * f64::from(queries))
+    }
+
+    /// What queries take one after another, by halves.
+    fn singly(&self, load: &BatchLoad) -> BatchTime {
+        let host = self.host(1).0.saturating_mul(u64::from(load.queries));
+        let host = Nanos(host).min(load.alone);
+        BatchTime { host, device: load.alone.since(host) }
+    }
+
+    /// How far from full a batch of `n` queries leaves the device.
+    fn crowding(&self, n: u32) -> f64 {
+        let after = self.crowding.partition_point(|&(size, _)| size < n);
+        match (after.checked_sub(1).map(|before| self.crowding[before]), self.crowding.get(after)) {
+            (Some((small, high)), Some(&(large, low))) => {
+                let share = (f64::from(n) / f64::from(small)).ln() / (f64::from(large) / f64::from(small)).ln();
+                high + share * (low - high)
+            }
+            (Some((_, last)), None) => last,
+            (None, Some(&(_, first))) => first,
+            (None, None) => 1.0,
+        }
+    }
+
+    /// The least that a query takes of host and device, in whatever batch it runs.
+    pub(super) fn least(&self, cost: Cost) -> BatchTime {
+        let least_crowding = self.crowding.iter().map(|&(_, crowding)| crowding).fold(f64::INFINITY, f64::min);
+        let crowding = if least_crowding.is_finite() { least_crowding } else { 1.0 };
+        let alone = self.singly(&BatchLoad::default().with(cost));
+        BatchTime {
+            host: Nanos::from_us(self.host_each_us).min(alone.host),
+            device: cost.added.scaled(crowding).min(alone.device),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gpu() -> BatchCost {
+        BatchCost {
+            host_fixed_us: 8.0,
+            host_each_us: 0.5,
+            device_fixed_us: 4.0,
+            longest: 0.8,
+            crowding: vec![(1, 8.0), (16, 4.0), (256, 1.5), (4096, 1.0)],
+            most_queries: 4096,
+        }
+    }
+
+    fn load(costs: impl IntoIterator<Item = (u64, u64)>) -> BatchLoad {
+        let cost = |(alone_us, added_us)| Cost { alone: Nanos(alone_us * 1000), added: Nanos(added_us * 1000) };
+        costs.into_iter().map(cost).fold(BatchLoad::default(), BatchLoad::with)
+    }
+
+    #[test]
+    fn a_batch_takes_its_halves() {
+        // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
+        let time = gpu().time(&load(vec![(25, 2); 16]));
+        assert_eq!(time, BatchTime { host: Nanos(16_000), device: Nanos(152_000) });
+        // Between sizes: 64 lies half way from 16 to 256.
+        let time = gpu().time(&load(vec![(25, 2); 64]));
+        assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
+        // A long query holds up the batch.
+        let time = gpu().time(&load([(1000, 2), (100, 2)]));
+        let both = gpu().time(&load([(100, 2), (100, 2)]));
+        assert_eq!(time.device.since(both.device), Nanos::from_us(0.8 * 900.0));
+    }
+
+    #[test]
+    fn a_query_alone_takes_what_it_takes_alone() {
+        assert_eq!(gpu().time(&load([(24, 2)])), BatchTime { host: Nanos(8500), device: Nanos(15_500) });
+        assert_eq!(gpu().time(&load([(5, 1)])).total(), Nanos(5000));
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_takes_at_most_the_sum_and_at_least_the_least(
+            costs in prop::collection::vec((1u64..2000, 0u64..2000), 1..300),
+        ) {
+            let costs: Vec<_> = costs.into_iter().map(|(alone, added)| (alone, added.min(alone))).collect();
+            let load = load(costs.iter().copied());
+            let time = gpu().time(&load);
+            prop_assert!(time.total() <= load.alone);
+            let least: Vec<BatchTime> = costs
+                .iter()
+                .map(|&(alone, added)| gpu().least(Cost { alone: Nanos(alone * 1000), added: Nanos(added * 1000) }))
+                .collect();
+            let sum = |half: fn(&BatchTime) -> Nanos| least.iter().map(half).fold(Nanos::ZERO, std::ops::Add::add);
+            // Each query's share is rounded to a nanosecond.
+            let slack = Nanos(costs.len() as u64);
+            prop_assert!(sum(|least| least.device) <= time.device + slack);
+            prop_assert!(sum(|least| least.host) <= time.host + slack);
+        }
+    }
+}

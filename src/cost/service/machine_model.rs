@@ -1,0 +1,70 @@
+//! A machine with all that is known of its costs beyond those of single queries.
+
+use super::{BatchCost, BatchLoad, BatchTime, Cost};
+use crate::machine::{Class, Machine, PerClass};
+use crate::time::Nanos;
+
+/// What a scheduler may know of the machine before a run, and what the simulator plays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineModel {
+    /// The processors.
+    pub machine: Machine,
+    /// What batches take on each class; `None` where queries of a batch run one after another.
+    pub batches: PerClass<Option<BatchCost>>,
+    /// Time from the dispatcher's start of a batch until it is at work, and from its end until the dispatcher sees it,
+    /// both together.
+    pub handoff: PerClass<Nanos>,
+    /// The dispatcher's own time for each event that it handles: an arrival or a completion.
+    pub decision: Nanos,
+}
+
+/// The least that a query can take of what a class has: no schedule needs less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeastUse {
+    /// Time of one of the class's lanes.
+    pub lane: Nanos,
+    /// Time of one of its devices; zero where lanes share nothing.
+    pub device: Nanos,
+}
+
+impl From<Machine> for MachineModel {
+    /// Batches gain nothing, and neither handing over nor deciding takes time.
+    fn from(machine: Machine) -> Self {
+        Self { machine, ..Self::default() }
+    }
+}
+
+impl MachineModel {
+    /// What a batch takes on an idle processor of `class`.
+    #[must_use]
+    pub fn batch_time(&self, class: Class, load: &BatchLoad) -> BatchTime {
+        match &self.batches[class] {
+            Some(batches) => batches.time(load),
+            None => BatchTime { host: Nanos::ZERO, device: load.alone },
+        }
+    }
+
+    /// What the host takes to prepare a batch of so many queries for a processor of `class`.
+    #[must_use]
+    pub fn host_time(&self, class: Class, queries: u32) -> Nanos {
+        self.batches[class].as_ref().map_or(Nanos::ZERO, |batches| batches.host(queries))
+    }
+
+    /// The largest batch that processors of `class` take.
+    #[must_use]
+    pub fn most_queries(&self, class: Class) -> u32 {
+        self.batches[class].as_ref().map_or(1, |batches| batches.most_queries)
+    }
+
+    /// The least that a query of this cost takes of `class`, in whatever batch.
+    #[must_use]
+    pub fn least_use(&self, class: Class, cost: Cost) -> LeastUse {
+        match &self.batches[class] {
+            Some(batches) => {
+                let BatchTime { host, device } = batches.least(cost);
+                LeastUse { lane: host, device }
+            }
+            None => LeastUse { lane: cost.alone, device: Nanos::ZERO },
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Batches as long as measured queries and a fitted machine say.
+
+use super::{BatchLoad, Cost, MachineModel, ServiceTimes};
+use crate::ids::ProcessorId;
+use crate::machine::{Class, PerClass, Processor};
+use crate::time::Nanos;
+
+/// A lane's two halves.
+#[derive(Clone, Copy, Debug, Default)]
+struct LaneClock {
+    /// When its thread has prepared what it was given.
+    host_free: Nanos,
+    /// When its last batch will have finished.
+    finish: Nanos,
+}
+
+/// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
+#[derive(Clone, Debug)]
+pub struct MeasuredTimes<'a, F> {
+    model: &'a MachineModel,
+    /// What the query in a row of the workload costs on a class.
+    cost: F,
+    lanes: Vec<LaneClock>,
+    /// By class and device: when it will be free.
+    devices: PerClass<Vec<Nanos>>,
+}
+
+impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
+    /// An idle machine; `cost` says what the query in a row of the workload costs on a class.
+    #[must_use]
+    pub fn new(model: &'a MachineModel, cost: F) -> Self {
+        let lanes = vec![LaneClock::default(); model.machine.len()];
+        let devices = PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]);
+        Self { model, cost, lanes, devices }
+    }
+}
+
+impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
+    #[inline]
+    fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        let Processor { class, device, .. } = self.model.machine.processor(processor);
+        let begin = now + self.model.handoff[class];
+        let lane = &mut self.lanes[processor.index()];
+        match &self.model.batches[class] {
+            None => {
+                let alone = rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone);
+                lane.finish = begin.max(lane.finish) + alone;
+            }
+            Some(batches) => {
+                let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
+                let time = batches.time(&load);
+                lane.host_free = begin.max(lane.host_free) + time.host;
+                let device_free = &mut self.devices[class][device.index()];
+                *device_free = lane.host_free.max(*device_free) + time.device;
+                lane.finish = *device_free;
+            }
+        }
+        lane.finish
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::service::BatchCost;
+    use crate::machine::Machine;
+
+    /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
+    fn cost(row: u32, class: Class) -> Cost {
+        if class.is_gpu() {
+            Cost { alone: Nanos(15_000), added: Nanos(10_000) }
+        } else {
+            Cost::alone(Nanos(10_000 * (u64::from(row) + 1)))
+        }
+    }
+
+    fn model(machine: Machine) -> MachineModel {
+        let batches = BatchCost {
+            host_fixed_us: 0.0,
+            host_each_us: 5.0,
+            device_fixed_us: 0.0,
+            longest: 0.0,
+            crowding: vec![(1, 1.0)],
+            most_queries: 64,
+        };
+        MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
+    }
+
+    const GPU: ProcessorId = ProcessorId(1);
+
+    #[test]
+    fn a_cpu_runs_a_batch_one_query_after_another() {
+        let model = model(Machine::new(2, 0));
+        let mut times = MeasuredTimes::new(&model, cost);
+        assert_eq!(times.start(ProcessorId(1), &[0, 1, 2], Nanos(7)), Nanos(60_007));
+        assert_eq!(times.start(ProcessorId(0), &[4], Nanos(7)), Nanos(50_007));
+    }
+
+    #[test]
+    fn the_host_prepares_while_the_device_runs() {
+        let model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
+        let mut times = MeasuredTimes::new(&model, cost);
+        // 10 us of host, 20 of device; the second batch is prepared meanwhile and waits for the device.
+        assert_eq!(times.start(GPU, &[0, 1], Nanos(0)), Nanos(30_000));
+        assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
+        // After a pause, both halves again.
+        assert_eq!(times.start(GPU, &[0], Nanos(100_000)), Nanos(115_000));
+    }
+
+    #[test]
+    fn streams_share_their_device_and_gpus_do_not() {
+        let start_both = |machine: Machine| {
+            let model = model(machine);
+            let mut times = MeasuredTimes::new(&model, cost);
+            [GPU, ProcessorId(2)].map(|gpu| times.start(gpu, &[0], Nanos(0)).0)
+        };
+        assert_eq!(start_both(Machine::new(1, 0).with_gpus(1, 2, 1)), [15_000, 25_000]);
+        assert_eq!(start_both(Machine::new(1, 2)), [15_000, 15_000]);
+    }
+
+    #[test]
+    fn handing_over_takes_its_time() {
+        let mut model = model(Machine::new(1, 1));
+        model.handoff = PerClass::two(Nanos(3), Nanos(4));
+        let mut times = MeasuredTimes::new(&model, cost);
+        assert_eq!(times.start(ProcessorId(0), &[0], Nanos(0)), Nanos(10_003));
+        assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_004));
+    }
+}

@@ -1,0 +1,35 @@
+//! What work takes on a machine: one place that is asked, whoever plays the work.
+//!
+//! The simulator, the lanes that replay recorded times and the driver whose threads only pretend to search all ask the
+//! same [`ServiceTimes`]: *these jobs start now on this processor; when will they have finished?* A batch is not the sum
+//! of its queries, two streams of one GPU share it, and the host prepares a batch while the device runs the one before:
+//!
+//! ```text
+//!   stream 0   host  |prepare A|prepare B|.........|prepare C|
+//!              device          |=====A=====|====B====|.......|==C==|
+//!                    start A   start B    A done    B done
+//! ```
+//!
+//! [`BatchCost`] says what a batch takes of host and device; [`MachineModel`] is a machine with all that is known of its
+//! costs beyond those of single queries; [`MeasuredTimes`] plays the two.
+
+mod batch_cost;
+mod machine_model;
+mod measured_times;
+
+pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost};
+pub use machine_model::{LeastUse, MachineModel};
+pub use measured_times::MeasuredTimes;
+
+use crate::ids::ProcessorId;
+use crate::time::Nanos;
+
+/// When batches finish that start on the processors of a machine.
+///
+/// It is told of every start, in order of time, and may remember what it needs: what runs beside a batch, what ran
+/// before it, what lies in a cache.
+pub trait ServiceTimes {
+    /// The queries of these rows of the workload start together on `processor` at `now`: when they will have finished.
+    /// Batches of one processor finish in the order in which they start.
+    fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
+}

@@ -1,0 +1,111 @@
+//! Bounds of impacts at the BM25 parameters of the query.
+//!
+//! An index stores bounds of `tf / (tf + norm)` at the `k1` and `b` that it was built with. A search with other ones
+//! has other norms, `norm'`. If `norm' / norm` lies in `[c, C]` for every document, then
+//!
+//! ```text
+//! tf / (tf + norm)  <=  m    means    tf / (tf + norm')  <=  m / (m + c (1 - m))
+//! tf / (tf + norm)  >=  m    means    tf / (tf + norm')  >=  m / (m + C (1 - m))
+//! ```
+//!
+//! so that a stored bound still bounds, if less tightly, and no algorithm must fall back to another one. The ratio of
+//! two functions that are linear in the document's length is monotone: its extremes are at the shortest and the longest
+//! document. The form of the idf changes weights only, never impacts.
+
+use crate::index::{Bm25, Index};
+
+/// Slack for roundings of a conversion: far more than a handful of half units in the last place.
+const SLACK: f64 = 1e-6;
+
+/// Turns stored bounds of impacts into bounds that hold for the query's parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ImpactBounds {
+    /// The least and the greatest ratio of the query's norms to the index's; `None` where they are equal.
+    ratios: Option<(f64, f64)>,
+}
+
+impl ImpactBounds {
+    /// What holds for a search of `index` with `bm25`.
+    pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
+        let built_with = index.built_with();
+        if built_with.k1 == bm25.k1 && built_with.b == bm25.b {
+            return Self { ratios: None };
+        }
+        let lengths = index.doc_lengths();
+        let shortest = lengths.iter().min().copied().unwrap_or(0);
+        let longest = lengths.iter().max().copied().unwrap_or(0);
+        let ratio = |length| {
+            let average = index.average_length();
+            f64::from(bm25.norm(length, average)) / f64::from(built_with.norm(length, average))
+        };
+        let (at_shortest, at_longest) = (ratio(shortest), ratio(longest));
+        // A norm of zero (k1 of 0, or b of 1 and an empty document) has no ratio: then impacts are anything up to 1.
+        let ratios = if at_shortest.is_finite() && at_longest.is_finite() {
+            (at_shortest.min(at_longest) * (1.0 - SLACK), at_shortest.max(at_longest) * (1.0 + SLACK))
+        } else {
+            (0.0, f64::INFINITY)
+        };
+        Self { ratios: Some(ratios) }
+    }
+
+    /// An upper bound at the query's parameters from a stored upper bound.
+    #[inline]
+    pub(crate) fn upper(self, stored: f32) -> f32 {
+        match self.ratios {
+            None => stored,
+            Some((least, _)) if stored > 0.0 => {
+                let stored = f64::from(stored);
+                let converted = stored / (stored + least * (1.0 - stored).max(0.0));
+                (converted * (1.0 + SLACK)) as f32
+            }
+            Some(_) => stored,
+        }
+    }
+
+    /// A lower bound at the query's parameters from a stored lower bound.
+    #[inline]
+    pub(crate) fn lower(self, stored: f32) -> f32 {
+        match self.ratios {
+            None => stored,
+            Some((_, greatest)) if stored > 0.0 && greatest.is_finite() => {
+                let stored = f64::from(stored);
+                let converted = stored / (stored + greatest * (1.0 - stored).max(0.0));
+                (converted * (1.0 - SLACK)) as f32
+            }
+            Some(_) => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn converted_bounds_hold_for_every_posting(
+            postings in prop::collection::vec((1..40_u32, 1..500_u32), 1..50),
+            k1 in prop_oneof![Just(0.0_f32), 0.0..3.0_f32],
+            b in prop_oneof![Just(0.0_f32), Just(1.0), 0.0..=1.0_f32],
+        ) {
+            // One list; a document's length is its frequency plus what a second list adds.
+            let first: Vec<(u32, u32)> = (0..).zip(&postings).map(|(doc, p)| (doc, p.0)).collect();
+            let second: Vec<(u32, u32)> = (0..).zip(&postings).map(|(doc, p)| (doc, p.1)).collect();
+            let index = Index::from_lists(&[("a", first.clone()), ("b", second)]).unwrap();
+            let bm25 = Bm25 { k1, b, ..index.built_with() };
+            let bounds = ImpactBounds::new(&index, bm25);
+            let impacts = |bm25: Bm25| -> Vec<f32> {
+                let norms = bm25.norms(index.doc_lengths(), index.average_length());
+                first.iter().map(|&(doc, tf)| Bm25::score(1.0, tf, norms[doc as usize])).collect()
+            };
+            for (stored, wanted) in impacts(index.built_with()).into_iter().zip(impacts(bm25)) {
+                let upper = bounds.upper(stored * (1.0 + 1e-6));
+                prop_assert!(wanted <= upper, "{wanted} above {upper}");
+                let lower = bounds.lower(stored * (1.0 - 1e-6));
+                prop_assert!(wanted >= lower, "{wanted} below {lower}");
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Sharing out the lists that drive to warps: items of work, as few blocks each as keep all warps of the machine busy.
+//!
+//! A warp scores 32 postings at a time, so that most of the time of a launch of few blocks would be that of the warp
+//! with most postings. Of queries' first lists, where postings are likely to be scored, four warps share a block as
+//! long as there are warps for that; other lists' blocks go to a warp by several, by more where few of their postings
+//! are looked up elsewhere.
+
+use super::accepted::MAX_TERMS;
+use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, TermEntry};
+use super::plan::{Plan, num_blocks};
+
+/// Blocks that a warp goes through at most: where most of their postings are looked up elsewhere, and where few are.
+const DENSE_BLOCKS: u32 = 4;
+const SPARSE_BLOCKS: u32 = 16;
+/// Four warps share a block as long as so many times the warps that the machine holds are enough for it.
+const SHARED_WAVES: u32 = 2;
+/// Items that one hint is for: a warp looks at so many drivers at once.
+const HINTED_ITEMS: u32 = 32;
+
+/// The blocks of all lists that drive, by their term's number in its query; and of these, those where every posting may
+/// be looked up (dense) apart from the others.
+#[derive(Clone, Copy, Debug)]
+struct BlockCounts {
+    sparse_and_dense: [[u64; 2]; MAX_TERMS],
+    num_terms: usize,
+}
+
+impl Default for BlockCounts {
+    fn default() -> Self {
+        Self { sparse_and_dense: [[0; 2]; MAX_TERMS], num_terms: 0 }
+    }
+}
+
+impl BlockCounts {
+    #[inline]
+    fn add(&mut self, term: usize, is_dense: bool, blocks: u32) {
+        self.num_terms = self.num_terms.max(term + 1);
+        self.sparse_and_dense[term][usize::from(is_dense)] += u64::from(blocks);
+    }
+
+    fn clear(&mut self) {
+        self.sparse_and_dense[..self.num_terms].fill([0; 2]);
+        self.num_terms = 0;
+    }
+}
+
+/// How many blocks a warp goes through, in the lists of a launch.
+#[derive(Clone, Copy, Debug)]
+struct ItemSizes {
+    /// So many first terms of each query have blocks that four warps share.
+    shared_terms: usize,
+    sparse: u32,
+    dense: u32,
+}
+
+impl ItemSizes {
+    /// Sizes for a launch of these blocks on a machine that holds `warps` at once.
+    fn new(counts: &BlockCounts, warps: u32) -> Self {
+        let mut left = u64::from(SHARED_WAVES * warps / 4);
+        let mut shared_terms = 0;
+        let mut blocks = [0_u64; 2];
+        for (t, of_term) in counts.sparse_and_dense[..counts.num_terms].iter().enumerate() {
+            let sum = of_term[0] + of_term[1];
+            if shared_terms == t && sum <= left {
+                shared_terms += 1;
+                left -= sum;
+            } else {
+                blocks[0] += of_term[0];
+                blocks[1] += of_term[1];
+            }
+        }
+        let a_warp = |blocks: u64, most: u32| blocks.div_ceil(u64::from(warps)).clamp(1, u64::from(most)) as u32;
+        Self { shared_terms, sparse: a_warp(blocks[0], SPARSE_BLOCKS), dense: a_warp(blocks[1], DENSE_BLOCKS) }
+    }
+
+    /// How many blocks of a term a warp goes through; 0 where four warps share a block.
+    #[inline]
+    fn of(self, term: usize, is_dense: bool) -> u32 {
+        match term {
+            t if t < self.shared_terms => 0,
+            _ if is_dense => self.dense,
+            _ => self.sparse,
+        }
+    }
+}
+
+/// The items that blocks are shared out to.
+#[inline]
+fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
+    match blocks_an_item {
+        0 => 4 * num_blocks,
+        1 => num_blocks,
+        each => num_blocks.div_ceil(each),
+    }
+}
+
+/// A query, of at most `TERMS` terms, as it is passed alone, for `warps` that the machine holds.
+pub(super) fn lone<const TERMS: usize>(
+    plan: &Plan,
+    terms: &[TermEntry],
+    needs_all: bool,
+    warps: u32,
+) -> LoneArgument<TERMS> {
+    let mut lone = LoneArgument { query: plan.query, ..LoneArgument::default() };
+    lone.terms[..terms.len()].copy_from_slice(terms);
+    let drivers = 0..plan.num_drivers(needs_all);
+    let mut counts = BlockCounts::default();
+    for t in drivers.clone() {
+        counts.add(t, plan.all_enter(terms, t, needs_all), num_blocks(&terms[t]));
+    }
+    let sizes = ItemSizes::new(&counts, warps);
+    let mut num_items = 0;
+    for (t, driver) in lone.drivers[..drivers.end].iter_mut().enumerate() {
+        let blocks_an_item = sizes.of(t, plan.all_enter(terms, t, needs_all));
+        *driver = DriverEntry { query: 0, term: t as u32, first_item: num_items, blocks_an_item };
+        num_items += num_items_of(num_blocks(&terms[t]), blocks_an_item);
+    }
+    lone.stage = LoneStage {
+        num_drivers: drivers.end as u32,
+        num_items,
+        needs_all: u32::from(needs_all),
+        ..LoneStage::default()
+    };
+    lone
+}
+
+/// The drivers of one launch for a batch.
+#[derive(Debug, Default)]
+pub(super) struct DriverShares {
+    /// As queries add them.
+    added: Vec<AddedDriver>,
+    counts: BlockCounts,
+    /// All first terms before all second ones.
+    pub(super) drivers: Vec<DriverEntry>,
+    /// For every 32nd item, its driver.
+    pub(super) hints: Vec<u32>,
+    pub(super) num_items: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AddedDriver {
+    query: u32,
+    term: u32,
+    num_blocks: u32,
+    is_dense: bool,
+}
+
+impl DriverShares {
+    pub(super) fn clear(&mut self) {
+        self.added.clear();
+        self.counts.clear();
+        self.drivers.clear();
+        self.hints.clear();
+        self.num_items = 0;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty()
+    }
+
+    /// How many drivers there are.
+    pub(super) fn len(&self) -> usize {
+        self.added.len()
+    }
+
+    /// Adds the lists that drive for entry `query` of the batch.
+    #[inline]
+    pub(super) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
+        for t in 0..plan.num_drivers(needs_all) {
+            let (num_blocks, is_dense) = (num_blocks(&terms[t]), plan.all_enter(terms, t, needs_all));
+            self.counts.add(t, is_dense, num_blocks);
+            self.added.push(AddedDriver { query, term: t as u32, num_blocks, is_dense });
+        }
+    }
+
+    /// How many hints there are at most for so many drivers with so many blocks.
+    pub(super) fn most_hints(blocks: u64, drivers: usize, warps: u32) -> usize {
+        // Four items a block while these are few; else no more than warps, or of the most blocks, in either kind.
+        let items = u64::from(2 * SHARED_WAVES * warps + 2 * warps) + drivers as u64 + blocks / u64::from(DENSE_BLOCKS);
+        (items / u64::from(HINTED_ITEMS)) as usize + 1
+    }
+
+    /// Gives each driver its items, for a machine that holds `warps` at once, counts them in the entries, and writes
+    /// hints if they are wanted.
+    pub(super) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
+        let sizes = ItemSizes::new(&self.counts, warps);
+        let mut starts = [0_usize; MAX_TERMS];
+        for driver in &self.added {
+            starts[driver.term as usize] += 1;
+        }
+        let mut start = 0;
+        for of_term in &mut starts[..self.counts.num_terms] {
+            start += std::mem::replace(of_term, start);
+        }
+        self.drivers.resize(self.added.len(), DriverEntry::default());
+        for added in &self.added {
+            let at = &mut starts[added.term as usize];
+            let blocks_an_item = sizes.of(added.term as usize, added.is_dense);
+            // Until all are in order, the number of items stands where the first one's will.
+            let items = num_items_of(added.num_blocks, blocks_an_item);
+            self.drivers[*at] = DriverEntry { query: added.query, term: added.term, first_item: items, blocks_an_item };
+            *at += 1;
+        }
+        let mut num_items = 0;
+        for (number, driver) in self.drivers.iter_mut().enumerate() {
+            let items = std::mem::replace(&mut driver.first_item, num_items);
+            entries[driver.query as usize].num_items += items;
+            num_items += items;
+            while with_hints && (self.hints.len() as u32) * HINTED_ITEMS < num_items {
+                self.hints.push(number as u32);
+            }
+        }
+        self.num_items = num_items;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::FEW_TERMS;
+    use super::super::plan::tests::plan;
+    use super::*;
+    use crate::index::BLOCK_LEN;
+    use crate::query::Mode;
+
+    #[test]
+    fn gpu_shares_all_blocks_of_a_lone_query_out() {
+        let lists = [(1000, 6.0), (50_001, 4.0), (300_000, 1.5)];
+        for warps in [1, 10, 100, 10_000] {
+            for (seed, needs_all) in [(0.0, false), (2.0, false), (7.0, false), (0.0, true)] {
+                let (plan, terms) = plan(&lists, seed, Mode::AndOr);
+                let lone = lone::<FEW_TERMS>(&plan, &terms, needs_all, warps);
+                let drivers = &lone.drivers[..plan.num_drivers(needs_all)];
+                let ends = drivers.iter().skip(1).map(|driver| driver.first_item).chain([lone.stage.num_items]);
+                for (t, (driver, end)) in drivers.iter().zip(ends).enumerate() {
+                    assert_eq!(driver.term as usize, t);
+                    let items = end - driver.first_item;
+                    let blocks = lists[t].0.div_ceil(BLOCK_LEN as u32);
+                    match driver.blocks_an_item {
+                        0 => assert_eq!(items, 4 * blocks),
+                        each => assert!(items * each >= blocks && (items - 1) * each < blocks),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gpu_batches_put_first_terms_first_and_leave_no_block_out() {
+        let plans = [
+            plan(&[(200, 5.0), (90_000, 1.0)], 0.0, Mode::Or),
+            plan(&[(5000, 5.0)], 0.0, Mode::Or),
+            plan(&[(129, 5.0), (1300, 4.0), (700_000, 1.0)], 2.0, Mode::Or),
+        ];
+        let mut shares = DriverShares::default();
+        for warps in [4, 1000, 1_000_000] {
+            shares.clear();
+            let mut entries = [BatchEntry::default(); 3];
+            for (query, (plan, terms)) in plans.iter().enumerate() {
+                shares.add(query as u32, plan, terms, false);
+            }
+            shares.share_out(&mut entries, warps, true);
+            let order: Vec<_> = shares.drivers.iter().map(|driver| (driver.query, driver.term)).collect();
+            assert_eq!(order, [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)]);
+            let ends = shares.drivers.iter().skip(1).map(|driver| driver.first_item).chain([shares.num_items]);
+            let mut items_of = [0; 3];
+            for (driver, end) in shares.drivers.iter().zip(ends) {
+                let blocks = num_blocks(&plans[driver.query as usize].1[driver.term as usize]);
+                assert_eq!(end - driver.first_item, num_items_of(blocks, driver.blocks_an_item));
+                items_of[driver.query as usize] += end - driver.first_item;
+            }
+            assert_eq!(entries.map(|entry| entry.num_items), items_of);
+            // The driver of an item is among the 32 from its hint on.
+            assert_eq!(shares.hints.len() as u32, shares.num_items.div_ceil(HINTED_ITEMS));
+            assert!(shares.hints.len() <= DriverShares::most_hints(6000, 5, warps));
+            for item in 0..shares.num_items {
+                let hint = shares.hints[(item / HINTED_ITEMS) as usize] as usize;
+                let found = shares.drivers.iter().rposition(|driver| driver.first_item <= item).unwrap();
+                assert!((hint..hint + HINTED_ITEMS as usize).contains(&found));
+            }
+        }
+        shares.clear();
+        plans.iter().zip(0..).for_each(|((plan, terms), query)| shares.add(query, plan, terms, true));
+        assert_eq!(shares.len(), 3);
+    }
+
+    #[test]
+    fn gpu_items_of_the_largest_batch_fit_32_bits() {
+        let (largest, terms) = plan(&[((1 << 31) - 1, 1.0)], 0.0, Mode::Or);
+        let mut shares = DriverShares::default();
+        for warps in [1, 4000, u32::MAX / 8] {
+            shares.clear();
+            let mut entries = [BatchEntry::default(); 64];
+            (0..64).for_each(|query| shares.add(query, &largest, &terms, false));
+            shares.share_out(&mut entries, warps, true);
+            assert!(shares.drivers.is_sorted_by_key(|driver| driver.first_item));
+            assert!(u64::from(shares.num_items) <= (1 << 30) + u64::from(warps), "{}", shares.num_items);
+        }
+    }
+}

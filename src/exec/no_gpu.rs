@@ -1,0 +1,79 @@
+//! In place of the GPU executor, where the build has no GPU support: one that cannot be made, and says why.
+
+use std::sync::Arc;
+
+use super::{ExecError, Execution, Executor, Hit};
+use crate::gpu::{GpuError, NOT_BUILT};
+use crate::ids::DeviceId;
+use crate::index::{Bm25, Index};
+use crate::machine::Class;
+use crate::query::{Mode, Query};
+
+/// A GPU executor: there is none in this build.
+#[derive(Debug)]
+pub enum GpuExecutor {}
+
+/// What the upload of an index took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UploadReport {
+    /// Device memory of the index.
+    pub device_bytes: u64,
+    /// What was copied to the device.
+    pub copied_bytes: u64,
+    /// From the first copy until the last list was written.
+    pub seconds: f64,
+}
+
+impl GpuExecutor {
+    /// Says that there is no GPU.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`], always.
+    pub fn new(_: &Arc<Index>, _: Bm25) -> Result<Self, ExecError> {
+        Err(GpuError::NoGpu(NOT_BUILT.to_owned()).into())
+    }
+
+    /// Says that there is no GPU.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`], always.
+    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, _: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
+        Self::new(index, bm25)
+    }
+
+    /// Says that there is no GPU.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`], always.
+    pub fn on_device(_: DeviceId, index: &Arc<Index>, bm25: Bm25, _: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
+        Self::new(index, bm25)
+    }
+
+    /// Another stream of this GPU.
+    ///
+    /// # Errors
+    /// Never: there is no such executor.
+    pub fn for_another_stream(&self) -> Result<Self, ExecError> {
+        match *self {}
+    }
+
+    /// What the upload of the index took.
+    #[must_use]
+    pub fn upload_report(&self) -> UploadReport {
+        match *self {}
+    }
+}
+
+impl Executor for GpuExecutor {
+    fn class(&self) -> Class {
+        match *self {}
+    }
+
+    fn device(&self) -> String {
+        match *self {}
+    }
+
+    fn search(&mut self, _: &Query, _: Mode, _: usize, _: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        match *self {}
+    }
+}

@@ -1,0 +1,402 @@
+//! The lanes of a machine, with the threads behind them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::QuerySet;
+use super::ending::LiveError;
+use super::pinning::Cores;
+use super::ring::{Completion, Rings, Sleeper};
+use super::worker::Worker;
+use crate::cost::{Cost, MachineModel};
+use crate::exec::Executor;
+use crate::ids::ProcessorId;
+use crate::machine::{Class, Machine, PerClass, Processor};
+use crate::time::Nanos;
+
+/// What stands in the GPU's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuLane {
+    /// A GPU.
+    Real,
+    /// Recorded times.
+    Replay,
+    /// Nothing.
+    None,
+}
+
+impl GpuLane {
+    /// `real`, `replay` or `none`, as in options and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Replay => "replay",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for GpuLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What does the work of a lane.
+pub enum LaneWork {
+    /// This executor, on a thread of its own.
+    Executor(Box<dyn Executor>),
+    /// Nothing does: its batches take the recorded times.
+    Recorded,
+    /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
+    /// known. Handing over is real too, so that the machine's costs of it are left out of the times.
+    TimeWarp,
+}
+
+impl fmt::Debug for LaneWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Executor(executor) => write!(f, "Executor({})", executor.device()),
+            Self::Recorded => f.write_str("Recorded"),
+            Self::TimeWarp => f.write_str("TimeWarp"),
+        }
+    }
+}
+
+/// A lane as the driver sees it.
+#[derive(Debug)]
+pub(super) enum Lane {
+    /// A thread takes its batches from rings.
+    Worker(WorkerLane),
+    /// The recorded times pass in the driver's event queue.
+    Recorded,
+}
+
+/// The driver's end of a lane's rings.
+#[derive(Debug)]
+pub(super) struct WorkerLane {
+    rings: Arc<Rings>,
+    /// Turns ordered and completions seen.
+    ordered: u32,
+    seen: u32,
+    /// Whether it lets recorded times pass instead of working.
+    pretends: bool,
+}
+
+impl WorkerLane {
+    /// Batches under way.
+    pub(super) fn under_way(&self) -> u32 {
+        self.ordered.wrapping_sub(self.seen)
+    }
+
+    /// Whether it lets recorded times pass instead of working.
+    pub(super) fn pretends(&self) -> bool {
+        self.pretends
+    }
+
+    /// The slot of the oldest batch under way, and of the next one ordered: from 0 to below [`slots`](Self::slots).
+    pub(super) fn oldest_slot(&self) -> usize {
+        self.rings.slot(self.seen.wrapping_add(1))
+    }
+
+    pub(super) fn next_slot(&self) -> usize {
+        self.rings.slot(self.ordered.wrapping_add(1))
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.rings.slots()
+    }
+
+    /// Orders a batch; a lane that pretends is at it `until` then. A worker that falls asleep at this very moment is woken by a later
+    /// [look](Self::wake_if_asleep), of which there are many while it has work.
+    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
+        self.ordered = self.ordered.wrapping_add(1);
+        self.rings.order(self.ordered, rows, until);
+    }
+
+    #[inline]
+    pub(super) fn wake_if_asleep(&self) {
+        self.rings.worker.wake_if_asleep();
+    }
+
+    /// Whether the oldest batch under way is done.
+    #[inline]
+    pub(super) fn has_completion(&self) -> bool {
+        self.rings.has_completed(self.seen.wrapping_add(1))
+    }
+
+    /// The completion of the oldest batch under way, if it is done.
+    pub(super) fn take_completion(&mut self) -> Option<Completion> {
+        let completion = self.rings.completed(self.seen.wrapping_add(1))?;
+        self.seen = self.seen.wrapping_add(1);
+        Some(completion)
+    }
+
+    /// The error that a failed completion speaks of.
+    pub(super) fn take_failure(&self) -> Option<LiveError> {
+        self.rings.take_failure()
+    }
+
+    /// Waits until the answers of all batches that are done have been compared, and says what is wrong with them.
+    pub(super) fn settle(&self) -> Result<(), LiveError> {
+        while !self.rings.is_checked(self.seen) {
+            std::thread::yield_now();
+        }
+        self.take_failure().map_or(Ok(()), Err)
+    }
+}
+
+/// The lanes of a machine, spawned once and reused from run to run: executors keep their memory and caches.
+///
+/// Dropping it ends the threads.
+#[derive(Debug)]
+pub struct Fleet {
+    model: MachineModel,
+    /// What recorded times are made of: the model without what is real.
+    played: MachineModel,
+    queries: Arc<QuerySet>,
+    /// By row of the workload: what a recorded lane takes.
+    recorded: Vec<PerClass<Cost>>,
+    cores: Cores,
+    pub(super) lanes: Vec<Lane>,
+    /// The driver, when it sleeps.
+    driver: Arc<Sleeper>,
+    epoch: Instant,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Fleet {
+    /// The lanes of `model`'s machine, in its order, each with what does its work; a thread is spawned for each executor.
+    ///
+    /// `queries` and `recorded` have an entry for each row of the workload: what executors run, and what the recorded
+    /// lanes take. Either may be empty if no lane needs it.
+    ///
+    /// # Errors
+    /// If there are more or fewer lanes than processors, or the system gives no thread.
+    pub fn spawn(
+        model: MachineModel,
+        work: Vec<LaneWork>,
+        queries: Arc<QuerySet>,
+        recorded: Vec<PerClass<Cost>>,
+    ) -> Result<Self, LiveError> {
+        if work.len() != model.machine.len() {
+            return Err(LiveError::LaneCount { lanes: work.len(), processors: model.machine.len() });
+        }
+        let is_gpu = |processor: usize| model.machine.class(ProcessorId(processor as u32)).is_gpu();
+        let cores_of = |work: &LaneWork| match work {
+            LaneWork::Executor(executor) => executor.num_cores(),
+            LaneWork::TimeWarp => 1,
+            LaneWork::Recorded => 0,
+        };
+        let lanes = || work.iter().enumerate();
+        let gpus = lanes().filter(|(i, work)| is_gpu(*i) && cores_of(work) > 0).count();
+        let busy = lanes().filter(|(i, _)| !is_gpu(*i)).map(|(_, work)| cores_of(work)).sum();
+        let mut fleet = Self {
+            model: MachineModel::default(),
+            played: MachineModel::default(),
+            queries,
+            recorded,
+            cores: Cores::share(gpus, busy),
+            lanes: Vec::with_capacity(work.len()),
+            driver: Arc::default(),
+            epoch: Instant::now(),
+            threads: Vec::new(),
+        };
+        // By order of the processors, among those alike.
+        let (mut gpu_lane, mut cpu_core) = (0, 0);
+        for (i, work) in work.into_iter().enumerate() {
+            let (number, step) = if is_gpu(i) { (&mut gpu_lane, 1) } else { (&mut cpu_core, cores_of(&work)) };
+            let own = *number;
+            *number += step;
+            let lane = match work {
+                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), own)?,
+                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, own)?,
+                LaneWork::Recorded => Lane::Recorded,
+            };
+            fleet.lanes.push(lane);
+        }
+        fleet.set_model(model);
+        Ok(fleet)
+    }
+
+    /// A fleet without threads: every processor takes the recorded times.
+    #[must_use]
+    pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
+        let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
+        let (queries, cores, driver, threads) = (Arc::default(), Cores::default(), Arc::default(), Vec::new());
+        let played = model.clone();
+        Self { model, played, queries, recorded, cores, lanes, driver, epoch: Instant::now(), threads }
+    }
+
+    fn spawn_worker(
+        &mut self,
+        model: &MachineModel,
+        position: usize,
+        executor: Option<Box<dyn Executor>>,
+        number: usize,
+    ) -> Result<Lane, LiveError> {
+        let processor = ProcessorId(position as u32);
+        let Processor { class, depth, .. } = model.machine.processor(processor);
+        let rings = Arc::new(Rings::new(depth, model.most_queries(class)));
+        let cores = self.cores.clone();
+        let worker = Worker {
+            processor,
+            class,
+            queries: Arc::clone(&self.queries),
+            rings: Arc::clone(&rings),
+            driver: Arc::clone(&self.driver),
+            epoch: self.epoch,
+            depth: depth as usize,
+            driver_sleeps: !cores.driver_owns_core(),
+            owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
+            taken: 0,
+            completed: 0,
+            last_done: 0,
+        };
+        let pretends = executor.is_none();
+        let serve = move || {
+            if class.is_gpu() {
+                cores.pin_gpu(number);
+            } else {
+                cores.pin_worker(number);
+            }
+            match executor {
+                Some(mut executor) => worker.serve(executor.as_mut()),
+                None => worker.pretend(),
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
+        self.threads.push(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends }))
+    }
+
+    /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
+    /// answer shows before anything is measured.
+    ///
+    /// # Errors
+    /// The first that an executor reports.
+    pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
+        let began = Instant::now();
+        for row in 0..self.queries.len() as u32 {
+            if began.elapsed() >= time {
+                break;
+            }
+            for lane in workers(&mut self.lanes) {
+                lane.order(std::iter::once(row), 0);
+            }
+            for lane in workers(&mut self.lanes) {
+                while lane.take_completion().is_none() {
+                    lane.wake_if_asleep();
+                    std::thread::yield_now();
+                }
+                lane.settle()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Its machine, with what is known of its costs.
+    #[must_use]
+    pub fn model(&self) -> &MachineModel {
+        &self.model
+    }
+
+    /// Takes on other costs for the same machine, as measured meanwhile: recorded lanes take them.
+    ///
+    /// # Panics
+    /// If the machine is another.
+    pub fn set_model(&mut self, model: MachineModel) {
+        assert_eq!(model.machine.len(), self.lanes.len(), "a fleet's processors stay what they are");
+        self.played = model.clone();
+        for (processor, Processor { class, .. }) in model.machine.processors() {
+            if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
+                self.played.handoff[class] = Nanos::ZERO;
+            }
+        }
+        self.model = model;
+    }
+
+    /// Its processors.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.model.machine
+    }
+
+    /// Whether a processor's batches take recorded times.
+    ///
+    /// # Panics
+    /// If the machine has no such processor.
+    #[must_use]
+    pub fn is_recorded(&self, processor: ProcessorId) -> bool {
+        match &self.lanes[processor.index()] {
+            Lane::Worker(lane) => lane.pretends,
+            Lane::Recorded => true,
+        }
+    }
+
+    /// What stands in the GPU's place: a GPU if there is one.
+    #[must_use]
+    pub fn gpu(&self) -> GpuLane {
+        let mut gpus = self.machine().processors().filter(|(_, processor)| processor.class.is_gpu()).peekable();
+        if gpus.peek().is_none() {
+            GpuLane::None
+        } else if gpus.all(|(processor, _)| self.is_recorded(processor)) {
+            GpuLane::Replay
+        } else {
+            GpuLane::Real
+        }
+    }
+
+    /// Whether there are cores enough: one for the driver and one for each CPU worker. If not, they take time from each
+    /// other and delays come out too long.
+    #[must_use]
+    pub fn has_cores_enough(&self) -> bool {
+        self.threads.is_empty() || self.cores.are_enough()
+    }
+
+    pub(super) fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    pub(super) fn queries(&self) -> &QuerySet {
+        &self.queries
+    }
+
+    pub(super) fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
+    pub(super) fn driver(&self) -> &Arc<Sleeper> {
+        &self.driver
+    }
+
+    /// What the query in a row takes on a recorded lane of `class`; `None` where nothing is known.
+    pub(super) fn recorded_cost(&self, row: u32, class: Class) -> Option<Cost> {
+        self.recorded.get(row as usize).map(|costs| costs[class]).filter(|cost| *cost != Cost::NEVER)
+    }
+
+    /// What a run needs, apart from each other: the model, what recorded times are made of, the lanes.
+    pub(super) fn parts(&mut self) -> (&MachineModel, &MachineModel, &[PerClass<Cost>], &mut [Lane]) {
+        (&self.model, &self.played, &self.recorded, &mut self.lanes)
+    }
+}
+
+/// The lanes with threads.
+fn workers(lanes: &mut [Lane]) -> impl Iterator<Item = &mut WorkerLane> {
+    lanes.iter_mut().filter_map(|lane| match lane {
+        Lane::Worker(lane) => Some(lane),
+        Lane::Recorded => None,
+    })
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        workers(&mut self.lanes).for_each(|lane| lane.rings.close());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `adaptive`: batches whose size is found by trial: a little larger after each that kept its time, much smaller after
+//! one that didn't.
+//!
+//! Additive increase, multiplicative decrease, as Clipper sizes the batches of its models (Crankshaw et al., NSDI 2017,
+//! section 4.3). It asks no cost model, only what batches have really taken, and so shows what predictions are worth.
+//!
+//! ```text
+//!   size  |      /|    /|  /|     time allowed = batch share · time to the deadline
+//!         |    /  |  /  |/  |
+//!         |  /    |/        |/    after a batch that took longer: nine tenths
+//!         |/                      after a full batch that kept it: four more
+//! ```
+
+use std::collections::VecDeque;
+
+use super::batching::batching_classes;
+use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use crate::cost::MachineModel;
+use crate::ids::JobId;
+use crate::machine::{Class, PerClass};
+use crate::time::Nanos;
+
+/// Queries that a batch may hold more after a full one kept its time.
+const INCREASE: f64 = 4.0;
+/// What is left of the size after one did not.
+const DECREASE: f64 = 0.9;
+
+/// Batches of adapted size, on GPUs.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    classes: Vec<Class>,
+    most_queries: PerClass<f64>,
+    share: f64,
+    /// By class: the size of the next batch.
+    size: PerClass<f64>,
+    queue: VecDeque<JobId>,
+}
+
+impl Adaptive {
+    /// An empty queue; batches begin at one query.
+    ///
+    /// # Errors
+    /// If the machine has no GPU, or an option makes no sense.
+    pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        options.check()?;
+        let most = |class| f64::from(options.batch_limit.min(model.most_queries(class)));
+        Ok(Self {
+            classes: batching_classes(model, "adaptive")?,
+            most_queries: PerClass::from_fn(most),
+            share: options.batch_share,
+            size: PerClass::from_fn(|_| 1.0),
+            queue: VecDeque::new(),
+        })
+    }
+}
+
+impl Policy for Adaptive {
+    fn name(&self) -> &str {
+        "adaptive"
+    }
+
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
+        self.queue.push_back(job.id);
+        Ask::ClassThenOthers(self.classes[0])
+    }
+
+    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if self.queue.is_empty() || !self.classes.contains(&lane.class) || lane.under_way > 0 {
+            return Next::Wait;
+        }
+        let size = (self.size[lane.class] as usize).min(self.queue.len());
+        batch.extend(self.queue.drain(..size));
+        Next::Run
+    }
+
+    fn finished(&mut self, lane: Lane, batch: &[Job], service: Nanos, _now: Nanos) -> Ask {
+        let allowed = batch.iter().map(Job::allowance).min().unwrap_or(Nanos::MAX).scaled(self.share);
+        let size = &mut self.size[lane.class];
+        if service > allowed {
+            *size = (*size * DECREASE).max(1.0);
+        } else if batch.len() >= *size as usize {
+            *size = (*size + INCREASE).min(self.most_queries[lane.class]);
+        }
+        Ask::Nobody
+    }
+}

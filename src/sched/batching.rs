@@ -1,0 +1,70 @@
+//! Batches filled from one FIFO queue: what the policies that batch have in common.
+
+use super::forecast::Forecast;
+use super::{Job, Lane, PolicyError, PolicyOptions};
+use crate::cost::{BatchLoad, MachineModel};
+use crate::ids::JobId;
+use crate::machine::Class;
+use crate::time::Nanos;
+
+/// The classes that gain by batches: those whose batch costs were fitted, else the GPUs.
+///
+/// # Errors
+/// If the machine has no processor of such a class.
+pub(super) fn batching_classes(model: &MachineModel, policy: &'static str) -> Result<Vec<Class>, PolicyError> {
+    PolicyError::require(&model.machine, policy, &[])?;
+    let classes: Vec<Class> = model.machine.classes().filter(|class| class.is_gpu()).collect();
+    if classes.is_empty() {
+        return Err(PolicyError::MissingClass { policy, class: Class::GPU });
+    }
+    Ok(classes)
+}
+
+/// How large a batch may grow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchLimits {
+    most_queries: u32,
+    share: f64,
+}
+
+impl BatchLimits {
+    pub(super) fn new(options: &PolicyOptions) -> Self {
+        Self { most_queries: options.batch_limit, share: options.batch_share }
+    }
+
+    /// The same, with at most so many queries.
+    pub(super) fn at_most(self, queries: u32) -> Self {
+        Self { most_queries: self.most_queries.min(queries), ..self }
+    }
+
+    /// Fills `batch` with jobs in the order of `jobs`, as many as `lane` takes: until it holds as many queries as it may,
+    /// would take too large a share of the time to a deadline, or would finish after the first job's. At least one.
+    pub(super) fn fill<'a>(
+        self,
+        jobs: impl IntoIterator<Item = &'a Job>,
+        lane: Lane,
+        forecast: &Forecast,
+        now: Nanos,
+        batch: &mut Vec<JobId>,
+    ) -> BatchLoad {
+        let most = self.most_queries.min(forecast.model().most_queries(lane.class));
+        let mut load = BatchLoad::default();
+        let mut allowed = Nanos::MAX;
+        for job in jobs {
+            if load.queries >= most {
+                break;
+            }
+            let larger = load.with(job.predicted[lane.class]);
+            if batch.is_empty() {
+                let before_deadline = job.deadline.since(now);
+                allowed = job.allowance().scaled(self.share).min(before_deadline);
+            } else if larger.alone > allowed && forecast.model().batch_time(lane.class, &larger).total() > allowed {
+                // What the queries take one after another is an upper bound, and quicker to compare.
+                break;
+            }
+            load = larger;
+            batch.push(job.id);
+        }
+        load
+    }
+}

@@ -1,0 +1,188 @@
+//! `combined`: GPUs take what waits in batches; CPU workers take what a batch gains least on, and what cannot wait.
+//!
+//! ```text
+//!               by age ──────────▶ GPU: all that waits, oldest first, as one batch
+//!   arrival ──┤
+//!               by what a batch     CPU: the job on which a batch gains least, if the CPU
+//!               gains on it ─────▶       has it done before a GPU would
+//! ```
+//!
+//! What a batch gains on a query is what the query costs a CPU alone over what it *adds* to a batch, not over what it
+//! costs a GPU alone: sixteen queries take a GPU little longer than one. Sorting by that ratio is the optimum of the
+//! capacity region's linear program ([`bounds`](crate::sim::bounds)), which also gives its smallest ratios to the CPUs.
+//!
+//! A CPU worker leaves a job alone that the next batch would have done sooner. So at low load every query goes where it
+//! is answered first, as under [`mct`](super::EarliestCompletion); under load, batches grow, the next batch is far away,
+//! and the workers are busy all the time. When very much waits a worker takes a few short jobs at once, which spares the
+//! dispatcher as many decisions.
+//!
+//! Memory and time: each job stands in one order a class of workers; O(log n) a job, amortised.
+
+use super::batching::BatchLimits;
+use super::forecast::Forecast;
+use super::waiting::{Order, WaitingJobs};
+use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use crate::cost::{BatchLoad, MachineModel};
+use crate::ids::{JobId, ProcessorId};
+use crate::machine::{Class, PerClass};
+use crate::time::Nanos;
+
+/// A worker takes several jobs at once only if so many wait for each worker,
+const CROWD: usize = 4;
+/// as many as these at most,
+const MOST_AT_ONCE: usize = 8;
+/// and for no longer than this share of the time to their deadlines.
+const SHARE_AT_ONCE: f64 = 0.01;
+
+/// GPUs in batches, and CPU workers beside them.
+#[derive(Clone, Debug)]
+pub struct Combined {
+    limits: BatchLimits,
+    forecast: Forecast,
+    /// Lanes that take batches,
+    batching: Vec<(ProcessorId, Class)>,
+    /// and the classes and number of those that work on single queries.
+    workers: Vec<Class>,
+    num_workers: usize,
+    jobs: WaitingJobs,
+    /// By class of worker: the jobs, that on which a batch gains least first.
+    gains: PerClass<Order<u64>>,
+    /// What waits, as one batch on the first batching class.
+    waiting: BatchLoad,
+}
+
+impl Combined {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// If the machine has no processor, or an option makes no sense.
+    pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        options.check()?;
+        PolicyError::require(&model.machine, "combined", &[])?;
+        let (batching, workers): (Vec<_>, Vec<_>) = model
+            .machine
+            .processors()
+            .map(|(id, processor)| (id, processor.class))
+            .partition(|(_, class)| class.is_gpu());
+        let worker_classes = model.machine.classes().filter(|class| !class.is_gpu()).collect();
+        Ok(Self {
+            limits: BatchLimits::new(options),
+            forecast: Forecast::new(model),
+            batching,
+            workers: worker_classes,
+            num_workers: workers.len(),
+            jobs: WaitingJobs::default(),
+            gains: PerClass::default(),
+            waiting: BatchLoad::default(),
+        })
+    }
+
+    /// The class of what batches are compared with.
+    fn batching_class(&self) -> Option<Class> {
+        self.batching.first().map(|&(_, class)| class)
+    }
+
+    /// Takes a job off the queue, and out of what waits.
+    fn take(&mut self, id: JobId) -> Option<Job> {
+        let job = self.jobs.take(id)?;
+        if let Some(class) = self.batching_class() {
+            let cost = job.predicted[class];
+            self.waiting.queries -= 1;
+            self.waiting.alone = self.waiting.alone - cost.alone;
+            self.waiting.added = self.waiting.added - cost.added;
+            if self.waiting.queries == 0 {
+                self.waiting = BatchLoad::default();
+            }
+        }
+        Some(job)
+    }
+
+    fn batch_for_gpu(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            let close_at = self.forecast.close_at(lane, self.jobs.len());
+            if close_at > now {
+                return Next::WaitUntil(close_at);
+            }
+        }
+        let load = self.limits.fill(self.jobs.iter(), lane, &self.forecast, now, batch);
+        for &id in batch.iter() {
+            self.take(id);
+        }
+        self.forecast.start(lane, &load, now);
+        Next::Run
+    }
+
+    fn batch_for_worker(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            return Next::Wait;
+        }
+        // What a GPU would have done by then, if it took all that waits next.
+        let gpu_finish = self.forecast.earliest_finish(&self.batching, &self.waiting, now);
+        let crowd = self.jobs.len() / (CROWD * self.num_workers.max(1));
+        let most = crowd.clamp(1, MOST_AT_ONCE);
+        let mut finish = now + self.forecast.model().handoff[lane.class];
+        let mut stop_at = Nanos::MAX;
+        while batch.len() < most {
+            let Some((_, job)) = self.gains[lane.class].first(&self.jobs) else { break };
+            let job = if finish + job.alone(lane.class) <= gpu_finish {
+                *job
+            } else if let Some(oldest) = self.jobs.oldest()
+                && oldest.deadline < gpu_finish
+                && finish + oldest.alone(lane.class) <= oldest.deadline
+            {
+                // It cannot wait for the batch.
+                *oldest
+            } else {
+                break;
+            };
+            if batch.is_empty() {
+                stop_at = finish + job.allowance().scaled(SHARE_AT_ONCE);
+            } else if finish + job.alone(lane.class) > stop_at {
+                break;
+            }
+            finish += job.alone(lane.class);
+            self.take(job.id);
+            batch.push(job.id);
+        }
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+}
+
+impl Policy for Combined {
+    fn name(&self) -> &str {
+        "combined"
+    }
+
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
+        self.jobs.insert(job);
+        let batching = self.batching_class();
+        if let Some(class) = batching {
+            self.waiting = self.waiting.with(job.predicted[class]);
+        }
+        for &class in &self.workers {
+            let key = batching.map_or(0, |batching| gain(job.alone(class), job.predicted[batching].added));
+            self.gains[class].push(key, job.id, &self.jobs);
+        }
+        Ask::ClassThenOthers(job.preferred_class())
+    }
+
+    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if self.jobs.len() == 0 {
+            Next::Wait
+        } else if lane.class.is_gpu() {
+            self.batch_for_gpu(lane, now, batch)
+        } else {
+            self.batch_for_worker(lane, now, batch)
+        }
+    }
+
+    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+        self.forecast.finished(lane, now);
+        Ask::Nobody
+    }
+}
+
+/// What a worker takes for a query over what it adds to a batch, in 1/65536: an integer, so that it orders.
+fn gain(alone: Nanos, added: Nanos) -> u64 {
+    (alone.0 as f64 / (added.0 as f64).max(1.0) * 65_536.0) as u64
+}

@@ -1,0 +1,75 @@
+//! `greedy`: an idle GPU takes what waits, as one batch.
+//!
+//! Nothing waits for company, so that a lone query is answered as soon as by any other policy; under load, batches grow
+//! by themselves to what arrives while one runs. A batch ends where its predicted time would take too large a share of
+//! the time to its queries' deadlines. A GPU that prepares one batch while another runs closes the second as late as it
+//! can.
+//!
+//! The rule is old: "continuous batching" of inference servers, group commit of databases.
+
+use std::collections::VecDeque;
+
+use super::batching::{BatchLimits, batching_classes};
+use super::forecast::Forecast;
+use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use crate::cost::MachineModel;
+use crate::ids::JobId;
+use crate::machine::Class;
+use crate::time::Nanos;
+
+/// Batches of whatever waits, on GPUs.
+#[derive(Clone, Debug)]
+pub struct Greedy {
+    classes: Vec<Class>,
+    limits: BatchLimits,
+    forecast: Forecast,
+    queue: VecDeque<Job>,
+}
+
+impl Greedy {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// If the machine has no GPU, or an option makes no sense.
+    pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        options.check()?;
+        Ok(Self {
+            classes: batching_classes(model, "greedy")?,
+            limits: BatchLimits::new(options),
+            forecast: Forecast::new(model),
+            queue: VecDeque::new(),
+        })
+    }
+}
+
+impl Policy for Greedy {
+    fn name(&self) -> &str {
+        "greedy"
+    }
+
+    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
+        self.queue.push_back(*job);
+        Ask::ClassThenOthers(self.classes[0])
+    }
+
+    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if self.queue.is_empty() || !self.classes.contains(&lane.class) {
+            return Next::Wait;
+        }
+        if lane.under_way > 0 {
+            let close_at = self.forecast.close_at(lane, self.queue.len());
+            if close_at > now {
+                return Next::WaitUntil(close_at);
+            }
+        }
+        let load = self.limits.fill(&self.queue, lane, &self.forecast, now, batch);
+        self.queue.drain(..batch.len());
+        self.forecast.start(lane, &load, now);
+        Next::Run
+    }
+
+    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+        self.forecast.finished(lane, now);
+        Ask::Nobody
+    }
+}

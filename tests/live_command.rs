@@ -1,0 +1,162 @@
+//! `tandem live`, as a whole program: its files, its refusals, Ctrl-C.
+//!
+//! No test here asserts a time: what is checked is order, counts and words.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tandem::cost::{Measured, Workload};
+use tandem::machine::Class;
+use tandem::sched::RunLog;
+use tandem::time::Nanos;
+
+/// A folder with a tiny index, its query log and its workload, made by the program itself.
+fn tiny_lab() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["sea", "ship", "sail", "wind", "storm", "rope", "mast", "crew"];
+    let documents: String = (0..400)
+        .map(|i| {
+            let text: Vec<&str> = (0..8).filter(|w| i % (w + 2) == 0).map(|w| words[w]).collect();
+            format!("{{\"id\": \"d{i}\", \"text\": \"deck {}\"}}\n", text.join(" "))
+        })
+        .collect();
+    let queries: String = (0..24).map(|i| format!("q{i}\t{} {}\n", words[i % 8], words[(i / 8 + i + 1) % 8])).collect();
+    std::fs::write(dir.path().join("docs.jsonl"), documents).unwrap();
+    std::fs::write(dir.path().join("queries.tsv"), queries).unwrap();
+    tandem(dir.path(), "index build docs.jsonl -o index --tokenizer ascii", 0);
+    tandem(dir.path(), "profile index --queries queries.tsv --mode or --on cpu -o cpu.workload.csv", 0);
+    dir
+}
+
+fn command(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.current_dir(folder).args(arguments.split_whitespace());
+    command
+}
+
+/// Runs the program to its end, checks its exit code and gives what it printed.
+fn tandem(folder: &Path, arguments: &str, code: i32) -> (String, String) {
+    let output = command(folder, arguments).output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "tandem {arguments}\n{out}\n{err}");
+    (out, err)
+}
+
+const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv --out results --log";
+
+#[test]
+fn a_run_on_the_cpu_writes_its_log_and_summary() {
+    let lab = tiny_lab();
+    let (out, _) = tandem(
+        lab.path(),
+        &format!("{LIVE} --gpu none --estimates oracle --rate 500 --num-queries 50 --deadline-ms 5000"),
+        0,
+    );
+    assert!(out.contains("cpu-only"), "{out}");
+    let (log, provenance) = RunLog::read(&lab.path().join("results/log/cpu-only-500qps-seed1.csv")).unwrap();
+    assert_eq!(log.rows.len(), 50);
+    assert_eq!(provenance.get("policy"), Some("cpu-only"));
+    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+    assert!(summary.contains("\nlive,cpu-only,500,1,50,"), "{summary}");
+    assert!(summary.ends_with(",none\n"), "{summary}");
+}
+
+#[test]
+fn cores_share_queries_by_every_method() {
+    let lab = tiny_lab();
+    for method in ["inter", "adaptive", "docp-ui", "docp-pi", "fgqp"] {
+        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --rate 300 --num-queries 30";
+        tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
+        // Answers were checked against the profile's as they came.
+        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+        assert_eq!(log.rows.len(), 30, "{method}");
+    }
+}
+
+#[test]
+fn rows_of_a_replayed_gpu_say_so() {
+    let lab = tiny_lab();
+    let path = lab.path().join("cpu.workload.csv");
+    let mut workload = Workload::read(&path).unwrap();
+    for row in &mut workload.rows {
+        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&path).unwrap();
+    let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
+    assert!(out.contains("GPU: none used; its lane replays"), "{out}");
+    let log = std::fs::read_to_string(lab.path().join("results/log.csv")).unwrap();
+    let rows: Vec<&str> = log.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
+    assert_eq!(rows.len(), 20);
+    assert!(rows.iter().all(|row| row.ends_with(",replay")), "{log}");
+    // A job starts when it is handed over, takes its recorded time at least, and one at a time runs.
+    let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+    assert!(log.rows.iter().all(|row| row.finished >= row.started + Nanos::from_us(50.0)));
+    assert!(log.rows.windows(2).all(|pair| pair[1].started >= pair[0].finished));
+}
+
+#[test]
+fn what_cannot_be_driven_is_refused_with_exit_code_2() {
+    let lab = tiny_lab();
+    let refused = [
+        ("--rate 0", "--rate: rate 0 is out of range"),
+        ("--rate NaN", "--rate"),
+        ("--seconds 0", "--seconds is 0"),
+        ("--num-queries 0", "--num-queries is 0"),
+        ("--deadline-ms 0", "--deadline-ms is 0"),
+        ("--cpus 0 --gpu none", "nothing real to drive"),
+        ("--rate 1e9 --seconds 100", "are too many"),
+        ("--gpu none --policy stealing", "policy stealing needs a GPU, and --gpu is none"),
+        ("--gpu none --mode and", "no queries in mode and"),
+        ("--gpu none --trace missing.csv", "missing.csv"),
+        ("--gpu none --estimates missing.json", "missing.json"),
+    ];
+    for (arguments, expected) in refused {
+        let (_, err) = tandem(lab.path(), &format!("{LIVE} {arguments}"), 2);
+        assert!(err.contains(expected), "{arguments}: {err:?} should contain {expected:?}");
+    }
+    assert!(!lab.path().join("results").exists());
+}
+
+#[test]
+fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
+    let lab = tiny_lab();
+    let output =
+        command(lab.path(), &format!("{LIVE} --gpu real --estimates oracle --num-queries 10")).output().unwrap();
+    if output.status.success() {
+        println!("skipped: this machine has a GPU");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_run_cleanly_and_keeps_what_was_measured() {
+    let lab = tiny_lab();
+    let mut child = command(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 200 --seconds 3600"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // From this line on Ctrl-C is caught; a little later there is something to keep.
+    let mut announced = String::new();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    while !announced.contains("run 1 of") {
+        assert_ne!(err.read_line(&mut announced).unwrap(), 0, "{announced}");
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.contains("interrupted in run 1 of 2") && out.contains("were not released"), "{out}");
+    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+    assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
+    let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
+    assert!(!log.rows.is_empty());
+}
