@@ -144,6 +144,7 @@ fn what_is_missing_is_said_before_the_work() {
         ),
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
+        (String::from("index reorder i -o i"), "--out is i, the index itself: its order would be lost"),
         (String::from("index quantise i -o i"), "--out is i, the index itself"),
         (String::from("index quantise q -o r"), "q: holds impacts already, expected an index of frequencies"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
