@@ -17,6 +17,13 @@
 #include "drive.cuh"
 #include "merge.cuh"
 
+// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 8 blocks.
+#if __CUDA_ARCH__ >= 800
+constexpr u32 DRIVE_RESIDENT = 9;
+#else
+constexpr u32 DRIVE_RESIDENT = 8;
+#endif
+
 // The driver of an item, by the table that tells it for every 32nd one: each driver has an item at least, so that it is among
 // the next 32.
 __device__ __forceinline__ Driver hinted_driver(const BatchInput& input, const Batch& batch, u32 item, u32 lane) {
@@ -32,6 +39,18 @@ __device__ __forceinline__ Driver hinted_driver(const BatchInput& input, const B
     return driver;
 }
 
+// The item of a warp; none if it is batch.num_items. First terms' items come first, and among either kind those of a column are
+// taken together.
+__device__ __forceinline__ u32 item_of(const Batch& batch, u32 warp) {
+    const u32 columns = (batch.num_first_items + ITEM_ROWS - 1) / ITEM_ROWS;
+    const bool is_first = warp < columns * ITEM_ROWS;
+    const u32 start = is_first ? 0 : batch.num_first_items;
+    const u32 len = is_first ? batch.num_first_items : batch.num_items - batch.num_first_items;
+    const u32 number = is_first ? warp : warp - columns * ITEM_ROWS;
+    const u32 place = number % ITEM_ROWS * ((len + ITEM_ROWS - 1) / ITEM_ROWS) + number / ITEM_ROWS;
+    return number / ITEM_ROWS < (len + ITEM_ROWS - 1) / ITEM_ROWS && place < len ? start + place : batch.num_items;
+}
+
 // A warp's item. A small input has no hints: its few drivers are searched.
 template <bool HAS_HINTS>
 __device__ __forceinline__ void score_item(
@@ -44,24 +63,23 @@ __device__ __forceinline__ void score_item(
     __shared__ volatile u32 entry_numbers[DRIVE_WARPS];
     Shared& shared = all_shared[threadIdx.x / WARP];
     if (batch.is_first != 0 && blockIdx.x == 0 && threadIdx.x == 0) run->started_ns = clock_ns();
-    const u32 lane = threadIdx.x % WARP, item = blockIdx.x * DRIVE_WARPS + threadIdx.x / WARP;
+    const u32 lane = threadIdx.x % WARP;
+    const u32 item = item_of(batch, blockIdx.x * DRIVE_WARPS + threadIdx.x / WARP);
     if (item >= batch.num_items) return;
 
     const BatchInput input(batch, words);
     const Driver driver = HAS_HINTS ? hinted_driver(input, batch, item, lane)
                                     : input.drivers[find_driver(input.drivers, batch.num_drivers, item, lane)];
+    u64 scored = 0;
     {
         const BatchQuery& entry = input.queries[driver.query];
-        Query query = entry.query;
-        if (entry.needs_all()) query.need_all();
-        if (entry.gate == NO_GATE || num_found(states + entry.gate) < query.k) {
-            copy_terms(input.terms + query.first_term, query.num_terms, shared.queue, lane);
-            drive_item(
-                lists, query, driver, item, entry.needs_all(), shared.queue, states + driver.query,
+        if (entry.gate == NO_GATE || num_found(states + entry.gate) < entry.query.k) {
+            copy_query(entry.query, entry.needs_all(), input.terms + entry.query.first_term, shared.queue, lane);
+            drive_item<false>(
+                lists, shared.queue.query, driver, item, entry.needs_all(), shared.queue, states + driver.query,
                 candidates + entry.candidates, entry.capacity, lane
             );
-            const u64 scored = shared.queue.scored;
-            if (lane == 0 && scored != 0) atomicAdd(&states[driver.query].scored, scored);
+            if (lane == 0) scored = shared.queue.scored;
         }
     }
 
@@ -72,19 +90,18 @@ __device__ __forceinline__ void score_item(
     const BatchQuery& entry = input.queries[number];
     if (entry.sorts_later()) return;
 
-    // What the warp has found comes before lane 0's fence, and the fence before its sign-off: the warp that signs off last sees
-    // what all have found.
-    __syncwarp();
+    // What the warp has found comes before lane 0's sign-off: the warp that signs off last sees what all have found. Most find
+    // nothing, and have nothing to put before it.
     State* state = states + number;
-    u64 progress = 0;
+    u32 items_before = 0;
     if (lane == 0) {
-        __threadfence();
-        progress = atomicAdd(&state->progress, SIGN_OFF);
-        __threadfence();
+        const u64 more = (1ull << DONE_BIT) + scored;
+        items_before = (scored != 0 ? sign_off(&state->done, more) : atomicAdd(&state->done, more)) >> DONE_BIT;
     }
-    progress = __shfl_sync(FULL_WARP, progress, 0);
-    if (progress >> 32 != entry.num_items - 1) return;
-    const u32 found = static_cast<u32>(progress);
+    items_before = __shfl_sync(FULL_WARP, items_before, 0);
+    if (items_before != entry.num_items - 1) return;
+    __threadfence();
+    const u32 found = num_found(state);
     Query query = entry.query;
     if (entry.needs_all()) query.need_all();
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
@@ -92,7 +109,7 @@ __device__ __forceinline__ void score_item(
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;
     if (!had_all && (entry.is_last() || found >= query.k)) {
         __syncwarp();
-        merge_candidates<WarpGroup, 4>(
+        merge_candidates<WarpGroup, 2>(
             query, state, candidates + entry.candidates, found, entry.capacity, results + entry.result, nullptr, shared.merge
         );
         if (lane == 0) finish_query(batch, run, state, gate, results);
@@ -104,7 +121,7 @@ __device__ __forceinline__ void score_item(
 }
 
 // A batch whose input lies in device memory.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_batch(
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, DRIVE_RESIDENT) score_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results
 ) {
@@ -112,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_batch(
 }
 
 // A batch whose input is small enough to come with the launch: no copy need arrive before it.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_small_batch(
+extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, DRIVE_RESIDENT) score_small_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
     Run* run, State* states, u64* candidates, u64* results
 ) {

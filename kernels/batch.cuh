@@ -26,12 +26,11 @@ struct BatchInput {
 __device__ __forceinline__ void finish_query(
     const Batch& batch, Run* run, const State* state, const State* gate, u64* results
 ) {
-    const u64 scored = __ldcg(&state->scored) + (gate != nullptr ? __ldcg(&gate->scored) : 0);
-    atomicAdd(&run->scored, scored);
-    __threadfence();
-    if (atomicAdd(&run->finished, 1) != batch.num_queries - 1) return;
-    __threadfence();
-    write_result(results + batch.end_at, atomicExch(&run->scored, 0));
+    const u64 mask = (1ull << DONE_BIT) - 1;
+    const u64 scored = (__ldcg(&state->done) & mask) + (gate != nullptr ? __ldcg(&gate->done) & mask : 0);
+    const u64 before = atomicAdd(&run->finished, scored + (1ull << FINISHED_BIT));
+    if (before >> FINISHED_BIT != batch.num_queries - 1) return;
+    write_result(results + batch.end_at, (before & (1ull << FINISHED_BIT) - 1) + scored);
     write_result(results + batch.end_at + 1, __ldcg(&run->started_ns));
     write_result(results + batch.end_at + 2, clock_ns());
     run->finished = 0;

@@ -31,6 +31,7 @@ constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer than a warp wa
 
 // Shared memory of a warp.
 struct Queue {
+    Query query;
     QueryTerm terms[MAX_TERMS];
     u32 places[QUEUE_LEN];  // of postings in the driving list
     u32 scored;             // postings that were scored
@@ -52,6 +53,7 @@ __device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_driver
 }
 
 // A warp's way through a list.
+template <bool KEEPS_COUNTS>
 struct Drive {
     const Lists& lists;
     const Query& query;
@@ -180,7 +182,7 @@ struct Drive {
         const u32 more = found + __popc(emitting);
         if (more >= query.k && more / step != found / step) {
             __syncwarp();
-            raise_threshold(state, query, lane);
+            raise_threshold<KEEPS_COUNTS>(state, query, lane);
             __syncwarp();
             emits = emits && key >= read_threshold(state, query.seed);
             emitting = __ballot_sync(FULL_WARP, emits);
@@ -222,17 +224,25 @@ struct Drive {
     }
 };
 
-// Copies a query's terms to where a warp looks them up.
-__device__ __forceinline__ void copy_terms(const QueryTerm* terms, u32 num_terms, Queue& queue, u32 lane) {
+// Copies a query to where a warp looks it up: its terms, and itself for who has no registers for it.
+__device__ __forceinline__ void copy_query(
+    const Query& query, bool needs_all, const QueryTerm* terms, Queue& queue, u32 lane
+) {
+    const u32 num_terms = query.num_terms;
     const u32* words = reinterpret_cast<const u32*>(terms);
     for (u32 i = lane; i < num_terms * sizeof(QueryTerm) / sizeof(u32); i += WARP) {
         reinterpret_cast<u32*>(queue.terms)[i] = words[i];
     }
-    if (lane == 0) queue.scored = 0;
+    if (lane == 0) {
+        queue.query = query;
+        if (needs_all) queue.query.need_all();
+        queue.scored = 0;
+    }
     __syncwarp();
 }
 
 // What a warp does for one item of a driver.
+template <bool KEEPS_COUNTS>
 __device__ __forceinline__ void drive_item(
     const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
     u64* candidates, u32 capacity, u32 lane
@@ -241,7 +251,7 @@ __device__ __forceinline__ void drive_item(
     const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
     const QueryTerm& term = queue.terms[driver.term];
     const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
-    Drive drive = {lists, query, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
+    Drive<KEEPS_COUNTS> drive = {lists, query, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
     if (!drive.can_enter(term.rest)) return;  // meanwhile the threshold is above all that this list can begin
 
     const u32 number = item - driver.first_item;

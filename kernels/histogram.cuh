@@ -20,32 +20,40 @@ __device__ __forceinline__ float bin_edge(const Query& query, u32 bin) {
 }
 
 // Raises the threshold to the lower edge of the highest bin that, with those above it, holds k documents. The whole warp calls
-// it.
+// it. To keep the counts in between takes sixteen registers, and not to keep them one more look at the memory.
+template <bool KEEPS_COUNTS = true>
 __device__ __forceinline__ void raise_threshold(State* state, const Query& query, u32 lane) {
     constexpr u32 BINS_A_LANE = SCORE_BINS / WARP;
     // Lane 0 has the highest bins: an ascending scan over lanes counts from the best bin down.
     const u32 lowest = SCORE_BINS - BINS_A_LANE * (lane + 1);
+    const uint4* quads = reinterpret_cast<const uint4*>(state->bins + lowest);
     u32 counts[BINS_A_LANE];
     u32 sum = 0;
 #pragma unroll
-    for (u32 j = 0; j < BINS_A_LANE; j += 4) {
-        const uint4 quad = __ldcg(reinterpret_cast<const uint4*>(state->bins + lowest + j));
-        counts[j] = quad.x;
-        counts[j + 1] = quad.y;
-        counts[j + 2] = quad.z;
-        counts[j + 3] = quad.w;
+    for (u32 j = 0; j < BINS_A_LANE / 4; ++j) {
+        const uint4 quad = __ldcg(quads + j);
+        counts[4 * j] = quad.x;
+        counts[4 * j + 1] = quad.y;
+        counts[4 * j + 2] = quad.z;
+        counts[4 * j + 3] = quad.w;
         sum += quad.x + quad.y + quad.z + quad.w;
     }
     const u32 upto = warp_prefix(sum, lane);
     if (upto - sum < query.k && query.k <= upto) {
         u32 better = upto - sum;
         u32 bin = lowest + BINS_A_LANE;
+        if (KEEPS_COUNTS) {
 #pragma unroll
-        for (u32 j = 0; j < BINS_A_LANE; ++j) {
-            if (better < query.k) {
-                better += counts[BINS_A_LANE - 1 - j];
-                --bin;
+            for (u32 j = 0; j < BINS_A_LANE; ++j) {
+                if (better < query.k) {
+                    better += counts[BINS_A_LANE - 1 - j];
+                    --bin;
+                }
             }
+        } else {
+            // The lane looks at its bins again, from the best one down. They may have grown meanwhile: then their number
+            // reaches k all the sooner.
+            while (better < query.k && bin > lowest) better += __ldcg(state->bins + --bin);
         }
         if (bin > 0) atomicMax(&state->threshold, least_key(bin_edge(query, bin)));
     }

@@ -34,20 +34,17 @@ __device__ __forceinline__ void score_alone(
     if (item < stage.num_items && !had_all) {
         Queue& queue = shared.queues[threadIdx.x / WARP];
         const Driver driver = lone.drivers[find_driver(lone.drivers, stage.num_drivers, item, lane)];
-        copy_terms(lone.terms, query.num_terms, queue, lane);
-        drive_item(lists, query, driver, item, stage.needs_all != 0, queue, state, candidates, stage.capacity, lane);
+        copy_query(lone.query, stage.needs_all != 0, lone.terms, queue, lane);
+        drive_item<true>(lists, query, driver, item, stage.needs_all != 0, queue, state, candidates, stage.capacity, lane);
     }
 
-    // The barrier puts all of the block's candidates and counts before thread 0's fence, and the fence before its sign-off: the
-    // block that signs off last sees those of every block.
+    // The barrier puts all of the block's candidates and counts before thread 0's sign-off: the block that signs off last sees
+    // those of every block.
     __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        progress = atomicAdd(&state->progress, SIGN_OFF);
-        __threadfence();
-    }
+    if (threadIdx.x == 0) progress = sign_off(&state->progress);
     __syncthreads();
     if (progress >> 32 != gridDim.x - 1) return;
+    __threadfence();
     const u32 found = static_cast<u32>(progress);
     const Times times = {gate != nullptr ? &gate->started_ns : &state->started_ns, clock_ns()};
     // With enough documents that have all terms, the stage before has written the results.

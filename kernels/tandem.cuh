@@ -134,7 +134,14 @@ struct Batch {
     u32 num_queries;       // whose results the batch's launches write, all together
     u32 end_at;            // where it is told what was scored, and when the batch began and ended: three words of the results
     u32 is_first;          // the first launch of the batch
+    u32 num_first_items;   // of first terms, which come before those of others
+    u32 reserved;
 };
+
+// Neighbouring warps take items that lie far apart, of different queries: what warps that run together count, and the
+// thresholds that they read, are then in different places of memory. Items are dealt out in so many rows.
+constexpr u32 ITEM_ROWS = 64;
+
 
 // What a batch's input may have at most to be a kernel parameter.
 constexpr u32 SMALL_INPUT_WORDS = 960;
@@ -145,17 +152,16 @@ struct __align__(16) SmallInput {
 // What the launches of a batch tell each other. All zero before the first of them starts.
 struct Run {
     u64 started_ns;
-    u32 finished;          // queries
-    u32 reserved;
-    u64 scored;            // postings of lists that drive
+    u64 finished;          // from bit FINISHED_BIT on, queries; below, postings of lists that drive which were scored
 };
+constexpr u32 FINISHED_BIT = 44;
 
 // What the kernels of one query tell each other. All zero before the first of them starts.
 struct State {
     u64 threshold;         // a key that k documents are known to reach: whatever is below is out
     u64 progress;          // low half: candidates found, be there room for them or not; high half: who is done
     u64 started_ns;        // score_lone: when, by the device's clock
-    u64 scored;            // postings of lists that drive which were scored; of batches only
+    u64 done;              // in a batch: from bit DONE_BIT on, items that are done; below, postings that were scored
     u32 bins[SCORE_BINS];  // by score, how many documents have reached the threshold as it was then
 };
 static_assert(
@@ -171,11 +177,20 @@ static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / SLACK_PARTS, "the slack must co
 // Added to a state's progress by a thread block or a warp that is done.
 constexpr u64 SIGN_OFF = 1ull << 32;
 
-extern "C" __constant__ const u32 tandem_layout[27] = {
+// Signs off; returns the progress before. What the thread has seen written comes before it, for who sees the sign-off and
+// fences. __threadfence() would do as well, but also empties the multiprocessor's L1 cache, for all of its warps.
+__device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
+    u64 before;
+    asm volatile("atom.release.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(progress), "l"(more) : "memory");
+    return before;
+}
+constexpr u32 DONE_BIT = 40;
+
+extern "C" __constant__ const u32 tandem_layout[28] = {
     BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
     DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
-    sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
+    sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS, ITEM_ROWS,
 };
 
 // BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.

@@ -267,13 +267,10 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     if (is_sample != 0) return;
 
     __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        progress = atomicAdd(&state->progress, SIGN_OFF);
-        __threadfence();
-    }
+    if (threadIdx.x == 0) progress = sign_off(&state->progress);
     __syncthreads();
     if (progress >> 32 != entry.num_items - 1) return;
+    __threadfence();
     if (!had_all) {
         merge_candidates<Block, 2>(
             query, state, own_candidates, static_cast<u32>(progress), entry.capacity, results + entry.result, nullptr,

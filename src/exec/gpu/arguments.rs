@@ -179,7 +179,12 @@ pub(super) struct BatchArgument {
     pub(super) num_queries: u32,
     pub(super) end_at: u32,
     pub(super) is_first: u32,
+    pub(super) num_first_items: u32,
+    pub(super) reserved: u32,
 }
+
+/// Rows that the items of a batch are dealt out in: `ITEM_ROWS`.
+pub(super) const ITEM_ROWS: u32 = 64;
 
 /// Words of a batch's input that may come as a kernel parameter.
 pub(super) const SMALL_INPUT_WORDS: usize = 960;
@@ -196,9 +201,7 @@ pub(super) struct SmallInput {
 #[repr(C)]
 pub(super) struct RunArgument {
     started_ns: u64,
-    finished: u32,
-    reserved: u32,
-    scored: u64,
+    finished: u64,
 }
 
 /// What the kernels of one query tell each other: `State`.
@@ -208,7 +211,7 @@ pub(super) struct StateArgument {
     threshold: u64,
     progress: u64,
     started_ns: u64,
-    scored: u64,
+    done: u64,
     bins: [u32; SCORE_BINS],
 }
 

@@ -305,6 +305,7 @@ impl Batch {
             hints_at: place(shares.hints.len()),
             num_drivers: shares.drivers.len() as u32,
             num_items: shares.num_items,
+            num_first_items: shares.num_first_items,
             ..common
         };
         let [first, second] = [&self.first, &self.second].map(|shares| (!shares.is_empty()).then(|| scored(shares)));

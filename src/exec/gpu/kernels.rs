@@ -9,9 +9,9 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchCon
 
 use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
-    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
-    NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
-    StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
+    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ITEM_ROWS, ListsArgument,
+    LoneArgument, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
+    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
 };
 use crate::gpu::{Device, GpuError, Images, Module, shape};
 use crate::index::{BLOCK_LEN, LongList};
@@ -85,6 +85,7 @@ impl Kernels {
             NO_GATE as usize,
             TOO_MANY as usize,
             SLACK_PARTS as usize,
+            ITEM_ROWS as usize,
         ];
         module.check_layout(stream, "tandem_layout", &layout)?;
         let layout = [TRANSCODE_THREADS, SCAN_THREADS, size_of::<LongList>() as u32, size_of::<PartArgument>() as u32];
@@ -166,7 +167,10 @@ impl Kernels {
             launch.arg(small);
         }
         launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
-        let blocks = batch.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
+        // First terms' items, and the others, each fill whole columns.
+        let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
+        let warps: u32 = parts.map(|items| items.next_multiple_of(ITEM_ROWS)).iter().sum();
+        let blocks = warps.div_ceil(DRIVE_THREADS / WARP).max(1);
         // SAFETY: the arguments are those of the kernel in kernels/batch.cu, in order and type; the caller vouches for
         // what they point to.
         unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)

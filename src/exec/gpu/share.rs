@@ -135,6 +135,8 @@ pub(super) struct DriverShares {
     /// For every 32nd item, its driver.
     pub(super) hints: Vec<u32>,
     pub(super) num_items: u32,
+    /// Of these, those of first terms.
+    pub(super) num_first_items: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +153,7 @@ impl DriverShares {
         self.counts.clear();
         self.drivers.clear();
         self.hints.clear();
-        self.num_items = 0;
+        (self.num_items, self.num_first_items) = (0, 0);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -206,6 +208,9 @@ impl DriverShares {
             let items = std::mem::replace(&mut driver.first_item, num_items);
             entries[driver.query as usize].num_items += items;
             num_items += items;
+            if driver.term == 0 {
+                self.num_first_items = num_items;
+            }
             while with_hints && (self.hints.len() as u32) * HINTED_ITEMS < num_items {
                 self.hints.push(number as u32);
             }
