@@ -13,9 +13,9 @@ use std::error::Error;
 use std::path::Path;
 
 use bitpacking::{BitPacker, BitPacker4x};
-use tandem::bench::{copy_rate, time_blocks};
 use tandem::build::synth::{SynthOptions, build_synthetic};
 use tandem::index::{BLOCK_LEN, Index};
+use tandem::measure::{copy_rate, time_blocks};
 use tandem::papers::codec::{
     Codec, CodecError, CodecTimes, Column, ListColumns, ListReader, all_codecs, codec_by_name, sample_lists,
     time_codecs,

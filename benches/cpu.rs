@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tandem::bench::Times;
 use tandem::corpus::Tokenizer;
 use tandem::exec::Executor;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::ids::QueryId;
 use tandem::index::Index;
+use tandem::measure::Times;
 use tandem::query::{Mode, Query, look_up, read_log};
 use tandem::random::mix;
 

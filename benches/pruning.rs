@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use tandem::bench::Times;
 use tandem::corpus::Tokenizer;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::exec::{Executor, Hit};
 use tandem::index::Index;
+use tandem::measure::Times;
 use tandem::query::{Mode, look_up, read_log};
 
 fn main() -> Result<(), Box<dyn Error>> {

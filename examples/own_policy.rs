@@ -11,9 +11,9 @@ use std::error::Error;
 use tandem::cost::MachineModel;
 use tandem::cost::shipped::default_workload;
 use tandem::ids::JobId;
+use tandem::lab::{CapacitySearch, Summary, Tally};
 use tandem::machine::{Class, Machine};
 use tandem::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
-use tandem::report::summary::{Summary, Tally};
 use tandem::sched::{
     Ask, Job, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, Promise, preferred_class,
 };
@@ -96,11 +96,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    let bound_qps = experiment.bound_qps();
-    println!("\nhighest rate without a miss of 50 ms; no scheduler exceeds {:.0} q/s", bound_qps.unwrap_or(f64::NAN));
-    if let Some(grid) = experiment.grid(bound_qps) {
+    if let Some(search) = CapacitySearch::new(&experiment) {
+        let bound_qps = search.bound_qps.unwrap_or(f64::NAN);
+        println!("\nhighest rate without a miss of 50 ms; no scheduler exceeds {bound_qps:.0} q/s");
         for policy in policies {
-            println!("{:>24} {:>8.0}", policy.name(), experiment.capacity(policy, &grid)?.low_qps);
+            println!("{:>24} {:>8.0}", policy.name(), search.of(policy)?.low_qps);
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         threads: 2,
         memory_bytes: None,
     };
-    build_from_text(Collection::open(Path::new(&folder))?, dir.path(), &options, &|_| {})?;
+    build_from_text(Collection::open(Path::new(&folder), 2)?, dir.path(), &options, &|_| {})?;
     let index = Arc::new(Index::open(dir.path())?);
     println!("{folder}: {} documents, {} postings", index.num_docs(), index.num_postings());
 

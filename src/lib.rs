@@ -15,15 +15,15 @@
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
+//! | [`lab`] | what commands share: processors, workloads, draws, calibration, capacity, validation |
 //! | [`report`] | summaries, CSV files, plots |
 //! | [`papers`] | what exists only to re-run the papers' tables and figures |
-//! | [`bench`](mod@bench) | measuring the parts against this machine's limits |
+//! | [`measure`] | measuring the parts against this machine's limits |
 //! | `cli` | the commands (feature `cli`) |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
-pub mod bench;
 pub mod build;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -34,8 +34,10 @@ pub mod files;
 pub mod gpu;
 pub mod ids;
 pub mod index;
+pub mod lab;
 pub mod live;
 pub mod machine;
+pub mod measure;
 #[cfg(feature = "plots")]
 pub mod papers;
 pub mod quantile;

@@ -287,7 +287,7 @@ fn equals_the_cpu_on_real_collections() {
     for name in ["cranfield", "cacm", "vaswani"] {
         let tokenizer = || Tokenizer::from_name("ascii").unwrap();
         let world = World::with_index(Bm25::default(), |path| {
-            let collection = Collection::open(&data.join(format!("corpus/{name}.jsonl.zst"))).unwrap();
+            let collection = Collection::open(&data.join(format!("corpus/{name}.jsonl.zst")), 2).unwrap();
             let options =
                 BuildOptions { tokenizer: tokenizer(), bm25: Bm25::default(), threads: 2, memory_bytes: None };
             build_from_text(collection, path, &options, &|_| ()).unwrap();

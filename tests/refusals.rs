@@ -123,8 +123,8 @@ fn what_is_missing_is_said_before_the_work() {
         (String::from("live file --queries i/queries.tsv --out o"), "file: is a file, expected the folder of an index"),
         (String::from("index info i/index.tandem"), "i/index.tandem: is a file, expected the folder of an index"),
         (format!("{live} --trace none.csv {rest}"), "none.csv: cannot open: "),
-        (format!("validate -k 0 {rest}"), "k is 0, expected 1 to 1000"),
-        (format!("validate -k 1001 {rest}"), "k is 1001, expected 1 to 1000"),
+        (format!("validate -k 0 {rest}"), "k is 0, expected 1 to 10000"),
+        (format!("validate -k 10001 {rest}"), "k is 10001, expected 1 to 10000"),
         (
             format!("validate --gpu none --policy stealing,gpu-only {rest}"),
             "nothing to compare: these policies need a GPU, and --gpu is none",
@@ -144,6 +144,7 @@ fn what_is_missing_is_said_before_the_work() {
         ),
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
+        (String::from("index reorder i -o i"), "--out is i, the index itself: its order would be lost"),
         (String::from("index quantise i -o i"), "--out is i, the index itself"),
         (String::from("index quantise q -o r"), "q: holds impacts already, expected an index of frequencies"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),

@@ -1,7 +1,7 @@
 //! What commands work on where nothing is named: a synthetic index and its queries.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,7 +11,10 @@ use crate::build::synth::{SynthOptions, build_synthetic};
 use crate::corpus::Tokenizer;
 use crate::exec::ExecError;
 use crate::exec::gpu::GpuExecutor;
+use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
+use crate::lab::{self, Progress};
+use crate::machine::Class;
 use crate::query::{Query, prepare_queries};
 use crate::report::number::counted;
 
@@ -83,16 +86,65 @@ pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     bar
 }
 
+/// Draws how far the lab is on standard error, where that is a terminal.
+#[derive(Default)]
+pub(super) struct Bars(Mutex<Option<ProgressBar>>);
+
+impl Progress for Bars {
+    fn begin(&self, step: &'static str, pieces: u64) {
+        self.put(Some(progress(step, pieces)));
+    }
+
+    fn reach(&self, done: u64, of: u64) {
+        if let Some(bar) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            bar.set_length(of);
+            bar.set_position(done);
+        }
+    }
+
+    fn doing(&self, what: &str) {
+        let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
+        spinner.enable_steady_tick(Duration::from_millis(200));
+        self.put(Some(spinner));
+    }
+
+    fn end(&self) {
+        self.put(None);
+    }
+}
+
+impl Bars {
+    /// In the place of the one before.
+    fn put(&self, bar: Option<ProgressBar>) {
+        let before = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), bar);
+        if let Some(before) = before {
+            before.finish_and_clear();
+        }
+    }
+}
+
 /// A GPU executor; the way of the index to the device is shown on standard error, where that is a terminal.
 ///
 /// # Errors
 /// As [`GpuExecutor::new`].
 pub(super) fn gpu_executor(index: &Arc<Index>, bm25: Bm25) -> Result<GpuExecutor, ExecError> {
-    let bar = progress("index to the GPU, MiB", 0);
-    let gpu = GpuExecutor::with_progress(index, bm25, &|copied_bytes, all_bytes| {
-        bar.set_length(all_bytes >> 20);
-        bar.set_position(copied_bytes >> 20);
-    });
-    bar.finish_and_clear();
-    gpu
+    lab::gpu_executor(DeviceId(0), index, bm25, &Bars::default())
+}
+
+/// Says so where workers and driver have too few cores to be punctual.
+pub(super) fn warn_of_few_cores(node: &lab::Node) {
+    if node.fleet().has_cores_enough() {
+        return;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpus = node.machine().count(Class::CPU);
+    let gpus = match node.gpu() {
+        lab::GpuSource::Real(_) => node.machine().count(Class::GPU),
+        _ => 0,
+    };
+    errln!(
+        "warning: {cpus} CPU workers, {gpus} GPU lanes and the driver share {cores} cores: delays come out too long \
+         (--cpus {} leaves each a core)",
+        cores.saturating_sub(1 + gpus),
+    );
 }

@@ -9,6 +9,7 @@ use crate::exec::ExecError;
 use crate::files::InputError;
 use crate::gpu::GpuError;
 use crate::index::IndexError;
+use crate::lab::LabError;
 use crate::live::LiveError;
 use crate::papers::codec::CodecError;
 use crate::sched::{LawBroken, PolicyError};
@@ -133,6 +134,49 @@ impl From<SimError> for Failure {
         match e {
             SimError::Policy(e) => e.into(),
             SimError::Law(e) => e.into(),
+        }
+    }
+}
+
+/// The lab speaks of what it was given; here it is known which option gives it.
+impl From<LabError> for Failure {
+    fn from(e: LabError) -> Self {
+        let way_out = match &e {
+            LabError::NoModel(e) => return Self::input(format!("--estimates model: {e} (or take --estimates oracle)")),
+            LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
+            LabError::NotMeasured { class, .. } => {
+                format!(" (profile it there, or leave the kind out with --{class}s 0)")
+            }
+            LabError::OtherIndex { .. } => " (profile it: `tandem profile`)".to_owned(),
+            LabError::NotInLog { .. } => "; name the log that was profiled: --queries".to_owned(),
+            LabError::HasGpuTimes { .. } => "; --gpu replay is for workloads without".to_owned(),
+            LabError::NoGpuTimes { .. } => {
+                ": measure it on a machine that has one, leave it out, or take recorded times with --gpu replay"
+                    .to_owned()
+            }
+            LabError::NothingReal => " (--cpus is 0)".to_owned(),
+            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more".to_owned(),
+            LabError::Input(_)
+            | LabError::Index(_)
+            | LabError::Io(_)
+            | LabError::NoQueries { .. }
+            | LabError::NoRate { .. } => String::new(),
+            _ => return Self::of_work(e),
+        };
+        Self::input(format!("{e}{way_out}"))
+    }
+}
+
+impl Failure {
+    /// What is wrong with the work itself, or with what the layers below the lab were given.
+    fn of_work(e: LabError) -> Self {
+        match e {
+            LabError::Exec(e) => e.into(),
+            LabError::Profile(e) => e.into(),
+            LabError::Live(e) => e.into(),
+            LabError::Sim(e) => e.into(),
+            LabError::Policy(e) => e.into(),
+            e => Self::failed(e.to_string()),
         }
     }
 }

@@ -8,7 +8,6 @@ mod output;
 
 mod bench;
 mod defaults;
-mod estimates;
 mod failure;
 mod index;
 mod interrupts;
@@ -20,7 +19,6 @@ mod run_logs;
 mod search;
 mod simulate;
 mod trace;
-mod traced;
 mod train;
 mod validate;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::options::{IndexAndLog, Multicore, check_k};
+use super::options::{IndexAndLog, check_k};
 use super::{Failure, defaults};
 use crate::cost::batches::BatchModel;
 use crate::cost::{ProfileOptions, Workload, profile};
@@ -15,6 +15,7 @@ use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
 use crate::gpu::GpuError;
 use crate::index::Index;
+use crate::lab::Multicore;
 use crate::machine::Class;
 use crate::quantile::{median, nearest_rank};
 use crate::query::Mode;

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::Failure;
-use super::options::{parse_rate, read_workload_in};
+use super::options::parse_rate;
 use crate::files::{Provenance, check_writable};
 use crate::ids::QueryId;
+use crate::lab::named_workload_in;
 use crate::query::{ArrivalProcess, Mode, Trace, TraceSummary};
 
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,7 @@ fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
     if let Some(count) = arguments.ids {
         return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
     }
-    let (name, workload) = read_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    let (name, workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     Ok((format!("{name}, mode {}", arguments.mode), workload.rows.iter().map(|row| row.query_id).collect()))
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::Failure;
-use super::options::read_workload;
 use crate::cost::{ModelFile, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
+use crate::lab::named_workload;
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
@@ -62,10 +62,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Reads the workloads as one, and their names. Rows are told apart by position, so ids of
 /// different files may be equal.
 fn read(names: &[String]) -> Result<(String, Workload), Failure> {
-    let Some((first, others)) = names.split_first() else { return read_workload(None) };
-    let (_, mut workload) = read_workload(Some(first))?;
+    let Some((first, others)) = names.split_first() else { return Ok(named_workload(None)?) };
+    let (_, mut workload) = named_workload(Some(first))?;
     for name in others {
-        workload.rows.extend(read_workload(Some(name))?.1.rows);
+        workload.rows.extend(named_workload(Some(name))?.1.rows);
     }
     Ok((names.join(", "), workload))
 }

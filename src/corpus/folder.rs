@@ -1,7 +1,7 @@
 //! A folder of text files, each a document whose id is its path inside the folder.
 //!
 //! Hidden files and those that `.gitignore` or `.ignore` name are left out, and binary files (a zero byte in their
-//! first 8 KiB) are skipped and counted. Bytes that are not UTF-8 are read as U+FFFD.
+//! first 8 KiB) are skipped and counted. Files that are not UTF-8 are read in the encoding that they look most like.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::UNIX_EPOCH;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::document::{BATCH_BYTES, Document};
+use super::encoding;
 use crate::files::InputError;
 
 /// A zero byte among this many says that a file is no text; about as many as git looks at.
@@ -55,6 +56,11 @@ impl Folder {
         Ok(Self { files: files.into_iter() })
     }
 
+    /// Bytes of all files that are left.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.as_slice().iter().map(|file| file.bytes).sum()
+    }
+
     pub(super) fn next_batch(&mut self) -> Option<FileBatch> {
         let mut bytes = 0;
         let mut files = Vec::new();
@@ -89,11 +95,11 @@ impl FileBatch {
         for file in &self.files {
             let bytes =
                 std::fs::read(&file.path).map_err(|e| InputError::file(&file.path, format!("cannot read: {e}")))?;
-            if bytes[..bytes.len().min(SNIFFED_BYTES)].contains(&0) {
+            if bytes[..bytes.len().min(SNIFFED_BYTES)].contains(&0) && !encoding::is_utf16(&bytes) {
                 skipped += 1;
                 continue;
             }
-            let text = String::from_utf8_lossy(&bytes);
+            let text = encoding::decode(&bytes, None);
             visit(Document { id: Cow::Borrowed(&file.id), title: Cow::Borrowed(""), text, line: None });
         }
         Ok(skipped)
@@ -108,7 +114,8 @@ mod tests {
     fn files_come_in_order_and_binary_ones_are_counted() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("b")).unwrap();
-        for (name, bytes) in [("b/two.txt", &b"two"[..]), ("a.txt", b"one"), ("c.bin", b"x\0y"), ("d", b"\xff four")] {
+        for (name, bytes) in [("b/two.txt", &b"two"[..]), ("a.txt", b"one"), ("c.bin", b"x\0y"), ("d", b"caf\xe9 four")]
+        {
             std::fs::write(dir.path().join(name), bytes).unwrap();
         }
         let mut folder = Folder::open(dir.path()).unwrap();
@@ -116,7 +123,7 @@ mod tests {
         let mut seen = Vec::new();
         let skipped = batch.for_each(|d| seen.push((d.id.into_owned(), d.text.into_owned()))).unwrap();
         assert_eq!(skipped, 1);
-        let expected = [("a.txt", "one"), ("b/two.txt", "two"), ("d", "\u{fffd} four")];
+        let expected = [("a.txt", "one"), ("b/two.txt", "two"), ("d", "caf\u{e9} four")];
         assert_eq!(seen, expected.map(|(id, text)| (id.to_owned(), text.to_owned())));
         assert!(folder.next_batch().is_none());
     }

@@ -13,7 +13,7 @@ use serde::de::{Deserializer, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
-use crate::files::{InputError, open_text};
+use crate::files::InputError;
 
 /// Longer lines are refused: they are no documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
@@ -42,10 +42,8 @@ pub(super) struct LineBatch {
 }
 
 impl JsonLines {
-    pub(super) fn open(path: &Path) -> Result<Self, InputError> {
-        let reader: Box<dyn Read + Send> =
-            if path == Path::new("-") { Box::new(std::io::stdin()) } else { Box::new(open_text(path)?) };
-        Ok(Self { path: path.to_owned(), reader, next_line: 1, rest: Vec::new() })
+    pub(super) fn new(path: &Path, reader: Box<dyn Read + Send>) -> Self {
+        Self { path: path.to_owned(), reader, next_line: 1, rest: Vec::new() }
     }
 
     /// Reads [`BATCH_BYTES`] and takes the whole lines of them: where batches end depends on nothing but the text.
@@ -163,7 +161,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        let mut lines = JsonLines::open(&path).map_err(|e| e.to_string())?;
+        let mut lines = JsonLines::new(&path, crate::files::open_text(&path).map_err(|e| e.to_string())?);
         let mut documents = Vec::new();
         while let Some(batch) = lines.next_batch().map_err(|e| e.to_string())? {
             batch

@@ -32,17 +32,17 @@ pub use info::GpuInfo;
 
 #[cfg(feature = "gpu")]
 pub(crate) use device::Device;
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "gpu", feature = "cli"))]
 pub(crate) use device::free_device_bytes;
 #[cfg(feature = "gpu")]
 pub use device::list_gpus;
-#[cfg(feature = "gpu")]
+#[cfg(all(feature = "gpu", feature = "cli"))]
 pub(crate) use limits::DeviceLimits;
 #[cfg(feature = "gpu")]
 pub(crate) use module::{Images, Module, shape};
 #[cfg(feature = "gpu")]
 pub(crate) use pinned::Pinned;
-#[cfg(feature = "gpu")]
+#[cfg(all(feature = "gpu", feature = "cli"))]
 pub(crate) use reservation::Reservation;
 #[cfg(feature = "gpu")]
 pub(crate) use staging::{STAGING_WORDS, Staging};

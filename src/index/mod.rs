@@ -51,7 +51,7 @@ pub use error::IndexError;
 pub use file::Index;
 pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, ListBits, PostingList};
-#[cfg(feature = "cli")]
+#[cfg(feature = "plots")]
 pub(crate) use packed::sum_gaps;
 pub use probe::Probe;
 pub use writer::{ExternalIds, IndexFolder, IndexWriter};

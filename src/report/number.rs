@@ -1,10 +1,6 @@
 //! Numbers as they are written: the same value gives the same text everywhere.
 
-/// Rounds to `digits` significant decimal digits; what is not finite stays as it is.
-#[must_use]
-pub fn significant(value: f64, digits: usize) -> f64 {
-    format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value)
-}
+pub use crate::stats::significant;
 
 /// As text with `digits` significant digits and no exponent, for CSV files and tables.
 #[must_use]

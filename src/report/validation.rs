@@ -3,120 +3,17 @@
 use std::borrow::Cow;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, Stroke};
-use super::summary::Summary;
 use crate::files::{Digits, Provenance, Record, write_csv};
-use crate::machine::{Class, PerClass};
+use crate::lab::{ServiceRow, ValidationCapacityRow, ValidationRow};
+use crate::machine::Class;
 #[cfg(feature = "plots")]
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
-
-/// One policy at one rate, simulated and driven live with the same arrivals and queries.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ValidationRow {
-    /// The policy's name.
-    pub policy: String,
-    /// The rate offered.
-    pub rate_qps: f64,
-    /// What the simulator predicts.
-    pub predicted: Summary,
-    /// What was measured.
-    pub measured: Summary,
-    /// Queries that the live run never released or never finished: its backlog was hopeless.
-    pub unanswered: usize,
-    /// Live runs at this rate: a second one is made if the first missed deadlines that the prediction did not.
-    pub attempts: u32,
-    /// What stood in the GPU's place: `real`, `replay` or `none`.
-    pub gpu: &'static str,
-}
-
-impl ValidationRow {
-    /// Whether the live run met every deadline.
-    #[must_use]
-    pub fn passed(&self) -> bool {
-        self.measured.missed + self.unanswered == 0
-    }
-}
-
-/// One policy's highest rate without a miss.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ValidationCapacityRow {
-    /// The policy's name.
-    pub policy: String,
-    /// The deadline.
-    pub deadline: Nanos,
-    /// By simulation.
-    pub predicted_qps: f64,
-    /// The highest live rate below the first that missed.
-    pub measured_qps: f64,
-    /// The lowest live rate that missed; `None` if none did.
-    pub measured_high_qps: Option<f64>,
-    /// Queries a run.
-    pub queries: usize,
-    /// What stood in the GPU's place.
-    pub gpu: &'static str,
-    /// Time at work while serving, over the time that the same queries took alone: what predictions reckon with.
-    pub slowdown: PerClass<f64>,
-    /// What handing a query over and its results back takes beyond.
-    pub handoff: PerClass<Nanos>,
-    /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
-    pub profiled_qps: f64,
-    /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
-    /// error then is the simulator's, the rest that of costs found beforehand. `None` if no live run met all deadlines.
-    pub hindsight_qps: Option<f64>,
-}
-
-/// A run as [`ServiceRow`] names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServiceRun {
-    /// A backlog, served before a live run to know what queries cost now.
-    Backlog,
-    /// A live run at a rate.
-    Live,
-}
-
-impl ServiceRun {
-    /// `backlog` or `live`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Backlog => "backlog",
-            Self::Live => "live",
-        }
-    }
-}
-
-/// What queries cost in one run, beside what they took when they were profiled alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceRow {
-    /// The policy's name.
-    pub policy: String,
-    /// When the run ended, from the start of the first policy's.
-    pub at: Duration,
-    /// What kind of run.
-    pub run: ServiceRun,
-    /// The rate at which queries came.
-    pub rate_qps: f64,
-    /// Queries that were answered.
-    pub queries: usize,
-    /// Time at work over the time that the same queries took alone.
-    pub slowdown: PerClass<f64>,
-    /// What handing a query over and its results back took beyond.
-    pub handoff: PerClass<Nanos>,
-}
-
-impl ValidationCapacityRow {
-    /// (predicted - measured) / measured.
-    #[must_use]
-    pub fn error(&self) -> f64 {
-        (self.predicted_qps - self.measured_qps) / self.measured_qps
-    }
-}
 
 /// A line of `validation.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use super::batching::batching_classes;
+use super::batching::{ask_batching, batching_classes};
 use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
@@ -61,7 +61,7 @@ impl Policy for Adaptive {
 
     fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
         self.queue.push_back(job.id);
-        Ask::ClassThenOthers(self.classes[0])
+        ask_batching(&self.classes)
     }
 
     fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {

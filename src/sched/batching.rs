@@ -1,7 +1,7 @@
 //! Batches filled from one FIFO queue: what the policies that batch have in common.
 
 use super::forecast::Forecast;
-use super::{Job, Lane, PolicyError, PolicyOptions};
+use super::{Ask, Job, Lane, PolicyError, PolicyOptions};
 use crate::cost::{BatchLoad, MachineModel};
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -18,6 +18,14 @@ pub(super) fn batching_classes(model: &MachineModel, policy: &'static str) -> Re
         return Err(PolicyError::MissingClass { policy, class: Class::GPU });
     }
     Ok(classes)
+}
+
+/// Whom an arrival concerns under a policy that leaves all to these classes: others would be asked in vain.
+pub(super) fn ask_batching(classes: &[Class]) -> Ask {
+    match classes {
+        [class] => Ask::Class(*class),
+        _ => Ask::ClassThenOthers(classes[0]),
+    }
 }
 
 /// How large a batch may grow.

@@ -306,6 +306,7 @@ impl<S: Sink> Dispatcher<S> {
         self.sink
     }
 
+    #[inline]
     fn pass_to(&mut self, now: Nanos) -> Result<(), LawBroken> {
         if now < self.now {
             return Err(self.broken(format!("time went back from {} ns to {} ns", self.now.0, now.0)));
@@ -386,6 +387,7 @@ impl<S: Sink> Dispatcher<S> {
     }
 
     /// Asks a lane with room what it does next; whether it starts something.
+    #[inline]
     fn ask(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
@@ -405,6 +407,7 @@ impl<S: Sink> Dispatcher<S> {
         result
     }
 
+    #[inline]
     fn start(
         &mut self,
         processor: ProcessorId,

@@ -42,6 +42,7 @@ impl EventQueue {
     }
 
     /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
+    #[inline]
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
         // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
         let mut place = self.finishes.len();
@@ -62,6 +63,7 @@ impl EventQueue {
 
     /// When the next completion or wake-up is due, if there is one.
     #[must_use]
+    #[inline]
     pub fn peek(&self) -> Option<Nanos> {
         let finish = self.finishes.front().map(|(at, _)| *at);
         match (finish, self.wake) {

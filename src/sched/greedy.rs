@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::batching::{BatchLimits, batching_classes};
+use super::batching::{BatchLimits, ask_batching, batching_classes};
 use super::forecast::Forecast;
 use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
@@ -49,7 +49,7 @@ impl Policy for Greedy {
 
     fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
         self.queue.push_back(*job);
-        Ask::ClassThenOthers(self.classes[0])
+        ask_batching(&self.classes)
     }
 
     fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {

@@ -80,8 +80,12 @@ impl Stealing {
     /// The job's preferred class, and its predicted times there and on its next best class.
     fn choices(&self, job: &Job) -> (Class, Nanos, Nanos) {
         let preferred = job.preferred_class();
-        let others = self.classes.iter().filter(|&&class| class != preferred);
-        let next_best = others.map(|&class| job.alone(class)).min().unwrap_or(Nanos::MAX);
+        let mut next_best = Nanos::MAX;
+        for &class in &self.classes {
+            if class != preferred {
+                next_best = next_best.min(job.alone(class));
+            }
+        }
         (preferred, job.alone(preferred), next_best)
     }
 

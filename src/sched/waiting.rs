@@ -21,6 +21,7 @@ pub(super) struct WaitingJobs {
 
 impl WaitingJobs {
     /// Adds a job; numbers ascend by one from call to call.
+    #[inline]
     pub(super) fn insert(&mut self, job: &Job) {
         if self.ring.is_empty() {
             self.first = job.id.0;
@@ -47,11 +48,13 @@ impl WaitingJobs {
     }
 
     /// The job, if it still waits.
+    #[inline]
     pub(super) fn get(&self, id: JobId) -> Option<&Job> {
         self.ring.get(id.0.checked_sub(self.first)? as usize)?.as_ref()
     }
 
     /// Takes the job, if it still waits.
+    #[inline]
     pub(super) fn take(&mut self, id: JobId) -> Option<Job> {
         let job = self.ring.get_mut(id.0.checked_sub(self.first)? as usize)?.take();
         self.waiting -= usize::from(job.is_some());
@@ -84,6 +87,7 @@ impl<K: Ord + Copy> Order<K> {
     const FEW: usize = 64;
 
     /// Adds a job, which must wait among `jobs`.
+    #[inline]
     pub(super) fn push(&mut self, key: K, id: JobId, jobs: &WaitingJobs) {
         if jobs.waiting == 1 {
             // All others are dead.
@@ -100,6 +104,7 @@ impl<K: Ord + Copy> Order<K> {
     }
 
     /// The first job that still waits, with its key.
+    #[inline]
     pub(super) fn first<'a>(&mut self, jobs: &'a WaitingJobs) -> Option<(K, &'a Job)> {
         loop {
             let (is_jumper, &(key, id)) = match (self.queue.front(), self.jumpers.peek()) {

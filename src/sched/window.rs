@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::batching::{BatchLimits, batching_classes};
+use super::batching::{BatchLimits, ask_batching, batching_classes};
 use super::forecast::Forecast;
 use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
@@ -51,7 +51,7 @@ impl Policy for Window {
         self.queue.push_back(*job);
         // The first of a window sets the clock, the last closes it; those between change nothing.
         let concerns = self.queue.len() == 1 || self.queue.len() >= self.size || self.closes_at() <= now;
-        if concerns { Ask::ClassThenOthers(self.classes[0]) } else { Ask::Nobody }
+        if concerns { ask_batching(&self.classes) } else { Ask::Nobody }
     }
 
     fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {

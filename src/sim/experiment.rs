@@ -48,20 +48,10 @@ pub enum SimError {
     Law(#[from] LawBroken),
 }
 
-/// Simulated queries that the coarse grid of a capacity search may cost: some seconds on one core.
-const GRID_QUERIES: usize = 40_000_000;
-/// Fewest and most rates on the coarse grid: steps of 8 % and of 1 %.
-const GRID_RATES: (usize, usize) = (60, 460);
-/// The step to which the grid is refined where the first miss is: 0.25 %.
-const FINE_STEP: f64 = 1.0025;
-/// How far above the bound the grid ends, so that its highest rate fails.
-const ABOVE_BOUND: f64 = 1.02;
-/// From this share of the bound on, rates are tried.
-const GRID_LOW: f64 = 0.01;
-/// Without a bound (a run too short to exclude any rate), rates up to this many times the capacity region are tried.
-const UNBOUNDED: f64 = 10.0;
-
 impl Experiment {
+    /// A run too short to exclude any rate below so many times the capacity region has no bound: no rate above is tried.
+    pub const UNBOUNDED: f64 = 10.0;
+
     /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to
     /// `sink`, until `enough`.
     ///
@@ -102,29 +92,11 @@ impl Experiment {
     /// The least of the seeds' clairvoyant bounds; `None` if none excludes rates up to ten times the capacity region.
     #[must_use]
     pub fn bound_qps(&self) -> Option<f64> {
-        let limit = UNBOUNDED * self.region()?.rate_qps;
+        let limit = Self::UNBOUNDED * self.region()?.rate_qps;
         let bound =
             |arrivals: &Arrivals| bounds::clairvoyant_qps(arrivals, &self.queries, &self.model, self.deadline, limit);
         let bounds: Vec<Option<f64>> = self.arrivals.par_iter().map(bound).collect();
         bounds.into_iter().flatten().min_by(f64::total_cmp)
-    }
-
-    /// The rates of a capacity search under this bound: 60 to 460, fewer for longer runs, refined to 0.25 % where the
-    /// first miss is. `None` if everything costs nothing.
-    #[must_use]
-    pub fn grid(&self, bound_qps: Option<f64>) -> Option<Grid> {
-        let region_qps = self.region()?.rate_qps;
-        let high_qps = match bound_qps {
-            Some(bound) if bound > 0.0 => bound * ABOVE_BOUND,
-            // No rate can pass: a look at the usual ones shows it.
-            Some(_) => region_qps,
-            None => region_qps * UNBOUNDED,
-        };
-        let queries: usize = self.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
-        let rates = (GRID_QUERIES / queries.max(1)).clamp(GRID_RATES.0, GRID_RATES.1);
-        let step = GRID_LOW.recip().powf(1.0 / rates as f64);
-        let parts = (step.ln() / FINE_STEP.ln()).ceil() as u32;
-        Some(Grid { low_qps: high_qps * GRID_LOW, high_qps, step, parts })
     }
 
     /// The highest rate up to which `policy` misses no deadline in any run, on `grid`.

@@ -5,6 +5,8 @@
 
 mod drift;
 mod interval;
+mod rounding;
 
 pub use drift::{Drift, drift};
 pub use interval::{Interval, mean_interval, quantile_interval, share_interval};
+pub use rounding::significant;

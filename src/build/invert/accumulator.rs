@@ -124,7 +124,7 @@ impl Accumulator {
         let lines = (0..).zip(texts).map(|(id, text)| format!("{{\"id\":{id},\"text\":\"{text}\"}}\n"));
         std::fs::write(&path, lines.collect::<String>()).unwrap();
         let mut accumulator = Self::default();
-        let batch = Collection::open(&path).unwrap().next_batch().unwrap().unwrap();
+        let batch = Collection::open(&path, 1).unwrap().next_batch().unwrap().unwrap();
         accumulator.add(0, &batch, &Tokenizer::new(Words::Ascii)).unwrap();
         accumulator
     }

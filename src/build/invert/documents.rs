@@ -1,5 +1,7 @@
 //! Documents of a batch: what the index keeps of them, and what errors name.
 
+use std::path::Path;
+
 use crate::files::InputError;
 
 /// Where one batch of the collection went: consecutive documents.
@@ -91,7 +93,7 @@ impl SegmentDocuments {
 }
 
 /// That two documents have the same id.
-pub(super) fn repeated_id(path: &std::path::Path, id: &str, first: Option<u64>, second: Option<u64>) -> InputError {
+pub(super) fn repeated_id(path: &Path, id: &str, first: Option<u64>, second: Option<u64>) -> InputError {
     let message = match first {
         Some(first) => format!("id {id:?} is already that of line {first}, expected one document an id"),
         None => format!("two documents have the id {id:?}"),

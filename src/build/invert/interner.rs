@@ -11,19 +11,22 @@ pub(super) struct Interner {
     text: Vec<u8>,
 }
 
+/// What most lookups need, in one place of memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    hash: u32,
+    first_eight: u64,
+    /// The hash but for its lowest bits, in which the word's length stands, at most 255.
+    check: u32,
     /// The word's number plus one; 0 in a free slot.
     number: u32,
 }
 
-/// Where a word is, and its first bytes: most words are no longer, so that the text is not looked at.
+/// Where a word is.
 #[derive(Clone, Copy, Debug)]
 struct Key {
-    first_eight: u64,
     at: u32,
     len: u32,
+    hash: u32,
 }
 
 /// Slots to begin with.
@@ -38,6 +41,7 @@ impl Interner {
         }
         let first_eight = first_eight(word);
         let hash = hash(word, first_eight);
+        let check = check(hash, word.len());
         let mask = self.slots.len() - 1;
         let mut place = hash as usize & mask;
         loop {
@@ -45,19 +49,16 @@ impl Interner {
             if slot.number == 0 {
                 break;
             }
-            if slot.hash == hash {
-                let key = self.keys[slot.number as usize - 1];
-                let is_same = key.first_eight == first_eight && key.len as usize == word.len();
-                if is_same && (word.len() <= 8 || self.text[key.at as usize..][..word.len()] == *word) {
-                    return slot.number - 1;
-                }
+            // A word holds no zero byte, so a short one is its first eight bytes.
+            let may_be_same = slot.first_eight == first_eight && slot.check == check;
+            if may_be_same && (word.len() <= 8 || self.word(slot.number - 1) == word) {
+                return slot.number - 1;
             }
             place = (place + 1) & mask;
         }
-        let key = Key { first_eight, at: self.text.len() as u32, len: word.len() as u32 };
+        self.keys.push(Key { at: self.text.len() as u32, len: word.len() as u32, hash });
         self.text.extend_from_slice(word);
-        self.keys.push(key);
-        self.slots[place] = Slot { hash, number: self.keys.len() as u32 };
+        self.slots[place] = Slot { first_eight, check, number: self.keys.len() as u32 };
         self.keys.len() as u32 - 1
     }
 
@@ -76,7 +77,7 @@ impl Interner {
     /// The numbers of all words, in byte order of the words.
     pub(super) fn sorted(&self) -> Vec<u32> {
         let mut order: Vec<(u64, u32)> =
-            (0..).zip(&self.keys).map(|(number, key)| (key.first_eight.swap_bytes(), number)).collect();
+            (0..self.keys.len() as u32).map(|number| (first_eight(self.word(number)).swap_bytes(), number)).collect();
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.word(a.1).cmp(self.word(b.1))));
         order.into_iter().map(|(_, number)| number).collect()
     }
@@ -98,13 +99,18 @@ impl Interner {
         let len = (self.slots.len() * 2).max(FIRST_SLOTS);
         let before = std::mem::replace(&mut self.slots, vec![Slot::default(); len]);
         for slot in before.into_iter().filter(|slot| slot.number != 0) {
-            let mut place = slot.hash as usize & (len - 1);
+            let mut place = self.keys[slot.number as usize - 1].hash as usize & (len - 1);
             while self.slots[place].number != 0 {
                 place = (place + 1) & (len - 1);
             }
             self.slots[place] = slot;
         }
     }
+}
+
+#[inline]
+fn check(hash: u32, len: usize) -> u32 {
+    hash & !0xff | len.min(0xff) as u32
 }
 
 /// The first eight bytes, the first of them lowest; zeros where there are fewer.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::Progress;
 use super::cursor::Cursor;
 use super::postings::decode;
+use super::run::Run;
 use super::runs::Runs;
 use crate::build::BuildError;
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
@@ -106,7 +107,7 @@ type TermRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// Cuts the vocabulary into ranges of about equal work.
 fn cut(runs: &Runs, threads: usize) -> Vec<TermRange> {
-    let mut samples: Vec<(&[u8], u64)> = runs.runs().iter().flat_map(super::run::Run::samples).collect();
+    let mut samples: Vec<(&[u8], u64)> = runs.runs().iter().flat_map(Run::samples).collect();
     samples.sort_unstable();
     let all: u64 = samples.iter().map(|sample| sample.1).sum();
     let share = (all / (threads * RANGES_PER_THREAD) as u64).clamp(1, RANGE_BYTES);

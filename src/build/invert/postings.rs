@@ -96,9 +96,10 @@ impl Postings {
         let mut bytes = [0; MAX_POSTING_BYTES];
         let len = encode(gap, freq, &mut bytes);
         let head = &mut self.lists[list as usize];
-        let at = head.write as usize;
-        if at + len <= head.end as usize {
-            self.pool[at..at + len].copy_from_slice(&bytes[..len]);
+        // Most postings take a byte or two: not worth a call that copies.
+        let room = (head.end - head.write) as usize;
+        if len <= 2 && room >= 2 {
+            self.pool[head.write as usize..][..2].copy_from_slice(&bytes[..2]);
             head.write += len as u32;
             return;
         }

@@ -26,6 +26,7 @@ use super::accumulator::Accumulator;
 use super::documents::{Segment, SegmentDocuments};
 use super::postings::put;
 use crate::build::BuildError;
+use crate::files::read_exact_at;
 
 const MAGIC: [u8; 8] = *b"TandemR1";
 const FOOTER_BYTES: usize = 32;
@@ -94,14 +95,14 @@ impl Run {
         let len = file.metadata().ok()?.len();
         let mut footer = [0; FOOTER_BYTES];
         let footer_at = len.checked_sub(FOOTER_BYTES as u64)?;
-        read_at(&file, &mut footer, footer_at).ok()?;
+        read_exact_at(&file, &mut footer, footer_at).ok()?;
         let [offset, contents_len, checksum] =
             [0, 8, 16].map(|at| u64::from_le_bytes(*footer[at..].first_chunk().expect("inside the footer")));
         if footer[24..] != MAGIC || offset.checked_add(contents_len)? != footer_at {
             return None;
         }
         let mut bytes = vec![0; contents_len as usize];
-        read_at(&file, &mut bytes, offset).ok()?;
+        read_exact_at(&file, &mut bytes, offset).ok()?;
         if xxh3_64(&bytes) != checksum {
             return None;
         }
@@ -188,7 +189,7 @@ impl Run {
             return Ok(self.in_place(place));
         };
         buffer.resize(place.len as usize, 0);
-        read_at(file, buffer, place.offset)
+        read_exact_at(file, buffer, place.offset)
             .map_err(|e| BuildError::Run { path: path.clone(), message: format!("cannot read: {e}") })?;
         if xxh3_64(buffer) != place.checksum {
             return Err(self.damaged("a checksum does not match"));
@@ -307,24 +308,6 @@ impl Contents {
         let ends = &contents.first_term_ends;
         (ends.is_sorted() && ends.last().is_none_or(|&end| end as usize == rest.len())).then_some(contents)
     }
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        let read = std::os::windows::fs::FileExt::seek_read(file, buffer, offset)?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        buffer = &mut buffer[read..];
-        offset += read as u64;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! All runs of a collection together: which document has which number.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::documents::repeated_id;
@@ -92,7 +94,7 @@ impl Runs {
             hashes.extend(documents.ids().map(xxh3_64));
             lengths.extend_from_slice(&documents.lengths);
         }
-        rayon::slice::ParallelSliceMut::par_sort_unstable(&mut hashes[..]);
+        hashes.par_sort_unstable();
         let mut repeated: Vec<u64> = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         drop(hashes);
         repeated.dedup();
@@ -104,7 +106,7 @@ impl Runs {
 
     /// Compares the ids that have one of these hashes.
     fn check_ids(&self, path: &Path, repeated: &[u64]) -> Result<(), BuildError> {
-        let mut seen: std::collections::HashMap<Vec<u8>, Option<u64>> = std::collections::HashMap::new();
+        let mut seen: HashMap<Vec<u8>, Option<u64>> = HashMap::new();
         for &(run, at) in &self.order {
             let documents = self.runs[run].documents(at)?;
             let first_line = self.runs[run].segments()[at].first_line;

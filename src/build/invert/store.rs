@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::accumulator::Accumulator;
 use super::journal::Journal;
@@ -130,7 +130,7 @@ impl Store {
         inside.journal.remove().map_err(|e| at(&self.folder, &e))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ fn build_within(
     memory_bytes: Option<u64>,
 ) -> Result<BuildSummary, String> {
     let options = BuildOptions { tokenizer: Tokenizer::new(words), bm25: Bm25::default(), threads, memory_bytes };
-    let collection = Collection::open(input).map_err(|e| e.to_string())?;
+    let collection = Collection::open(input, threads).map_err(|e| e.to_string())?;
     build_from_text(collection, dir, &options, &|_| ()).map_err(|e| e.to_string())
 }
 
@@ -143,7 +143,7 @@ fn a_build_that_was_interrupted_goes_on_where_it_was() {
     let leave = |batches: usize| {
         fs::create_dir_all(&out).unwrap();
         fs::write(out.join(".tandem-index.tandem-dead.part"), "x").unwrap();
-        let mut collection = Collection::open(&input).unwrap();
+        let mut collection = Collection::open(&input, 1).unwrap();
         let key = format!("{} {}", collection.identity(), options.tokenizer.name());
         let store = Store::open(&out, &key, &options).unwrap();
         for number in 0..batches {

@@ -21,11 +21,13 @@ mod cascade;
 mod documents;
 mod queries;
 mod size;
+mod text;
 mod vocabulary;
 
 pub use build::{SynthOptions, SynthReport, build_synthetic};
 pub use documents::Documents;
 pub use queries::{MEAN_QUERY_SHARE, synthetic_queries, write_queries};
+pub use text::{TextOptions, write_text};
 pub use vocabulary::Vocabulary;
 
 /// Stream numbers of [`Random`](crate::random::Random); terms follow from [`TERM_STREAMS`], document chunks from

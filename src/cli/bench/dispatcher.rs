@@ -1,9 +1,9 @@
 //! What a job costs the dispatcher, and how many it carries, by policy.
 
 use super::{Arguments, Measurement};
-use crate::bench::{DispatcherTime, ThreadedRate, dispatcher_machine, time_dispatcher};
 use crate::cli::Failure;
 use crate::machine::Class;
+use crate::measure::{DispatcherTime, ThreadedRate, dispatcher_machine, time_dispatcher};
 use crate::report::table::Table;
 use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 

@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use super::Failure;
 use super::options::{IndexAndLog, check_k};
 use super::output::say;
-use crate::bench::{CopyRate, Times, copy_rate};
 use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
+use crate::measure::{CopyRate, Times, copy_rate};
 use crate::query::Query;
 
 /// Options of `bench`.

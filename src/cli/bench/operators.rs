@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{Arguments, Measurement, input, metrics};
-use crate::bench::{Contender, OperatorTimes, Search, time_operators};
-use crate::cli::options::GpuChoice;
 use crate::cli::{Failure, defaults};
 use crate::exec::Executor;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::index::Index;
+use crate::lab::GpuChoice;
+use crate::measure::{Contender, OperatorTimes, Search, time_operators};
 use crate::query::Mode;
 use crate::report::number::counted;
 
@@ -32,7 +32,7 @@ fn operators(index: &Arc<Index>) -> Result<Vec<Operator>, Failure> {
         .map(|mode| on_cpu(mode.name().to_owned(), mode, Algorithm::Auto))
         .chain(Algorithm::ALL.map(|algorithm| on_cpu(format!("or {algorithm}"), Mode::Or, algorithm)))
         .collect();
-    if let Some(gpu) = GpuChoice::Auto.gpu(index)? {
+    if let Some(gpu) = GpuChoice::Auto.executor(index, &defaults::Bars::default())? {
         for mode in Mode::ALL {
             let executor = Box::new(gpu.for_another_stream()?);
             operators.push(Operator { name: mode.name().to_owned(), on: "gpu", mode, executor });

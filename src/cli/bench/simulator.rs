@@ -1,14 +1,14 @@
 //! What a simulated query costs, by policy.
 
 use super::Measurement;
-use crate::bench::{SimulatorTime, time_simulator};
-use crate::cli::options::read_workload;
-use crate::cli::{Failure, estimates};
+use crate::cli::Failure;
 use crate::cost::MachineModel;
+use crate::lab::{Estimates, draw, named_workload, sim_queries};
 use crate::machine::Machine;
-use crate::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
+use crate::measure::{SimulatorTime, time_simulator};
+use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
-use crate::sim::{Arrivals, Experiment};
+use crate::sim::Experiment;
 use crate::time::Nanos;
 
 /// Queries in the run that is timed.
@@ -20,14 +20,10 @@ const LOAD: f64 = 0.5;
 pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {
     let machine = Machine::new(1, 1);
     let model = MachineModel::from(machine.clone());
-    let (name, workload) = read_workload(None)?;
+    let (name, workload) = named_workload(None)?;
     let workload = workload.only(Mode::Or);
-    let queries = estimates::sim_queries(&workload, "oracle", &machine)?;
-    let arrivals = Arrivals {
-        seed: 1,
-        unit: unit_arrivals(&ArrivalProcess::Poisson, 1, QUERIES),
-        queries: draw_queries(1, QUERIES, queries.len()),
-    };
+    let queries = sim_queries(&workload, &Estimates::Oracle, &machine)?;
+    let arrivals = draw(&ArrivalProcess::Poisson, 1, QUERIES, queries.len());
     let options = PolicyOptions::default();
     let experiment =
         Experiment { model: model.clone(), queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals] };

@@ -1,8 +1,8 @@
 //! What a posting takes, by part of the index.
 
 use super::{Arguments, Measurement, index};
-use crate::bench::index_sizes;
 use crate::cli::Failure;
+use crate::measure::index_sizes;
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let (index, _) = index(arguments)?;

@@ -15,8 +15,8 @@ use crate::index::{Index, IndexError};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// JSON lines with `id`, `text` and, optionally, `title` (plain, .gz or .zst; - reads the standard input), or a
-    /// folder of text files
+    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
+    /// .zst; - reads the standard input), or a folder of text files
     input: PathBuf,
     /// Folder of the index
     #[arg(short, long, value_name = "DIR")]
@@ -45,18 +45,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = checked(arguments)?;
     check_out(&arguments.out)?;
-    let collection = Collection::open(&arguments.input)?;
-    let bar = ProgressBar::new_spinner().with_style(
-        ProgressStyle::with_template("{spinner} {elapsed} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
+    let collection = Collection::open(&arguments.input, options.threads)?;
+    let expected_bytes = collection.expected_bytes();
+    let template = match expected_bytes {
+        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
+        None => "{spinner} {elapsed} {msg}",
+    };
+    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
+        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(100));
-    let summary = build_from_text(collection, &arguments.out, &options, &|progress| {
-        bar.set_message(match progress {
-            Progress::Reading { documents, bytes } => {
-                format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes))
-            }
-            Progress::Writing { done, of } => format!("wrote {done} of {of} ranges of terms"),
-        });
+    let summary = build_from_text(collection, &arguments.out, &options, &|progress| match progress {
+        Progress::Reading { documents, bytes } => {
+            bar.set_position(bytes);
+            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
+        }
+        Progress::Writing { done, of } => {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
+        }
     });
     bar.finish_and_clear();
     let summary = summary.map_err(|e| match e {

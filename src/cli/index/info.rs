@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use crate::bench::{PartSize, index_sizes};
 use crate::cli::Failure;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
+use crate::measure::{PartSize, index_sizes};
 use crate::quantile::nearest_rank;
 
 #[derive(Debug, clap::Args)]

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Index a collection of text: JSON lines (plain, .gz or .zst) or a folder of text files.
+    /// Index a collection of text: JSON lines, WARC or TREC (plain, .gz or .zst), or a folder of text files.
     Build(build::Arguments),
     /// Take over another engine's index: a CIFF file, or a PISA or ds2i binary collection.
     Import(import::Arguments),
@@ -49,6 +49,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Quantise(arguments) => quantise::run(arguments),
         Command::Synth(arguments) => synth::run(arguments),
         Command::Info(arguments) => info::run(arguments),
+    }
+}
+
+/// Whether the new index would take the place of the one that it is made from; `lost` says what would be gone.
+fn check_not_itself(index: &Path, out: &Path, lost: &str) -> Result<(), Failure> {
+    match (index.canonicalize(), out.canonicalize()) {
+        (Ok(from), Ok(to)) if from == to => {
+            Err(Failure::input(format!("--out is {}, the index itself: {lost} would be lost", out.display())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::check_out;
+use super::{check_not_itself, check_out};
 use crate::build::quantise;
 use crate::cli::Failure;
 use crate::index::Index;
@@ -19,12 +19,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_out(&arguments.out)?;
     let index = Index::open(&arguments.index)?;
-    if let (Ok(from), Ok(to)) = (arguments.index.canonicalize(), arguments.out.canonicalize())
-        && from == to
-    {
-        let dir = arguments.out.display();
-        return Err(Failure::input(format!("--out is {dir}, the index itself: its frequencies would be lost")));
-    }
+    check_not_itself(&arguments.index, &arguments.out, "its frequencies")?;
     if index.is_quantised() {
         let dir = arguments.index.display();
         return Err(Failure::input(format!("{dir}: holds impacts already, expected an index of frequencies")));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::check_out;
+use super::{check_not_itself, check_out};
 use crate::build::BuildError;
 use crate::build::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
 use crate::cli::Failure;
@@ -78,6 +78,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("--max-share is {share}, expected 0 to 1")));
         }
     }
+    check_not_itself(&arguments.index, &arguments.out, "its order")?;
     check_out(&arguments.out)?;
     if let Some(path) = &arguments.permutation_out {
         check_writable(path)?;

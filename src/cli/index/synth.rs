@@ -1,20 +1,30 @@
 //! `tandem index synth`: makes an index of any size without any text.
 
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::check_out;
-use crate::build::synth::{SynthOptions, build_synthetic};
+use crate::build::BuildError;
+use crate::build::synth::{SynthOptions, TextOptions, build_synthetic, write_text};
 use crate::cli::Failure;
-use crate::files::check_writable;
+use crate::cli::defaults::progress;
+use crate::files::{check_writable, write_atomically};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million
-    #[arg(long, value_name = "N")]
-    docs: u32,
+    /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million. With --text any number, without end unless given
+    #[arg(long, value_name = "N", required_unless_present = "text")]
+    docs: Option<u32>,
+    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
+    /// | tandem index build - -o DIR`
+    #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
+    text: bool,
+    /// With --text: end after so many bytes, such as 50GB
+    #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
+    bytes: Option<u64>,
     /// Folder of the index
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -39,12 +49,15 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.text {
+        return text(arguments);
+    }
     check_out(&arguments.out)?;
     if let Some(path) = &arguments.queries_out {
         check_writable(path)?;
     }
     let options = SynthOptions {
-        num_docs: arguments.docs,
+        num_docs: arguments.docs.unwrap_or_default(),
         seed: arguments.seed,
         mean_length: arguments.mean_length,
         num_terms: arguments.vocabulary,
@@ -74,5 +87,40 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outln!("            {:>15.0} postings in the lists of a query, on average", report.mean_query_postings);
     }
     outln!("index       {}", arguments.out.display());
+    Ok(())
+}
+
+/// Writes synthetic text.
+fn text(arguments: &Arguments) -> Result<(), Failure> {
+    if !(1.0..=1e6).contains(&arguments.mean_length) {
+        return Err(Failure::input(format!("--mean-length is {}, expected 1 to 1000000", arguments.mean_length)));
+    }
+    let options = TextOptions {
+        seed: arguments.seed,
+        num_docs: arguments.docs.map(u64::from),
+        max_bytes: arguments.bytes,
+        mean_length: arguments.mean_length,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.cpus.map_or(0, usize::from)).build();
+    let pool = pool.map_err(|e| BuildError::Threads(e.to_string()))?;
+    let bar = progress("bytes of text", arguments.bytes.unwrap_or(0));
+    let report = |_: u64, bytes: u64| bar.set_position(bytes);
+    if arguments.out == Path::new("-") {
+        let written = pool.install(|| write_text(&options, &mut std::io::stdout(), &report));
+        bar.finish_and_clear();
+        return match written {
+            // Whoever reads has seen enough.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other.map(|_| ())?),
+        };
+    }
+    if options.num_docs.is_none() && options.max_bytes.is_none() {
+        return Err(Failure::input("--text into a file needs an end: --docs N or --bytes BYTES"));
+    }
+    let (docs, bytes) = write_atomically(&arguments.out, |out| pool.install(|| write_text(&options, out, &report)))?;
+    bar.finish_and_clear();
+    outln!("documents   {docs:>15}");
+    outln!("text        {:>15}", HumanBytes(bytes).to_string());
+    outln!("file        {}", arguments.out.display());
     Ok(())
 }

@@ -1,30 +1,27 @@
 //! `tandem live`: drives the real executors with the same scheduler code that `simulate` plays.
 
-pub(super) mod lab;
+mod node;
 mod session;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use self::lab::Lab;
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuChoice, IndexAndLog, Multicore, PolicyArguments, check_processors,
-    check_seconds,
+    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, PolicyArguments, check_processors, check_seconds,
+    no_rates, not_in,
 };
 use super::output::say;
-use super::traced::traced;
-use super::{Failure, estimates, interrupts};
-use crate::cost::Cost;
+use super::{Failure, interrupts};
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::gpu::list_gpus;
-use crate::ids::QueryId;
-use crate::machine::{Class, PerClass};
-use crate::query::{Mode, Trace, draw_queries, unit_arrivals};
+use crate::lab::{Estimates, GpuChoice, Multicore, Node, draw, traced};
+use crate::machine::Class;
+use crate::query::{Mode, Trace};
 use crate::report::number;
 use crate::sched::PolicyKind;
-use crate::sim::{Arrivals, bounds};
+use crate::sim::Arrivals;
 
 /// Options of `live`.
 #[derive(Debug, clap::Args)]
@@ -53,6 +50,8 @@ pub(super) struct Arguments {
     /// What stands in the GPU's place
     #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
     gpu: GpuChoice,
+    #[command(flatten)]
+    gpus: GpuArguments,
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
@@ -84,31 +83,26 @@ const DEFAULT_SHARES: [f64; 3] = [0.3, 0.6, 0.9];
 const WARM_UP: Duration = Duration::from_millis(500);
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    check(arguments)?;
-    let mut lab = Lab::set_up(arguments)?;
-    let machine = lab.fleet.machine().clone();
-    let model = lab.fleet.model().clone();
-    let policies = arguments.options.policies(&arguments.policy, &model)?;
-    let queries = estimates::sim_queries(&lab.workload, &arguments.estimates, &machine)?;
-    let services = queries.iter().map(|query| query.service);
-    let region_qps = bounds::region(services, &model).map(|region| region.rate_qps);
-    let estimates: Vec<(QueryId, PerClass<Cost>)> = queries.iter().map(|query| (query.id, query.estimate)).collect();
-    let traced = arguments.arrivals.trace.as_deref().map(|path| traced(path, &lab.workload, arguments.mode));
+    let estimates = check(arguments)?;
+    let (mut node, workload_name) = node::start(arguments, &estimates)?;
+    let policies = arguments.options.policies(&arguments.policy, node.model())?;
+    let path = arguments.arrivals.trace.as_deref();
+    let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
     let (traced, traced_qps) = traced.transpose()?.unzip();
     let rates = arguments
         .arrivals
         .rates()?
         .or(traced_qps.map(|rate_qps| vec![rate_qps]))
-        .or_else(|| default_rates(region_qps))
-        .ok_or_else(|| Failure::input("all queries of the workload cost nothing: name rates with --rate"))?;
-    let plans = plans(arguments, &lab, &rates, traced)?;
+        .or_else(|| default_rates(node.region_qps()))
+        .ok_or_else(no_rates)?;
+    let plans = plans(arguments, &node, &rates, traced)?;
     let runs = policies.len() * plans.len();
 
     interrupts::catch();
-    lab.fleet.warm_up(WARM_UP)?;
-    let mut session = Session::new(arguments, lab, runs);
+    node.warm_up(WARM_UP)?;
+    let mut session = Session::new(arguments, node, workload_name, runs);
     say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
-    let driven = session.drive_all(&policies, &plans, &estimates);
+    let driven = session.drive_all(&policies, &plans);
     // Whatever has happened, what was measured is kept.
     let summary_path = arguments.out.join("summary.csv");
     session.write(&summary_path)?;
@@ -116,8 +110,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     driven
 }
 
-/// Checks what can be before anything is opened.
-fn check(arguments: &Arguments) -> Result<(), Failure> {
+/// Checks what can be before anything is opened, and reads what policies are to know.
+fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     let cpus = arguments.cpus;
     check_processors(&[("--cpus", cpus)])?;
     if cpus == 0 && matches!(arguments.gpu, GpuChoice::None | GpuChoice::Replay) {
@@ -138,12 +132,13 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     arguments.arrivals.num_queries()?;
     arguments.arrivals.seeds()?;
     arguments.options.checked()?;
-    estimates::check(&arguments.estimates)?;
+    let estimates = Estimates::named(&arguments.estimates)?;
     arguments.arrivals.process()?;
     arguments.arrivals.trace.as_deref().map(Trace::read).transpose()?;
     check_writable(&arguments.out.join("summary.csv"))?;
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
-    rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))
+    rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))?;
+    Ok(estimates)
 }
 
 /// How many queries a run at this rate has.
@@ -167,7 +162,7 @@ struct Plan {
     arrivals: Arrivals,
 }
 
-fn plans(arguments: &Arguments, lab: &Lab, rates: &[f64], traced: Option<Arrivals>) -> Result<Vec<Plan>, Failure> {
+fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arrivals>) -> Result<Vec<Plan>, Failure> {
     if let Some(arrivals) = traced {
         return Ok(rates.iter().map(|&rate_qps| Plan { rate_qps, arrivals: arrivals.clone() }).collect());
     }
@@ -176,9 +171,7 @@ fn plans(arguments: &Arguments, lab: &Lab, rates: &[f64], traced: Option<Arrival
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;
         for seed in arguments.arrivals.seeds()? {
-            let unit = unit_arrivals(&process, seed, count);
-            let queries = draw_queries(seed, count, lab.workload.rows.len());
-            plans.push(Plan { rate_qps, arrivals: Arrivals { seed, unit, queries } });
+            plans.push(Plan { rate_qps, arrivals: draw(&process, seed, count, node.workload().rows.len()) });
         }
     }
     Ok(plans)

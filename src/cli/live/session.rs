@@ -2,33 +2,28 @@
 
 use std::path::Path;
 
-use super::lab::Lab;
+use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::cli::Failure;
 use crate::cli::output::say;
 use crate::cli::run_logs::log_path;
-use crate::cost::Cost;
 use crate::files::Provenance;
-use crate::ids::QueryId;
-use crate::live::{self, Ending, GpuLane, LiveOutcome, LiveRun};
-use crate::machine::{Class, PerClass};
-use crate::query::at_rate;
+use crate::lab::{Drive, Node};
+use crate::live::{Ending, GpuLane, LiveOutcome};
+use crate::machine::Class;
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
 use crate::sched::{BuiltIn, LogRow, PolicyFactory};
-use crate::sim::Arrivals;
 use crate::time::Nanos;
-
-/// A run is given up when its oldest query is older than this many deadlines.
-const HOPELESS_DEADLINES: f64 = 4.0;
 
 /// The runs of one command.
 pub(super) struct Session<'a> {
     arguments: &'a Arguments,
-    lab: Lab,
+    node: Node,
+    workload_name: String,
     rows: Vec<LiveSummaryRow>,
     /// What the user has to know beyond the table.
     notes: Vec<String>,
@@ -36,17 +31,12 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(arguments: &'a Arguments, lab: Lab, runs: usize) -> Self {
-        Self { arguments, lab, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 }
+    pub(super) fn new(arguments: &'a Arguments, node: Node, workload_name: String, runs: usize) -> Self {
+        Self { arguments, node, workload_name, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
-    pub(super) fn drive_all(
-        &mut self,
-        policies: &[BuiltIn],
-        plans: &[Plan],
-        estimates: &[(QueryId, PerClass<Cost>)],
-    ) -> Result<(), Failure> {
+    pub(super) fn drive_all(&mut self, policies: &[BuiltIn], plans: &[Plan]) -> Result<(), Failure> {
         let runs = policies.len() * plans.len();
         let mut done = 0;
         for policy in policies {
@@ -57,7 +47,8 @@ impl<'a> Session<'a> {
                     policy.name(),
                     number::text(plan.rate_qps, 6)
                 );
-                let outcome = self.drive(policy, plan, estimates)?;
+                let drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
+                let outcome = self.node.drive(policy, drive)?;
                 done += 1;
                 self.note(policy, plan, &outcome);
                 if self.arguments.log {
@@ -76,25 +67,6 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
-    }
-
-    fn drive(
-        &mut self,
-        policy: &BuiltIn,
-        plan: &Plan,
-        estimates: &[(QueryId, PerClass<Cost>)],
-    ) -> Result<LiveOutcome, Failure> {
-        let deadline = self.deadline();
-        let Arrivals { unit, queries, .. } = &plan.arrivals;
-        let jobs = live::plan(at_rate(unit, plan.rate_qps).zip(queries.iter().copied()), estimates, deadline);
-        let policy = policy.build(self.lab.fleet.model())?;
-        let run = LiveRun {
-            policy,
-            jobs: &jobs,
-            abandon_after: Some(deadline.scaled(HOPELESS_DEADLINES)),
-            keep_journal: false,
-        };
-        Ok(live::run(&mut self.lab.fleet, run)?)
     }
 
     fn deadline(&self) -> Nanos {
@@ -117,7 +89,7 @@ impl<'a> Session<'a> {
 
     /// The run's line; `None` if nothing has finished.
     fn row(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Option<LiveSummaryRow> {
-        let summary = Summary::of_log(&outcome.log, self.lab.fleet.machine())?;
+        let summary = Summary::of_log(&outcome.log, self.node.machine())?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
             row: SummaryRow { source: Source::Live, policy: policy.name().to_owned(), rate_qps, seed, summary },
@@ -127,7 +99,7 @@ impl<'a> Session<'a> {
             unfinished: outcome.unfinished,
             unreleased: outcome.unreleased,
             overloaded: outcome.overloaded(),
-            gpu: self.lab.fleet.gpu().name(),
+            gpu: self.node.fleet().gpu().name(),
         })
     }
 
@@ -139,14 +111,14 @@ impl<'a> Session<'a> {
     fn provenance(&self) -> Provenance {
         Provenance::new()
             .with_command_and_machine()
-            .with("workload", &self.lab.workload_name)
+            .with("workload", &self.workload_name)
             .with("mode", self.arguments.mode)
             .with("estimates", &self.arguments.estimates)
-            .with("gpu", &self.lab.gpu_words)
+            .with("gpu", gpu_in_words(&self.node))
     }
 
     fn write_log(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
-        let gpu_is_replayed = self.lab.fleet.gpu() == GpuLane::Replay;
+        let gpu_is_replayed = self.node.fleet().gpu() == GpuLane::Replay;
         let lane = |row: &LogRow| match row.class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::rates::parse_rates;
 use crate::cli::Failure;
-use crate::query::ArrivalProcess;
+use crate::ids::QueryId;
+use crate::query::{ArrivalProcess, Mode};
 
 /// More seeds than this are surely a slip.
 const MAX_SEEDS: u64 = 1000;
@@ -55,6 +56,19 @@ impl ArrivalArguments {
     pub(in crate::cli) fn process(&self) -> Result<ArrivalProcess, Failure> {
         Ok(ArrivalProcess::named(&self.arrivals)?)
     }
+}
+
+/// Says of a trace's query that the workload lacks it.
+pub(in crate::cli) fn not_in(mode: Mode) -> impl Fn(QueryId) -> String {
+    move |query| {
+        let what = format!("`query_id` is {query}, and the workload has no such query in mode {mode}");
+        format!("{what} (`tandem trace --mode {mode}` draws from those that it has)")
+    }
+}
+
+/// Where no rate is named, and none can be thought of.
+pub(in crate::cli) fn no_rates() -> Failure {
+    Failure::input("all queries of the workload cost nothing: name rates with --rate")
 }
 
 /// `3`, `1,2,5` or `1:20`, both ends included.

@@ -4,11 +4,11 @@
 //! | --- | --- |
 //! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, how many of its queries are taken ([`IndexAndLog`]) |
 //! | `--num-queries N`, `--rate`, `--arrivals`, `--seeds`, `--trace FILE` | how many queries arrive and when ([`ArrivalArguments`]) |
-//! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuChoice`], [`check_processors`]) |
+//! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuArguments`], [`check_processors`], [`GpuChoice`](crate::lab::GpuChoice)) |
 //! | `--mode`, `--algorithm`, `-k` | how a query is answered |
 //! | `--policy`, `--threshold-ratio`, ... | who schedules ([`PolicyArguments`]) |
 //! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
-//! | `--estimates WHAT` | what policies know of costs ([`estimates`](super::estimates)) |
+//! | `--estimates WHAT` | what policies know of costs ([`Estimates`](crate::lab::Estimates)) |
 //! | `-o`, `--out` | where the result goes: a file, or a folder where there are several |
 //!
 //! Every option is checked before the work that would be lost, and what is wrong with one names it.
@@ -17,20 +17,16 @@ mod arrivals;
 mod deadline;
 mod index_and_log;
 mod machine;
-mod multicore;
 mod names;
 mod policies;
 mod rates;
-mod workload;
 
-pub(super) use arrivals::ArrivalArguments;
+pub(super) use arrivals::{ArrivalArguments, no_rates, not_in};
 pub(super) use deadline::DeadlineArgument;
 pub(super) use index_and_log::IndexAndLog;
-pub(super) use machine::{GpuChoice, MAX_PROCESSORS, check_processors};
-pub(super) use multicore::Multicore;
+pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors};
 pub(super) use policies::PolicyArguments;
 pub(super) use rates::parse_rate;
-pub(super) use workload::{read_workload, read_workload_in};
 
 use super::Failure;
 

@@ -6,6 +6,7 @@ use clap::builder::PossibleValue;
 use crate::corpus::Words;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
+use crate::lab::{GpuChoice, Multicore};
 use crate::query::Mode;
 use crate::sched::{PolicyKind, StealGuard};
 
@@ -58,6 +59,21 @@ options_take!(StealGuard {
     Gain: "Steals only jobs that it is predicted to finish before their own processors would have worked off their queue",
 });
 
+options_take!(GpuChoice {
+    Auto: "The GPU if there is one, else `replay` where there are recorded times, else `none`",
+    Real: "The GPU; an error without one",
+    Replay: "A lane that takes the recorded time of each query",
+    None: "No GPU lane",
+});
+
+options_take!(Multicore {
+    Inter: "Each core answers whole queries: a processor each",
+    Adaptive: "As `inter`, and cores without a query help with long ones",
+    DocpUi: "All cores answer one query, each on its range of the documents: one processor",
+    DocpPi: "As `docp-ui`, each core with an index of its range",
+    Fgqp: "All cores answer one query, cut into small tasks: one processor",
+});
+
 options_take!(PolicyKind {
     GpuOnly: "Everything on the GPUs, first come, first served",
     CpuOnly: "Everything on the CPUs, first come, first served",
@@ -80,6 +96,8 @@ mod tests {
         assert_eq!(Algorithm::value_variants(), Algorithm::ALL);
         assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
         assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);
+        assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
+        assert_eq!(Multicore::value_variants(), Multicore::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));
     }

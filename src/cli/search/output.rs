@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::answers::Answers;
 use super::{Arguments, Format};
-use crate::bench::Times;
 use crate::cli::Failure;
 use crate::files::{Provenance, write_atomically};
 use crate::index::{Bm25, Index};
+use crate::measure::Times;
 use crate::report::number::counted;
 use crate::report::trec::{Ranking, write_run_csv, write_run_trec};
 

@@ -7,23 +7,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rayon::prelude::*;
 
-use self::inputs::{Asked, arrivals, asked, counts, default_queries, gpus_in_words, machine, rates};
+use self::inputs::{arrivals, counts, gpus_in_words, machine, rates, wants_gpu};
 use self::report::{delay_chart, report};
-use super::options::{ArrivalArguments, DeadlineArgument, GpuChoice, PolicyArguments, check_processors};
+use super::Failure;
+use super::options::{ArrivalArguments, DeadlineArgument, PolicyArguments, check_processors};
 use super::output::say;
 use super::run_logs::log_path;
-use super::{Failure, estimates};
 use crate::cost::MachineModel;
 use crate::files::{Provenance, check_writable};
+use crate::lab::{
+    CapacitySearch, Estimates, GpuChoice, named_workload_in, play_all, run_length, settle_gpu_times, sim_queries,
+};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::number::{self, counted};
 use crate::report::source::Source;
-use crate::report::summary::{SummaryRow, Tally, write_summaries};
+use crate::report::summary::{SummaryRow, write_summaries};
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
-use crate::sim::{Arrivals, Experiment, SimError, simulate};
+use crate::sim::{Experiment, simulate};
 
 /// Options of `simulate`.
 #[derive(Debug, clap::Args)]
@@ -78,16 +80,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.options.checked()?;
     let deadline = arguments.deadline.checked()?;
     check_processors(&counts(arguments))?;
-    let Asked { name: workload_name, workload, replayed } = asked(arguments)?;
+    let estimates = Estimates::named(&arguments.estimates)?;
+    let (workload_name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    let replayed = settle_gpu_times(&workload_name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     let machine = machine(arguments, &workload)?;
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
     let policies = arguments.options.policies(&arguments.policy, &model)?;
-    let queries = estimates::sim_queries(&workload, &arguments.estimates, &machine)?;
-    let n = arguments.arrivals.num_queries()?.unwrap_or_else(|| default_queries(&queries, &model, deadline));
+    let queries = sim_queries(&workload, &estimates, &machine)?;
+    let n = arguments.arrivals.num_queries()?.unwrap_or_else(|| run_length(&queries, &model, deadline));
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, n)?;
     let experiment = Experiment { model, queries, deadline, arrivals };
-    let bound_qps = experiment.bound_qps();
-    let rates = rates(arguments, &experiment, bound_qps, recorded_qps)?;
+    let search = CapacitySearch::new(&experiment);
+    let bound_qps = search.and_then(|search| search.bound_qps);
+    let rates = rates(arguments, search.as_ref(), recorded_qps)?;
     if arguments.log {
         check_log_rows(&experiment, policies.len() * rates.len())?;
     }
@@ -102,8 +107,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
 
     let progress = progress_bar((policies.len() * (rates.len() * experiment.arrivals.len() + 1)) as u64);
-    let summaries = summaries(&experiment, &policies, &rates, &progress)?;
-    let capacities = capacities(&experiment, &policies, bound_qps, &progress)?;
+    let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
+    let played = play_all(&experiment, &factories, &rates, &|| progress.inc(1))?;
+    let summaries: Vec<SummaryRow> = played.into_iter().map(|run| SummaryRow::of(Source::Simulated, run)).collect();
+    let capacities = search.map(|search| capacities(&search, &experiment, &policies, &progress));
+    let capacities = capacities.transpose()?.unwrap_or_default();
     progress.finish_and_clear();
 
     let mut files = vec![arguments.out.join("summary.csv"), arguments.out.join("capacity.csv")];
@@ -143,46 +151,14 @@ fn progress_bar(runs: u64) -> ProgressBar {
     bar
 }
 
-/// One row a policy, rate and seed, in this order, whichever run ends first.
-fn summaries(
-    experiment: &Experiment,
-    policies: &[BuiltIn],
-    rates: &[f64],
-    progress: &ProgressBar,
-) -> Result<Vec<SummaryRow>, Failure> {
-    let mut runs = Vec::new();
-    for policy in policies {
-        for &rate_qps in rates {
-            runs.extend(experiment.arrivals.iter().map(|arrivals| (policy, rate_qps, arrivals)));
-        }
-    }
-    let one = |&(policy, rate_qps, arrivals): &(&BuiltIn, f64, &Arrivals)| {
-        let tally = Tally::new(&experiment.model.machine, arrivals.queries.len());
-        let tally = experiment.play(policy, rate_qps, arrivals, tally, |_| false)?;
-        progress.inc(1);
-        let row = |summary| SummaryRow {
-            source: Source::Simulated,
-            policy: policy.name().to_owned(),
-            rate_qps,
-            seed: arrivals.seed,
-            summary,
-        };
-        Ok(tally.summary().map(row))
-    };
-    let rows: Vec<Result<Option<SummaryRow>, SimError>> = runs.par_iter().map(one).collect();
-    Ok(rows.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?)
-}
-
 fn capacities(
+    search: &CapacitySearch<'_>,
     experiment: &Experiment,
     policies: &[BuiltIn],
-    bound_qps: Option<f64>,
     progress: &ProgressBar,
 ) -> Result<Vec<CapacityRow>, Failure> {
-    let region_qps = experiment.region().map(|region| region.rate_qps);
-    let Some(grid) = experiment.grid(bound_qps) else { return Ok(Vec::new()) };
     let row = |policy: &BuiltIn| {
-        let found = experiment.capacity(policy, &grid)?;
+        let found = search.of(policy)?;
         progress.inc(1);
         Ok(CapacityRow {
             source: Source::Simulated,
@@ -190,9 +166,9 @@ fn capacities(
             deadline: experiment.deadline,
             low_qps: found.low_qps,
             high_qps: found.high_qps,
-            bound_qps,
+            bound_qps: search.bound_qps,
             flips: found.flips,
-            region_qps,
+            region_qps: Some(search.region_qps),
             queries: experiment.arrivals[0].queries.len(),
             seeds: experiment.arrivals.len(),
         })

@@ -6,32 +6,30 @@
 //!             └──────▶ drive live, at rates around it ─▶ measured ──┴─▶ validation.csv, plots
 //! ```
 
-mod calibration;
-mod lab;
-mod measure;
+mod node;
 mod tables;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use super::Failure;
+use super::defaults::Bars;
 use super::interrupts;
-use super::options::{DeadlineArgument, GpuChoice, PolicyArguments, check_k, check_seconds};
-use crate::cost::TrainOptions;
+use super::options::{DeadlineArgument, GpuArguments, PolicyArguments, check_k, check_seconds};
 use crate::exec::cpu::Algorithm;
-use crate::files::{Provenance, check_writable};
+use crate::files::check_writable;
+use crate::lab::{
+    GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
+};
 use crate::live;
 use crate::machine::Class;
 use crate::query::Mode;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
-use crate::report::validation::{
-    ValidationCapacityRow, ValidationRow, delay_chart, write_validation, write_validation_capacity,
-    write_validation_service,
-};
+use crate::report::validation::{delay_chart, write_validation, write_validation_capacity, write_validation_service};
 use crate::sched::PolicyKind;
 use crate::time::Nanos;
-use lab::Lab;
+use node::Validated;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -62,6 +60,8 @@ pub(super) struct Arguments {
     /// What stands in the GPU's place
     #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
     gpu: GpuChoice,
+    #[command(flatten)]
+    gpus: GpuArguments,
     /// CPU workers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
@@ -88,41 +88,72 @@ pub(super) struct Arguments {
 
 /// The longest run, an hour.
 const MAX_SECONDS: f64 = 3600.0;
-/// Rates to drive live, as shares of the predicted capacity.
-const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
+/// What came of all policies.
+#[derive(Default)]
+struct Results {
+    rows: Vec<ValidationRow>,
+    capacities: Vec<ValidationCapacityRow>,
+    service: Vec<ServiceRow>,
+}
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let deadline = check(arguments)?;
-    let mut lab = Lab::set_up(arguments)?;
+    let mut validated = Validated::start(arguments)?;
     // Until here nothing was measured that an interrupt should keep.
     interrupts::catch();
-    lab.print_models(&TrainOptions::default())?;
+    let results = validate(arguments, &mut validated, deadline)?;
+    if results.rows.is_empty() {
+        return Err(Failure::failed("no live run finished: nothing to compare"));
+    }
+    outln!("\n{}", tables::delays(&results.rows));
+    outln!("{}", tables::capacities(&results.capacities, arguments.deadline.ms));
+    validated.print_gpu_note();
+    write_results(arguments, &validated, &results, deadline)?;
+    outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
+    Ok(())
+}
 
-    let mut rows = Vec::new();
-    let mut capacities = Vec::new();
+/// Every policy that the machine can run, up to an interrupt.
+fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -> Result<Results, Failure> {
+    let policies = arguments.options.checked()?;
+    let options = ValidationOptions { deadline, seconds: arguments.seconds, seed: arguments.seed };
+    let provenance = validated.provenance();
+    let mut keep = |kept: KeptLog<'_>| {
+        if !arguments.log {
+            return Ok(());
+        }
+        let source = if kept.is_live { Source::Live } else { Source::Simulated };
+        let name = format!("{}-{:.0}-{source}.log.csv", kept.policy, kept.rate_qps);
+        kept.log.write(&arguments.out.join("logs").join(name), &provenance)
+    };
+    let machine = validated.node.machine().clone();
+    let bars = Bars::default();
+    let mut validation = Validation::new(&mut validated.node, options, &bars, &mut keep);
+    let mut results = Results::default();
     for &policy in &arguments.policies {
-        if policy.required_classes().iter().any(|&kind| lab.machine().count(kind) == 0) {
+        if policy.required_classes().iter().any(|&kind| machine.count(kind) == 0) {
             errln!("{policy}: left out, it needs a GPU");
             continue;
         }
-        let found = measure::validate_policy(&mut lab, policy, arguments, deadline)?;
-        rows.extend(found.rows);
-        capacities.extend(found.capacity);
+        let found = validation.policy(&policy.with(policies))?;
+        if found.late_runs > 0 {
+            errln!(
+                "warning: {policy}: something else kept this machine busy in {} of {} live runs, and measured delays \
+                 include it\n  (1 % of the queries came later than they should have by more than 1 % of the deadline)",
+                found.late_runs,
+                found.runs
+            );
+        }
+        results.rows.extend(found.rows);
+        results.capacities.extend(found.capacity);
         if live::interrupted() {
             errln!("interrupted: writing what was measured so far");
             break;
         }
     }
-    if rows.is_empty() {
-        return Err(Failure::failed("no live run finished: nothing to compare"));
-    }
-    outln!("\n{}", tables::delays(&rows));
-    outln!("{}", tables::capacities(&capacities, arguments.deadline.ms));
-    lab.print_gpu_note();
-    write_results(arguments, &lab, &rows, &capacities, deadline)?;
-    outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
-    Ok(())
+    results.service = validation.service().to_vec();
+    Ok(results)
 }
 
 /// Checks what can be before the index is made, and gives the deadline.
@@ -141,30 +172,24 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
 
 fn write_results(
     arguments: &Arguments,
-    lab: &Lab,
-    rows: &[ValidationRow],
-    capacities: &[ValidationCapacityRow],
+    validated: &Validated,
+    results: &Results,
     deadline: Nanos,
 ) -> Result<(), Failure> {
     let out = &arguments.out;
-    let provenance = lab.provenance();
-    write_validation(&out.join("validation.csv"), &provenance, rows)?;
-    write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, capacities)?;
-    write_validation_service(&out.join("validation_service.csv"), &provenance, lab.service())?;
-    let summaries: Vec<SummaryRow> = rows
-        .iter()
-        .flat_map(|row| {
-            [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| SummaryRow {
-                source,
-                policy: row.policy.clone(),
-                rate_qps: row.rate_qps,
-                seed: arguments.seed,
-                summary,
-            })
+    let provenance = validated.provenance();
+    write_validation(&out.join("validation.csv"), &provenance, &results.rows)?;
+    write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, &results.capacities)?;
+    write_validation_service(&out.join("validation_service.csv"), &provenance, &results.service)?;
+    let both = |row: &ValidationRow| {
+        [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| {
+            let (policy, rate_qps, seed) = (row.policy.clone(), row.rate_qps, arguments.seed);
+            SummaryRow::of(source, Played { policy, rate_qps, seed, summary })
         })
-        .collect();
+    };
+    let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
-    delay_chart(rows, deadline, &lab.title()).write(&out.join("validation"))?;
+    delay_chart(&results.rows, deadline, &validated.title()).write(&out.join("validation"))?;
     outln!(
         "Written to {}:\n  \
          validation.csv, .svg, .png  the delays above, and their picture\n  \
@@ -176,9 +201,4 @@ fn write_results(
         out.display()
     );
     Ok(())
-}
-
-/// The lines at the head of every file of a run.
-fn provenance(seed: u64, index: &str, gpu: &str) -> Provenance {
-    Provenance::new().with_command_and_machine().with("seed", seed).with("index", index).with("gpu", gpu)
 }

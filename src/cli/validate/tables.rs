@@ -1,10 +1,40 @@
 //! What a person reads of a validation: predicted beside measured.
 
+use crate::cost::{ModelFile, Workload};
+use crate::lab::{ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
 use crate::report::number::text;
 use crate::report::table::Table;
-use crate::report::validation::{ValidationCapacityRow, ValidationRow};
 use crate::time::Nanos;
+
+/// Cost models, one line a class and mode: how wrong they are on queries that they have not seen.
+pub(super) fn models(fitted: &ModelFile, workload: &Workload, folds: usize) -> String {
+    let mut table = Table::grouped([
+        ("", &["kind", "mode", "queries", "mean us"][..]),
+        ("error", &["mean", "median", "p95"]),
+        ("mean error of", &["always the mean cost"]),
+    ]);
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    for model in fitted.models() {
+        let Some(e) = &model.evaluation else { continue };
+        let times = workload.rows.iter().filter_map(|row| row.measured[model.kind].map(|m| m.median_us));
+        let mean_us = times.sum::<f64>() / e.samples as f64;
+        table.row([
+            model.kind.to_string(),
+            model.mode.to_string(),
+            e.samples.to_string(),
+            format!("{mean_us:.1}"),
+            percent(e.mean_relative_error),
+            percent(e.median),
+            percent(e.p95),
+            percent(e.baseline_mean_relative_error),
+        ]);
+    }
+    format!(
+        "Cost models: regression trees on list lengths; {folds}-fold cross-validation, so each query is estimated by a \
+         tree\nthat has not seen it:\n{table}"
+    )
+}
 
 /// Delays, one line a policy and rate.
 pub(super) fn delays(rows: &[ValidationRow]) -> String {

@@ -16,6 +16,7 @@ mod run;
 pub(super) use bits::{BitWriter, read_bits};
 pub(super) use column::ColumnCode;
 pub(super) use full::{FullBlock, encode as encode_full};
+#[cfg(feature = "plots")]
 pub(crate) use gaps::sum_gaps;
 pub(super) use patch::Code;
 pub(super) use run::{PackedRun, Run};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{REPEATS, Row};
-use crate::bench::Times;
 use crate::cli::{Failure, defaults};
 use crate::exec::gpu::{GpuExecutor, UploadReport};
 use crate::exec::{Answers, Execution, Executor, Hit, Request};
 use crate::gpu::DeviceLimits;
 use crate::index::Index;
+use crate::measure::Times;
 use crate::quantile::median;
 use crate::query::{Mode, Query};
 

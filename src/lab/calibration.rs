@@ -13,28 +13,31 @@
 //! them and what rate that sustains is left to the simulator to tell.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::cost::{BatchLoad, Cost, MachineModel};
 use crate::ids::QueryId;
 use crate::live::LiveOutcome;
 use crate::machine::{Class, PerClass};
 use crate::quantile::nearest_rank;
+use crate::sim::SimQuery;
 use crate::time::Nanos;
 
 /// How long a live batch takes, from what it was predicted to take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Calibration {
+pub struct Calibration {
     /// Time at work over predicted time; 1 for a replayed processor, which takes its recorded times exactly.
-    pub(super) slowdown: PerClass<f64>,
+    pub slowdown: PerClass<f64>,
     /// What a batch takes beyond: its way to the worker, and its results' way back.
-    pub(super) handoff: PerClass<Nanos>,
+    pub handoff: PerClass<Nanos>,
     /// What the dispatcher takes for each event.
-    pub(super) decision: Nanos,
+    pub decision: Nanos,
 }
 
 impl Calibration {
     /// From a run without idle times, on a machine that takes what `model` says for queries of these `costs`.
-    pub(super) fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(QueryId) -> PerClass<Cost>) -> Self {
+    #[must_use]
+    pub fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(QueryId) -> PerClass<Cost>) -> Self {
         let mut batches: HashMap<u32, (Class, BatchLoad)> = HashMap::new();
         for row in &outcome.log.rows {
             let (_, load) = batches.entry(row.batch).or_insert((row.class, BatchLoad::default()));
@@ -57,7 +60,8 @@ impl Calibration {
     }
 
     /// Number by number the median of several; of none, costs as profiled.
-    pub(super) fn median(several: &[Self]) -> Self {
+    #[must_use]
+    pub fn median(several: &[Self]) -> Self {
         let middle = |class: Class| {
             let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[class]).collect();
             let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[class]).collect();
@@ -74,8 +78,21 @@ impl Calibration {
         }
     }
 
+    /// The machine as it is simulated.
+    #[must_use]
+    pub fn model(&self, profiled: &MachineModel) -> MachineModel {
+        MachineModel { handoff: self.handoff, decision: self.decision, ..profiled.clone() }
+    }
+
+    /// A query as it is simulated: what it takes changes, what policies are told does not.
+    #[must_use]
+    pub fn query(&self, profiled: &SimQuery) -> SimQuery {
+        SimQuery { service: self.service(&profiled.service), ..*profiled }
+    }
+
     /// What the simulator lets a query take that was profiled at these costs.
-    pub(super) fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
+    #[must_use]
+    pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match profiled[class] {
             Cost::NEVER => Cost::NEVER,
             Cost { alone, added } => {
@@ -84,6 +101,45 @@ impl Calibration {
             }
         })
     }
+}
+
+/// A run as [`ServiceRow`] names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceRun {
+    /// A backlog, served before a live run to know what queries cost now.
+    Backlog,
+    /// A live run at a rate.
+    Live,
+}
+
+impl ServiceRun {
+    /// `backlog` or `live`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backlog => "backlog",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// What queries cost in one run, beside what they took when they were profiled alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceRow {
+    /// The policy's name.
+    pub policy: String,
+    /// When the run ended, from the start of the first policy's.
+    pub at: Duration,
+    /// What kind of run.
+    pub run: ServiceRun,
+    /// The rate at which queries came.
+    pub rate_qps: f64,
+    /// Queries that were answered.
+    pub queries: usize,
+    /// Time at work over the time that the same queries took alone.
+    pub slowdown: PerClass<f64>,
+    /// What handing a query over and its results back took beyond.
+    pub handoff: PerClass<Nanos>,
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! Cutting a stream into batches of whole records, at the same places whenever it is read.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::document::BATCH_BYTES;
+use crate::files::InputError;
+
+/// Longer records are refused: they are no documents, and would have to fit into memory.
+const MAX_RECORD_BYTES: usize = 1 << 30;
+
+/// A stream that is cut where records end.
+pub(super) struct Splitter {
+    path: PathBuf,
+    reader: Box<dyn Read + Send>,
+    /// Where the next batch begins, in bytes of the text.
+    offset: u64,
+    /// The beginning of a record that goes on behind the last batch.
+    rest: Vec<u8>,
+}
+
+/// Whole records, and where they begin.
+#[derive(Debug)]
+pub(super) struct Records {
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What is wrong in some bytes, and where.
+pub(super) type Fault = (usize, String);
+
+impl fmt::Debug for Splitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Splitter").field("path", &self.path).field("offset", &self.offset).finish()
+    }
+}
+
+impl Splitter {
+    pub(super) fn new(path: &Path, reader: Box<dyn Read + Send>) -> Self {
+        Self { path: path.to_owned(), reader, offset: 0, rest: Vec::new() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads about [`BATCH_BYTES`] and takes as many of them as are whole records, by `whole`; at the end of the stream all
+    /// that is left. More is read if no record is whole.
+    ///
+    /// # Errors
+    /// If the stream can't be read, `whole` finds fault, or a record is longer than 1 GiB.
+    pub(super) fn next(
+        &mut self,
+        whole: impl Fn(&[u8]) -> Result<usize, Fault>,
+    ) -> Result<Option<Records>, InputError> {
+        let mut bytes = std::mem::take(&mut self.rest);
+        loop {
+            let wanted = BATCH_BYTES - bytes.len() % BATCH_BYTES;
+            bytes.reserve(wanted);
+            let read = self.reader.by_ref().take(wanted as u64).read_to_end(&mut bytes);
+            let read = read.map_err(|e| self.at(bytes.len(), &format!("cannot read: {e}")))?;
+            let end = whole(&bytes).map_err(|(place, what)| self.at(place, &what))?;
+            if read < wanted {
+                break;
+            }
+            if end > 0 {
+                self.rest = bytes.split_off(end);
+                break;
+            }
+            if bytes.len() >= MAX_RECORD_BYTES {
+                return Err(self.at(0, "a record is longer than 1 GiB"));
+            }
+        }
+        let offset = self.offset;
+        self.offset += bytes.len() as u64;
+        Ok((!bytes.is_empty()).then_some(Records { offset, bytes }))
+    }
+
+    fn at(&self, place: usize, what: &str) -> InputError {
+        InputError::byte(&self.path, self.offset + place as u64, what)
+    }
+}

@@ -1,0 +1,30 @@
+//! Reading at a place of a file that several threads share.
+
+use std::fs::File;
+use std::io;
+
+/// Fills `buffer` from byte `offset` on.
+///
+/// # Errors
+/// If the file ends before, or can't be read.
+#[cfg(unix)]
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+/// Fills `buffer` from byte `offset` on.
+///
+/// # Errors
+/// If the file ends before, or can't be read.
+#[cfg(windows)]
+pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let read = std::os::windows::fs::FileExt::seek_read(file, buffer, offset)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = &mut buffer[read..];
+        offset += read as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The lab: what all commands that ask "what does this machine sustain?" have in common.
+//!
+//! ```text
+//!  Processors ──profile──▶ Workload ─┐                       ┌─ simulate: CapacitySearch, play_all ─▶ predicted
+//!  (CPU lanes, GPU lanes)            ├─▶ Estimates ─▶ Node ──┤
+//!            └───────── lanes ───────┘   (what policies      └─ drive ─▶ LiveOutcome ─▶ Calibration ─▶ measured
+//!  seeds, traces ──▶ Arrivals             are told)                                       │
+//!                                             ▲                                           │
+//!                                             └──── Validation: predicted beside measured ┘
+//! ```
+//!
+//! 1. [`Processors`] are opened on an index: CPU cores that share queries by some [method](Multicore), and GPUs with their
+//!    streams, if there are any and they are wanted ([`GpuChoice`]).
+//! 2. What queries cost on them is measured, or read ([`named_workload`], [`workload_of_index`]).
+//! 3. A [`Node`] is these processors at work on that workload. What policies are told of costs are [`Estimates`], never
+//!    the costs themselves.
+//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw) from seeds or come from a [trace](traced); simulator and driver
+//!    take the same ones.
+//! 5. [`CapacitySearch`] finds the highest rate that a policy sustains in simulation; [`Validation`] drives the node at
+//!    rates around it and finds the same live. Before each live run a backlog shows what queries cost *while others are
+//!    served*: a [`Calibration`].
+//!
+//! The lab prints nothing, draws nothing and knows no options: whoever waits is told by [`Progress`], and what goes wrong
+//! is a [`LabError`], which speaks of what the lab was given.
+
+mod calibration;
+mod capacity;
+mod draws;
+mod error;
+mod estimates;
+mod node;
+mod processors;
+mod progress;
+mod summary;
+mod trial;
+mod validation;
+mod workload;
+
+pub use calibration::{Calibration, ServiceRow, ServiceRun};
+pub use capacity::{CapacitySearch, Played, play_all};
+pub use draws::{draw, draw_all, run_length, traced};
+pub use error::LabError;
+pub use estimates::{Estimates, sim_queries};
+pub use node::{Drive, GpuSource, Node};
+pub use processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use progress::{Progress, Silent};
+pub use summary::{Summary, Tally};
+pub use validation::{
+    KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
+};
+pub use workload::{named_workload, named_workload_in, settle_gpu_times, workload_of_index};

@@ -1,0 +1,219 @@
+//! A machine at work: lanes that wait for queries, what these cost, and what policies are told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Calibration, Estimates, GpuChoice, LabError, Processors, sim_queries};
+use crate::cost::{Cost, MachineModel, ProfileOptions, Workload, replay_gpu_times};
+use crate::ids::QueryId;
+use crate::index::Index;
+use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use crate::machine::{Class, Machine, PerClass};
+use crate::query::{Features, Query, at_rate};
+use crate::sched::{Job, PolicyFactory};
+use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
+use crate::time::Nanos;
+
+/// Whose times a GPU lane takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpuSource {
+    /// This GPU's.
+    Real(String),
+    /// Recorded ones; whose, in words.
+    Replay(String),
+    /// There is no such lane: it was declined.
+    Declined,
+    /// There is no such lane: neither a GPU nor recorded times.
+    Missing,
+}
+
+/// What is driven.
+#[derive(Clone, Copy, Debug)]
+pub struct Drive<'a> {
+    /// Queries a second.
+    pub rate_qps: f64,
+    /// When they come, and which they are.
+    pub arrivals: &'a Arrivals,
+    /// From a query's arrival on.
+    pub deadline: Nanos,
+    /// The run is given up when its oldest query has waited so long.
+    pub abandon_after: Option<Nanos>,
+}
+
+/// A run is given up when its oldest query is this many deadlines old.
+const HOPELESS_DEADLINES: u64 = 4;
+
+impl<'a> Drive<'a> {
+    /// A run that is given up when it has become hopeless.
+    #[must_use]
+    pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
+        let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
+        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
+    }
+}
+
+/// A machine at work: the same for every policy, rate and seed.
+#[derive(Debug)]
+pub struct Node {
+    fleet: Fleet,
+    workload: Workload,
+    queries: Vec<SimQuery>,
+    /// What policies are told.
+    told: Vec<(QueryId, PerClass<Cost>)>,
+    gpu: GpuSource,
+    cpu_name: String,
+}
+
+impl Node {
+    /// Starts the processors on a workload, whose queries' words are in `log`. Where a GPU is wanted and missing, recorded
+    /// times stand in its place if there are any.
+    ///
+    /// # Errors
+    /// If nothing real is to be driven, a query's words or costs are missing, or a thread can't be had.
+    pub fn start(
+        processors: Processors,
+        name: &str,
+        mut workload: Workload,
+        log: Vec<Query>,
+        index: &Index,
+        estimates: &Estimates,
+    ) -> Result<Self, LabError> {
+        let gpu = match processors.gpu_name() {
+            Some(device) => GpuSource::Real(device),
+            None => replay(processors.wanted().gpu, name, &mut workload)?,
+        };
+        if processors.wanted().cpus == 0 && !matches!(gpu, GpuSource::Real(_)) {
+            return Err(LabError::NothingReal);
+        }
+        let set = query_set(name, &workload, log, index)?;
+        let cpu_name = processors.cpu_name().to_owned();
+        let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
+        let queries = sim_queries(&workload, estimates, &machine)?;
+        let told = queries.iter().map(|query| (query.id, query.estimate)).collect();
+        let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
+        let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
+        Ok(Self { fleet, workload, queries, told, gpu, cpu_name })
+    }
+
+    /// Its lanes.
+    #[must_use]
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// Its machine with what is known of it beforehand.
+    #[must_use]
+    pub fn model(&self) -> &MachineModel {
+        self.fleet.model()
+    }
+
+    /// Its processors.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        self.fleet.machine()
+    }
+
+    /// The queries that it is asked, with recorded GPU times where these are replayed.
+    #[must_use]
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// Whose times its GPU lanes take.
+    #[must_use]
+    pub fn gpu(&self) -> &GpuSource {
+        &self.gpu
+    }
+
+    /// What its CPU is called.
+    #[must_use]
+    pub fn cpu_name(&self) -> &str {
+        &self.cpu_name
+    }
+
+    /// What each query costs by itself, as profiled.
+    #[must_use]
+    pub fn profiled(&self) -> HashMap<QueryId, PerClass<Cost>> {
+        self.workload.rows.iter().map(|row| row.query_id).zip(self.workload.costs()).collect()
+    }
+
+    /// The rate above which no scheduler is stable; `None` if everything costs nothing.
+    #[must_use]
+    pub fn region_qps(&self) -> Option<f64> {
+        Some(bounds::region(self.queries.iter().map(|query| query.service), self.model())?.rate_qps)
+    }
+
+    /// The node as it is simulated: as slow as `calibration` found it; without one, as profiled.
+    #[must_use]
+    pub fn experiment(&self, calibration: Option<&Calibration>, arrivals: Arrivals, deadline: Nanos) -> Experiment {
+        let (model, queries) = match calibration {
+            Some(found) => (found.model(self.model()), self.queries.iter().map(|query| found.query(query)).collect()),
+            None => (self.model().clone(), self.queries.clone()),
+        };
+        Experiment { model, queries, deadline, arrivals: vec![arrivals] }
+    }
+
+    /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.
+    ///
+    /// # Errors
+    /// The first that an executor reports.
+    pub fn warm_up(&mut self, time: Duration) -> Result<(), LabError> {
+        Ok(self.fleet.warm_up(time)?)
+    }
+
+    /// One live run.
+    ///
+    /// # Errors
+    /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
+    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
+        let times = at_rate(&run.arrivals.unit, run.rate_qps).zip(run.arrivals.queries.iter().copied());
+        let jobs: Vec<Job> = live::plan(times, &self.told, run.deadline);
+        let policy = policy.build(self.fleet.model())?;
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: false };
+        Ok(live::run(&mut self.fleet, run)?)
+    }
+
+    /// As [`drive`](Self::drive), for runs of which nothing counts unless all goes well.
+    ///
+    /// # Errors
+    /// As there, and what has failed during the run.
+    pub fn drive_well(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
+        let outcome = self.drive(policy, run)?;
+        match outcome.ending {
+            Ending::Failed(e) => Err(e.into()),
+            ending => Ok(LiveOutcome { ending, ..outcome }),
+        }
+    }
+}
+
+/// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.
+fn replay(choice: GpuChoice, name: &str, workload: &mut Workload) -> Result<GpuSource, LabError> {
+    if choice == GpuChoice::None {
+        return Ok(GpuSource::Declined);
+    }
+    if workload.rows.iter().all(|row| row.measured[Class::GPU].is_some()) {
+        let device = workload.provenance.get("gpu").unwrap_or("a GPU");
+        return Ok(GpuSource::Replay(format!("the times recorded on {device} in {name}")));
+    }
+    match replay_gpu_times(workload) {
+        Ok(recorded) => Ok(GpuSource::Replay(recorded.to_string())),
+        Err(e) if choice == GpuChoice::Replay => Err(e.into()),
+        Err(_) => Ok(GpuSource::Missing),
+    }
+}
+
+/// The workload's queries as workers run them.
+fn query_set(name: &str, workload: &Workload, log: Vec<Query>, index: &Index) -> Result<QuerySet, LabError> {
+    let k = workload.provenance.get("k").and_then(|k| k.parse().ok()).unwrap_or(ProfileOptions::default().k);
+    let by_log_id: HashMap<u32, Query> = log.into_iter().map(|query| (query.id.0, query)).collect();
+    let live = workload.rows.iter().map(|row| {
+        // A log of other queries may have numbers of its own.
+        let query =
+            by_log_id.get(&row.log_id).filter(|query| Features::of(query, index).postings == row.features.postings);
+        let missing = || LabError::NotInLog { workload: name.to_owned(), query: row.query_id, log_id: row.log_id };
+        let query = query.cloned().ok_or_else(missing)?;
+        Ok(LiveQuery { id: row.query_id, query, mode: row.mode, results: Some(row.results) })
+    });
+    Ok(QuerySet::new(k, live.collect::<Result<Vec<_>, LabError>>()?))
+}

@@ -1,0 +1,30 @@
+//! Who waits may be told how far the lab is.
+
+/// Told what takes long, and how far it is. The lab itself prints nothing.
+pub trait Progress: Sync {
+    /// A step begins, of so many pieces; 0 where their number shows later.
+    fn begin(&self, step: &'static str, pieces: u64);
+
+    /// So many pieces of the step are done, of so many.
+    fn reach(&self, done: u64, of: u64);
+
+    /// What is being done now, of a step whose length nobody knows.
+    fn doing(&self, what: &str);
+
+    /// The step, or what was being done, is over.
+    fn end(&self);
+}
+
+/// Nobody is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _: &'static str, _: u64) {}
+
+    fn reach(&self, _: u64, _: u64) {}
+
+    fn doing(&self, _: &str) {}
+
+    fn end(&self) {}
+}

@@ -1,0 +1,186 @@
+//! The live runs of one policy, each beside its simulation.
+
+use super::{
+    Calibration, Drive, KeptLog, LabError, ServiceRun, Summary, Validated, Validation, ValidationCapacityRow,
+    ValidationRow,
+};
+use crate::live::{self, GpuLane};
+use crate::sched::PolicyFactory;
+use crate::sim::simulate;
+use crate::time::Nanos;
+
+/// Rates to drive live, as shares of the predicted capacity.
+const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
+/// How often the step between the last live rate that met all deadlines and the first that did not is halved.
+const REFINEMENTS: usize = 2;
+/// How many rates above [`SHARES`] are tried while no query misses, and the factor between them.
+const EXTENSIONS: usize = 4;
+const EXTENSION: f64 = 1.15;
+/// The capacity is predicted from backlogs that were served before runs at rates within this share of the measured one:
+/// a machine that is shared may have been a quarter slower half a minute before.
+const NEAR: f64 = 0.15;
+
+/// The live runs of one policy.
+pub(super) struct Trial<'v, 'a> {
+    validation: &'v mut Validation<'a>,
+    policy: &'v dyn PolicyFactory,
+    /// Queries a run.
+    count: usize,
+    rows: Vec<ValidationRow>,
+    /// How this machine served right before a live run at a rate.
+    calibrations: Vec<(f64, Calibration)>,
+    /// For each live run its rate and what queries cost in it.
+    served: Vec<(f64, Calibration)>,
+    runs: usize,
+    late_runs: usize,
+}
+
+impl<'v, 'a> Trial<'v, 'a> {
+    pub(super) fn new(validation: &'v mut Validation<'a>, policy: &'v dyn PolicyFactory, count: usize) -> Self {
+        let (rows, calibrations, served) = (Vec::new(), Vec::new(), Vec::new());
+        Self { validation, policy, count, rows, calibrations, served, runs: 0, late_runs: 0 }
+    }
+
+    /// Drives at rates around the predicted capacity. `first`: how the machine served before all of them.
+    pub(super) fn run(mut self, predicted_qps: f64, first: &[Calibration]) -> Result<Validated, LabError> {
+        let capacity = if self.try_rates(predicted_qps)? { Some(self.capacity(first)?) } else { None };
+        let Self { mut rows, runs, late_runs, .. } = self;
+        rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
+        Ok(Validated { rows, capacity, runs, late_runs })
+    }
+
+    /// `false` if the runs were interrupted before the limit was found.
+    fn try_rates(&mut self, predicted_qps: f64) -> Result<bool, LabError> {
+        for share in SHARES {
+            if !self.try_rate(share * predicted_qps)? {
+                return Ok(false);
+            }
+        }
+        for _ in 0..EXTENSIONS {
+            let highest = self.rows.iter().map(|row| row.rate_qps).fold(0.0, f64::max);
+            if self.first_miss().is_some() || !self.try_rate(highest * EXTENSION)? {
+                break;
+            }
+        }
+        for _ in 0..REFINEMENTS {
+            let Some(high) = self.first_miss() else { break };
+            let low = self.highest_pass_below(high).unwrap_or(high / 2.0);
+            if !self.try_rate((low * high).sqrt())? {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn capacity(&self, first: &[Calibration]) -> Result<ValidationCapacityRow, LabError> {
+        let high = self.first_miss();
+        let measured_qps = self.highest_pass_below(high.unwrap_or(f64::INFINITY)).unwrap_or(0.0);
+        let near = self.calibrations.iter().filter(|(rate, _)| (rate - measured_qps).abs() <= NEAR * measured_qps);
+        let near: Vec<Calibration> = near.map(|&(_, calibration)| calibration).collect();
+        // Where no run met all deadlines, the first ones are as good as any.
+        let calibration = Calibration::median(if near.is_empty() { first } else { &near });
+        // Of two runs at a rate the later: it was made because the first missed.
+        let at_capacity = self.served.iter().rev().find(|(rate, _)| *rate == measured_qps).map(|(_, served)| served);
+        let simulated_qps = |calibration: Option<&Calibration>| {
+            Ok::<_, LabError>(self.validation.capacity(self.policy, calibration, self.count)?.low_qps)
+        };
+        Ok(ValidationCapacityRow {
+            policy: self.policy.name().to_owned(),
+            deadline: self.validation.options.deadline,
+            predicted_qps: simulated_qps(Some(&calibration))?,
+            measured_qps,
+            measured_high_qps: high,
+            queries: self.count,
+            gpu: self.gpu().name(),
+            slowdown: calibration.slowdown,
+            handoff: calibration.handoff,
+            profiled_qps: simulated_qps(None)?,
+            hindsight_qps: at_capacity.map(|served| simulated_qps(Some(served))).transpose()?,
+        })
+    }
+
+    /// Simulates and drives at a rate. `false` if the run was interrupted.
+    ///
+    /// Another program on the machine can hold up a run for longer than the deadline, the policy can't: a live run that
+    /// misses where the simulator sees no miss is repeated once, and the better one counts. `attempts` says so. Each is
+    /// predicted from a backlog that was served right before.
+    fn try_rate(&mut self, rate_qps: f64) -> Result<bool, LabError> {
+        let mut best: Option<ValidationRow> = None;
+        for attempts in 1..=2 {
+            let calibration = self.validation.calibrate(self.policy)?;
+            self.calibrations.push((rate_qps, calibration));
+            let predicted = self.simulated(rate_qps, &calibration)?;
+            let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
+            let missed = |row: &ValidationRow| row.measured.missed + row.unanswered;
+            let kept = match best.take() {
+                Some(first) if missed(&first) <= missed(&row) => ValidationRow { attempts, ..first },
+                _ => row,
+            };
+            let is_settled = kept.passed() || kept.predicted.missed > 0;
+            best = Some(kept);
+            if is_settled {
+                break;
+            }
+        }
+        self.rows.extend(best);
+        Ok(true)
+    }
+
+    fn simulated(&mut self, rate_qps: f64, calibration: &Calibration) -> Result<Summary, LabError> {
+        let arrivals = self.validation.draw(self.count);
+        let deadline = self.validation.options.deadline;
+        let experiment = self.validation.node.experiment(Some(calibration), arrivals, deadline);
+        let run = experiment.run(self.policy, rate_qps, &experiment.arrivals[0])?;
+        let log = simulate(run).map_err(crate::sim::SimError::from)?;
+        let policy = self.policy.name();
+        (self.validation.keep)(KeptLog { policy, rate_qps, is_live: false, log: &log })?;
+        Summary::of_log(&log, self.validation.node.machine()).ok_or_else(|| self.nothing_finished(rate_qps))
+    }
+
+    fn driven(&mut self, rate_qps: f64, predicted: Summary, attempts: u32) -> Result<Option<ValidationRow>, LabError> {
+        let deadline: Nanos = self.validation.options.deadline;
+        let policy = self.policy.name();
+        self.validation.progress.doing(&format!("live: {policy} at {rate_qps:.0} q/s"));
+        let arrivals = self.validation.draw(self.count);
+        let outcome = self.validation.node.drive_well(self.policy, Drive::new(rate_qps, &arrivals, deadline))?;
+        if outcome.interrupted() || live::interrupted() {
+            return Ok(None);
+        }
+        self.runs += 1;
+        self.late_runs += usize::from(outcome.lag_warning(deadline).is_some());
+        let served = self.validation.note_service(self.policy, ServiceRun::Live, rate_qps, &outcome);
+        self.served.push((rate_qps, served));
+        (self.validation.keep)(KeptLog { policy, rate_qps, is_live: true, log: &outcome.log })?;
+        let measured = Summary::of_log(&outcome.log, self.validation.node.machine())
+            .ok_or_else(|| self.nothing_finished(rate_qps))?;
+        Ok(Some(ValidationRow {
+            policy: policy.to_owned(),
+            rate_qps,
+            predicted,
+            measured,
+            unanswered: outcome.unreleased + outcome.unfinished,
+            attempts,
+            gpu: self.gpu().name(),
+        }))
+    }
+
+    fn gpu(&self) -> GpuLane {
+        self.validation.node.fleet().gpu()
+    }
+
+    fn nothing_finished(&self, rate_qps: f64) -> LabError {
+        LabError::NothingFinished { policy: self.policy.name().to_owned(), rate_qps }
+    }
+
+    /// The lowest live rate that missed a deadline.
+    fn first_miss(&self) -> Option<f64> {
+        let missed = self.rows.iter().filter(|row| !row.passed()).map(|row| row.rate_qps);
+        missed.min_by(f64::total_cmp)
+    }
+
+    /// The highest live rate below `high_qps` that met all deadlines.
+    fn highest_pass_below(&self, high_qps: f64) -> Option<f64> {
+        let passed = self.rows.iter().filter(|row| row.passed() && row.rate_qps < high_qps).map(|row| row.rate_qps);
+        passed.max_by(f64::total_cmp)
+    }
+}

@@ -1,0 +1,254 @@
+//! Predicted beside measured: a policy's capacity by simulation, and live runs at rates around it.
+//!
+//! ```text
+//! backlogs ─▶ Calibration ─▶ simulate ─▶ predicted capacity ─▶ rates around it ─┐
+//!                ▲                                                              ▼
+//!                └───────────── before each live run one more ◀──── drive live at each
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::trial::Trial;
+use super::{Calibration, CapacitySearch, Drive, LabError, Node, Progress, ServiceRow, ServiceRun, Summary, draw};
+use crate::live::LiveOutcome;
+use crate::machine::PerClass;
+use crate::query::ArrivalProcess;
+use crate::sched::{PolicyFactory, RunLog};
+use crate::sim::{Arrivals, Capacity};
+use crate::time::Nanos;
+
+/// One policy at one rate, simulated and driven live with the same arrivals and queries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidationRow {
+    /// The policy's name.
+    pub policy: String,
+    /// The rate offered.
+    pub rate_qps: f64,
+    /// What the simulator predicts.
+    pub predicted: Summary,
+    /// What was measured.
+    pub measured: Summary,
+    /// Queries that the live run never released or never finished: its backlog was hopeless.
+    pub unanswered: usize,
+    /// Live runs at this rate: a second one is made if the first missed deadlines that the prediction did not.
+    pub attempts: u32,
+    /// What stood in the GPU's place: `real`, `replay` or `none`.
+    pub gpu: &'static str,
+}
+
+impl ValidationRow {
+    /// Whether the live run met every deadline.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.measured.missed + self.unanswered == 0
+    }
+}
+
+/// One policy's highest rate without a miss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidationCapacityRow {
+    /// The policy's name.
+    pub policy: String,
+    /// The deadline.
+    pub deadline: Nanos,
+    /// By simulation.
+    pub predicted_qps: f64,
+    /// The highest live rate below the first that missed.
+    pub measured_qps: f64,
+    /// The lowest live rate that missed; `None` if none did.
+    pub measured_high_qps: Option<f64>,
+    /// Queries a run.
+    pub queries: usize,
+    /// What stood in the GPU's place.
+    pub gpu: &'static str,
+    /// Time at work while serving, over the time that the same queries took alone: what predictions reckon with.
+    pub slowdown: PerClass<f64>,
+    /// What handing a query over and its results back takes beyond.
+    pub handoff: PerClass<Nanos>,
+    /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
+    pub profiled_qps: f64,
+    /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
+    /// error then is the simulator's, the rest that of costs found beforehand. `None` if no live run met all deadlines.
+    pub hindsight_qps: Option<f64>,
+}
+
+impl ValidationCapacityRow {
+    /// (predicted - measured) / measured.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        (self.predicted_qps - self.measured_qps) / self.measured_qps
+    }
+}
+
+/// What came of one policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validated {
+    /// By rate.
+    pub rows: Vec<ValidationRow>,
+    /// `None` if the runs were interrupted before it was known.
+    pub capacity: Option<ValidationCapacityRow>,
+    /// Live runs.
+    pub runs: usize,
+    /// Those in which the driver itself was late.
+    pub late_runs: usize,
+}
+
+/// How a validation is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ValidationOptions {
+    /// From a query's arrival on.
+    pub deadline: Nanos,
+    /// How long a live run at the predicted capacity lasts.
+    pub seconds: f64,
+    /// Draws arrivals and queries.
+    pub seed: u64,
+}
+
+/// The log of a run, on offer to whoever keeps logs.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptLog<'a> {
+    /// The policy's name.
+    pub policy: &'a str,
+    /// The rate.
+    pub rate_qps: f64,
+    /// Whether it was driven, not simulated.
+    pub is_live: bool,
+    /// What happened.
+    pub log: &'a RunLog,
+}
+
+/// Keeps a log, or lets it go.
+pub type KeepLog<'a> = dyn FnMut(KeptLog<'_>) -> std::io::Result<()> + 'a;
+
+/// A backlog is what arrives in this time at the rate above which no scheduler is stable, or so many queries.
+const BACKLOG_SECONDS: f64 = 0.05;
+const BACKLOG_QUERIES: usize = 1000;
+/// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
+const BACKLOG_OVERLOAD: f64 = 2.0;
+/// Backlogs that are served before the first prediction.
+const FIRST_BACKLOGS: usize = 5;
+/// How long workers are kept busy before: clocks rise from idle within it.
+const WARM_UP: Duration = Duration::from_millis(200);
+/// Fewest and most queries of a run.
+const RUN_QUERIES: (usize, usize) = (200, 5_000_000);
+
+/// Compares what is predicted of a node with what it does, policy by policy.
+pub struct Validation<'a> {
+    pub(super) node: &'a mut Node,
+    pub(super) options: ValidationOptions,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) keep: &'a mut KeepLog<'a>,
+    /// Backlogs served so far: each has draws of its own.
+    backlogs: u64,
+    /// When the first policy's began.
+    began: Instant,
+    service: Vec<ServiceRow>,
+}
+
+impl std::fmt::Debug for Validation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Validation").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Validation<'a> {
+    /// Of this node; `keep` is offered every log.
+    #[must_use]
+    pub fn new(
+        node: &'a mut Node,
+        options: ValidationOptions,
+        progress: &'a dyn Progress,
+        keep: &'a mut KeepLog<'a>,
+    ) -> Self {
+        Self { node, options, progress, keep, backlogs: 0, began: Instant::now(), service: Vec::new() }
+    }
+
+    /// Predicts a policy's capacity, then drives live at shares of it and narrows down where deadlines begin to be missed.
+    ///
+    /// # Errors
+    /// If the policy does not fit the machine, misses at any rate, or a run fails.
+    pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
+        self.node.warm_up(WARM_UP)?;
+        let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
+        let (predicted, count) = self.predict(policy, &Calibration::median(&first))?;
+        let validated = Trial::new(self, policy, count).run(predicted.low_qps, &first);
+        self.progress.end();
+        validated
+    }
+
+    /// What queries cost in each run so far.
+    #[must_use]
+    pub fn service(&self) -> &[ServiceRow] {
+        &self.service
+    }
+
+    /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
+    pub(super) fn calibrate(&mut self, policy: &dyn PolicyFactory) -> Result<Calibration, LabError> {
+        let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;
+        let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
+        let rate_qps = region_qps * BACKLOG_OVERLOAD;
+        self.backlogs += 1;
+        let arrivals = self.arrivals(self.options.seed.wrapping_add(self.backlogs), count);
+        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None };
+        let outcome = self.node.drive_well(policy, run)?;
+        Ok(self.note_service(policy, ServiceRun::Backlog, rate_qps, &outcome))
+    }
+
+    /// What queries cost in a run. Keeps it for [`service`](Self::service).
+    pub(super) fn note_service(
+        &mut self,
+        policy: &dyn PolicyFactory,
+        run: ServiceRun,
+        rate_qps: f64,
+        outcome: &LiveOutcome,
+    ) -> Calibration {
+        let costs = self.node.profiled();
+        let found = Calibration::of(outcome, self.node.model(), |query| costs[&query]);
+        self.service.push(ServiceRow {
+            policy: policy.name().to_owned(),
+            at: self.began.elapsed(),
+            run,
+            rate_qps,
+            queries: outcome.log.rows.len(),
+            slowdown: found.slowdown,
+            handoff: found.handoff,
+        });
+        found
+    }
+
+    /// The arrivals of runs: the same for the simulator and the live driver, and for every policy and rate.
+    pub(super) fn draw(&self, count: usize) -> Arrivals {
+        self.arrivals(self.options.seed, count)
+    }
+
+    fn arrivals(&self, seed: u64, count: usize) -> Arrivals {
+        draw(&ArrivalProcess::Poisson, seed, count, self.node.workload().rows.len())
+    }
+
+    /// The capacity by simulation, for runs of as many queries as arrive at that capacity in the time a run lasts.
+    fn predict(&self, policy: &dyn PolicyFactory, calibration: &Calibration) -> Result<(Capacity, usize), LabError> {
+        // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
+        let length = |rate_qps: f64| ((rate_qps * self.options.seconds) as usize).clamp(RUN_QUERIES.0, RUN_QUERIES.1);
+        let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;
+        let rough = self.capacity(policy, Some(calibration), length(region_qps))?;
+        let count = length(rough.low_qps);
+        Ok((self.capacity(policy, Some(calibration), count)?, count))
+    }
+
+    /// The capacity by simulation, for runs of `count` queries.
+    pub(super) fn capacity(
+        &self,
+        policy: &dyn PolicyFactory,
+        calibration: Option<&Calibration>,
+        count: usize,
+    ) -> Result<Capacity, LabError> {
+        let experiment = self.node.experiment(calibration, self.draw(count), self.options.deadline);
+        let search = CapacitySearch::new(&experiment).ok_or(LabError::NothingToSchedule)?;
+        let found = search.of(policy)?;
+        if found.low_qps <= 0.0 {
+            let policy = policy.name().to_owned();
+            return Err(LabError::DeadlineTooShort { policy, deadline: self.options.deadline });
+        }
+        Ok(found)
+    }
+}

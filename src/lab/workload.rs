@@ -1,0 +1,83 @@
+//! Which queries are asked, and what is known of their costs before a run.
+
+use std::path::Path;
+
+use super::{GpuChoice, LabError};
+use crate::cost::{RecordedGpu, Workload, replay_gpu_times, shipped};
+use crate::files::InputError;
+use crate::index::Index;
+use crate::machine::Class;
+use crate::query::Mode;
+
+/// A workload and its name: the file, or else the shipped one of that name; without a name, the first of those that ship.
+///
+/// # Errors
+/// If it can't be read, or none of this name ships.
+pub fn named_workload(name: Option<&str>) -> Result<(String, Workload), InputError> {
+    let Some(name) = name else {
+        return shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload));
+    };
+    let path = Path::new(name);
+    if path.exists() {
+        return Ok((name.to_owned(), Workload::read(path)?));
+    }
+    // A name with an extension is surely meant as a file: its absence is then what to report.
+    let shipped = shipped::workload(name);
+    let workload = shipped.or_else(|e| if path.extension().is_some() { Workload::read(path) } else { Err(e) });
+    Ok((name.to_owned(), workload?))
+}
+
+/// As [`named_workload`], its rows of `mode` only: at least one.
+///
+/// # Errors
+/// As there, and if it has no rows of this mode.
+pub fn named_workload_in(name: Option<&str>, mode: Mode) -> Result<(String, Workload), LabError> {
+    let (name, workload) = named_workload(name)?;
+    let rows = rows_in(&name, &workload, mode)?;
+    Ok((name, rows))
+}
+
+/// The rows of `mode` in a workload file, if they were measured on this very index.
+///
+/// # Errors
+/// If it can't be read, has no such rows, or is of another index.
+pub fn workload_of_index(path: &Path, mode: Mode, index: &Index) -> Result<(String, Workload), LabError> {
+    let (name, workload) = (path.display().to_string(), Workload::read(path)?);
+    let here = format!("{:016x}", index.fingerprint());
+    if let Some(there) = workload.provenance.get("index").filter(|&there| there != here) {
+        return Err(LabError::OtherIndex { workload: name, there: there.to_owned(), here });
+    }
+    let rows = rows_in(&name, &workload, mode)?;
+    Ok((name, rows))
+}
+
+/// Settles whose times the GPU takes where no GPU is driven: gives a workload recorded ones if `choice` is to replay them,
+/// and says whose they are. `wants_gpu`: a GPU is asked for, in whatever words.
+///
+/// # Errors
+/// If times are asked for that nobody has, or recorded ones where the workload has its own.
+pub fn settle_gpu_times(
+    name: &str,
+    workload: &mut Workload,
+    choice: GpuChoice,
+    wants_gpu: bool,
+) -> Result<Option<RecordedGpu>, LabError> {
+    let is_measured = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
+    match choice {
+        GpuChoice::Replay if is_measured => Err(LabError::HasGpuTimes { workload: name.to_owned() }),
+        GpuChoice::Replay => Ok(Some(replay_gpu_times(workload)?)),
+        _ if !is_measured && (wants_gpu || choice == GpuChoice::Real) => {
+            Err(LabError::NoGpuTimes { workload: name.to_owned() })
+        }
+        _ => Ok(None),
+    }
+}
+
+fn rows_in(name: &str, workload: &Workload, mode: Mode) -> Result<Workload, LabError> {
+    let rows = workload.only(mode);
+    if rows.rows.is_empty() {
+        let has = Mode::ALL.into_iter().filter(|mode| workload.rows.iter().any(|row| row.mode == *mode)).collect();
+        return Err(LabError::NoQueries { workload: name.to_owned(), mode, has });
+    }
+    Ok(rows)
+}

@@ -1,0 +1,115 @@
+//! `index build` as a process: killed at any time and begun again, within any memory, from any kind of file.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn tandem(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.current_dir(dir).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Documents of pseudo-random words, as id and text.
+fn documents(count: usize) -> impl Iterator<Item = (String, String)> {
+    let mut state = 7_u64;
+    (0..count).map(move |number| {
+        let words = (0..200).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("w{} ", (state >> 33) % (1 << ((state >> 60) + 1)))
+        });
+        (format!("d{number}"), words.collect())
+    })
+}
+
+fn write_lines(path: &Path, count: usize) {
+    let mut out = fs::File::create(path).unwrap();
+    for (id, text) in documents(count) {
+        writeln!(out, "{{\"id\":\"{id}\",\"text\":\"{text}\"}}").unwrap();
+    }
+}
+
+fn build(dir: &Path, arguments: &[&str]) -> Vec<u8> {
+    let out = tandem(dir, &[&["index", "build"], arguments].concat()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let at = arguments.iter().position(|argument| *argument == "-o").unwrap() + 1;
+    fs::read(dir.join(arguments[at]).join("index.tandem")).unwrap()
+}
+
+#[test]
+fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 12_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
+    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--cpus", "2"];
+    for millis in (0..50).map(|step| 5 + 17 * step) {
+        let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        let is_done = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if is_done {
+            break;
+        }
+    }
+    let again = build(dir.path(), &arguments[2..]);
+    assert!(again == whole);
+    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+}
+
+#[test]
+fn plain_packed_and_piped_lines_and_warc_and_trec_files_of_the_same_text_give_the_same_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    write_lines(&path("c.jsonl"), 12_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "plain"]);
+    let text = fs::read(path("c.jsonl")).unwrap();
+    assert!(text.len() > 9_000_000);
+    let pieces: Vec<&[u8]> = text.chunks(text.len() / 16 + 1).collect();
+    let zstd: Vec<u8> = pieces.iter().flat_map(|piece| zstd::stream::encode_all(*piece, 1).unwrap()).collect();
+    fs::write(path("c.jsonl.zst"), zstd).unwrap();
+    let gzip = pieces.iter().flat_map(|piece| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(piece).unwrap();
+        encoder.finish().unwrap()
+    });
+    fs::write(path("c.jsonl.gz"), gzip.collect::<Vec<u8>>()).unwrap();
+    let (mut warc, mut trec) = (String::new(), String::new());
+    for (id, text) in documents(12_000) {
+        let length = text.len();
+        warc += &format!(
+            "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nWARC-Record-ID: {id}\r\n\
+             Content-Length: {length}\r\n\r\n{text}\r\n\r\n"
+        );
+        trec += &format!("<DOC>\n<DOCNO>{id}</DOCNO>\n<TEXT>\n{text}\n</TEXT>\n</DOC>\n");
+    }
+    fs::write(path("c.warc"), warc).unwrap();
+    fs::write(path("c.trec"), trec).unwrap();
+    for name in ["c.jsonl.zst", "c.jsonl.gz", "c.warc", "c.trec"] {
+        for threads in ["1", "4"] {
+            assert!(build(dir.path(), &[name, "-o", "other", "--cpus", threads]) == whole, "{name}, {threads} threads");
+        }
+    }
+    let mut child = tandem(dir.path(), &["index", "build", "-", "-o", "piped"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&text).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert!(fs::read(path("piped/index.tandem")).unwrap() == whole);
+}
+
+#[test]
+fn damaged_archives_are_refused_with_file_and_offset() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Record-ID: x\r\nContent-Length: 999\r\n\r\nshort";
+    for (name, text, expected) in [
+        ("x.warc", record.to_owned(), "error: x.warc: byte 0: the record is cut short"),
+        ("y.warc", record.replace("999", "3"), "error: y.warc: byte 76: expected a record that begins with `WARC/`"),
+        ("z.trec", "<DOC>\n<DOCNO>1</DOCNO>\n".to_owned(), "error: z.trec: byte 0: the document has no </DOC>"),
+    ] {
+        fs::write(dir.path().join(name), text).unwrap();
+        let out = tandem(dir.path(), &["index", "build", name, "-o", "out"]).output().unwrap();
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(message.contains(expected) && out.status.code() == Some(2), "{message}");
+    }
+}
