@@ -342,7 +342,7 @@ mod tests {
     fn gpu_items_of_the_largest_batch_fit_32_bits() {
         let (largest, terms) = plan(&[((1 << 31) - 1, 1.0)], 0.0, Mode::Or);
         let mut shares = DriverShares::default();
-        for warps in [1, 4000, u32::MAX / 8] {
+        for warps in [1, 4000, 1_000_000] {
             shares.clear();
             let mut entries = [BatchEntry::default(); 64];
             (0..64).for_each(|query| shares.add(query, &largest, &terms, false));
