@@ -532,7 +532,7 @@ fn batches_of_mixed_modes_and_k_equal_the_cpu() {
 #[test]
 fn batches_of_tiled_queries_equal_the_cpu() {
     let num_docs = 5 * 8192 + 77;
-    let lists: Vec<List> = (0..10).map(|i| strided(i, 2 + i % 3, 12_000, 5 + i)).collect();
+    let lists: Vec<List> = (0..10).map(|i| strided(i, 2 + i % 3, 10_000, 5 + i)).collect();
     let Some(mut world) = World::new(&lists, lengths(num_docs), OTHER_BM25) else { return };
     let tiled: Vec<Query> = (0..40).map(|i| world.query(&[i % 10, 0, 1, 2, 3, 4, 5, 6, 7])).collect();
     let other = world.query(&[3]);

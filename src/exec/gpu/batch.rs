@@ -174,7 +174,8 @@ impl Batch {
         let most = num_docs.max(1) as usize;
         let capacity = match by_tiles {
             _ if room.is_for_one => room.candidates,
-            true => (tiles as usize * k).min(most),
+            // A stage before the tiles goes through lists.
+            true => (tiles as usize * k).max(CANDIDATES + CANDIDATES_A_RESULT * k).min(most),
             false => (CANDIDATES + CANDIDATES_A_RESULT * k).min(most),
         };
         let result_words = 1 + k;

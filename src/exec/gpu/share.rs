@@ -24,9 +24,9 @@ const MOST_ROUNDS: f32 = 4.0;
 const ITEMS_A_WARP: f32 = 3.0;
 /// ... and blocks of an item at most: those that a warp looks at together.
 const MOST_BLOCKS: f32 = 32.0;
-/// Rows that a small batch's items are dealt out in, and a large one's.
-const FEW_ROWS: u32 = 64;
-const MANY_ROWS: u32 = 1;
+/// Rows that the items of a small batch are dealt out in, and of one that mostly looks for documents with all terms.
+/// Those of other large batches follow each other: they gain more by looking up the same lists.
+const ROWS: u32 = 64;
 /// Items that one hint is for: a warp looks at so many drivers at once.
 const HINTED_ITEMS: u32 = 32;
 
@@ -160,6 +160,8 @@ pub(super) struct DriverShares {
     counts: BlockCounts,
     /// Rounds of all blocks.
     rounds: f32,
+    /// Blocks of queries for documents with all terms, and of others.
+    blocks_all_and_any: [u64; 2],
     /// All first terms before all second ones.
     pub(super) drivers: Vec<DriverEntry>,
     /// For every 32nd item, its driver.
@@ -185,6 +187,7 @@ impl DriverShares {
         self.added.clear();
         self.counts.clear();
         self.rounds = 0.0;
+        self.blocks_all_and_any = [0; 2];
         self.drivers.clear();
         self.hints.clear();
         (self.num_items, self.num_first_items) = (0, 0);
@@ -207,6 +210,7 @@ impl DriverShares {
             self.counts.add(t, is_dense, num_blocks);
             let rounds = rounds_of(plan.share(terms, t, needs_all));
             self.rounds += rounds * num_blocks as f32;
+            self.blocks_all_and_any[usize::from(!needs_all)] += u64::from(num_blocks);
             self.added.push(AddedDriver { query, term: t as u32, num_blocks, is_dense, rounds });
         }
     }
@@ -229,7 +233,8 @@ impl DriverShares {
     /// hints if they are wanted.
     pub(super) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
         let is_small = entries.len() <= FEW_ENTRIES;
-        self.item_rows = if is_small { FEW_ROWS } else { MANY_ROWS };
+        let [all, any] = self.blocks_all_and_any;
+        self.item_rows = if is_small || all > any { ROWS } else { 1 };
         let rounds_an_item = (self.rounds / (ITEMS_A_WARP * warps as f32)).clamp(1.0, MOST_ROUNDS);
         let sizes = ItemSizes::new(&self.counts, warps);
         let mut starts = [0_usize; MAX_TERMS];
