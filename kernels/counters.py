@@ -33,7 +33,7 @@ COUNTERS = {
     "shared_percent": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed", 1),
     "occupancy_percent": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1),
 }
-# Words of this many queries make one that goes through all lists: what score_union is for.
+# Words of this many queries make one that goes through all lists: what score_tiles is for.
 JOINED_QUERIES = 12
 
 
@@ -61,9 +61,9 @@ def runs(tandem, index, scratch):
         # Gaps of 8 bits; empty launches that measure latency come before.
         (bench("gpu-decode", 1), "decode_documents|sum_documents", "117|2117", 3),
         # The upload, by parts; queries alone, and in batches of up to 4096.
-        (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_drivers|merge_topk",
+        (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_batch|merge_topk",
          "1|2|3|30|160|170|190|360|370|390", 40),
-        (search, "score_union", "2|4|6|8", 4),
+        (search, "score_tiles", "2|4|6|8", 4),
         (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),
         (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*"
          "|accumulate|heap_.*|pfor_decode_needed|merge_find", "2|9|20|44", 60),
