@@ -58,8 +58,6 @@ def runs(tandem, index, scratch):
     search = [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", "or", "-k", "1000",
               "-o", scratch / "results"]
     return [
-        # Gaps of 8 bits; empty launches that measure latency come before.
-        (bench("gpu-decode", 1), "decode_documents|sum_documents", "117|2117", 3),
         # The upload, by parts; queries alone, and in batches of up to 4096.
         (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_batch|merge_topk",
          "1|2|3|30|160|170|190|360|370|390", 40),
