@@ -23,7 +23,7 @@ pub enum Estimates {
     /// The measured times.
     Oracle,
     /// A model of this name.
-    Model(String, ModelFile),
+    Model(String, Box<ModelFile>),
 }
 
 impl Estimates {
@@ -35,7 +35,7 @@ impl Estimates {
         match name {
             "model" => Ok(Self::Fitted),
             "oracle" => Ok(Self::Oracle),
-            name => Ok(Self::Model(name.to_owned(), model_named(name)?)),
+            name => Ok(Self::Model(name.to_owned(), Box::new(model_named(name)?))),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The live runs of one policy, each beside its simulation.
 
+use std::time::Duration;
+
 use super::{
     Calibration, Drive, KeptLog, LabError, ServiceRun, Summary, Validated, Validation, ValidationCapacityRow,
     ValidationRow,
@@ -9,6 +11,10 @@ use crate::sched::PolicyFactory;
 use crate::sim::simulate;
 use crate::time::Nanos;
 
+/// Backlogs that are served before the first prediction.
+const FIRST_BACKLOGS: usize = 5;
+/// How long workers are kept busy before: clocks rise from idle within it.
+const WARM_UP: Duration = Duration::from_millis(200);
 /// Rates to drive live, as shares of the predicted capacity.
 const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
 /// How often the step between the last live rate that met all deadlines and the first that did not is halved.
@@ -20,8 +26,23 @@ const EXTENSION: f64 = 1.15;
 /// a machine that is shared may have been a quarter slower half a minute before.
 const NEAR: f64 = 0.15;
 
+impl Validation<'_> {
+    /// Predicts a policy's capacity, then drives live at shares of it and narrows down where deadlines begin to be missed.
+    ///
+    /// # Errors
+    /// If the policy does not fit the machine, misses at any rate, or a run fails.
+    pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
+        self.node.warm_up(WARM_UP)?;
+        let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
+        let (predicted, count) = self.predict(policy, &Calibration::median(&first))?;
+        let validated = Trial::new(self, policy, count).run(predicted.low_qps, &first);
+        self.progress.end();
+        validated
+    }
+}
+
 /// The live runs of one policy.
-pub(super) struct Trial<'v, 'a> {
+struct Trial<'v, 'a> {
     validation: &'v mut Validation<'a>,
     policy: &'v dyn PolicyFactory,
     /// Queries a run.
@@ -36,13 +57,13 @@ pub(super) struct Trial<'v, 'a> {
 }
 
 impl<'v, 'a> Trial<'v, 'a> {
-    pub(super) fn new(validation: &'v mut Validation<'a>, policy: &'v dyn PolicyFactory, count: usize) -> Self {
+    fn new(validation: &'v mut Validation<'a>, policy: &'v dyn PolicyFactory, count: usize) -> Self {
         let (rows, calibrations, served) = (Vec::new(), Vec::new(), Vec::new());
         Self { validation, policy, count, rows, calibrations, served, runs: 0, late_runs: 0 }
     }
 
     /// Drives at rates around the predicted capacity. `first`: how the machine served before all of them.
-    pub(super) fn run(mut self, predicted_qps: f64, first: &[Calibration]) -> Result<Validated, LabError> {
+    fn run(mut self, predicted_qps: f64, first: &[Calibration]) -> Result<Validated, LabError> {
         let capacity = if self.try_rates(predicted_qps)? { Some(self.capacity(first)?) } else { None };
         let Self { mut rows, runs, late_runs, .. } = self;
         rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));

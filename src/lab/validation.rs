@@ -6,9 +6,8 @@
 //!                └───────────── before each live run one more ◀──── drive live at each
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::trial::Trial;
 use super::{Calibration, CapacitySearch, Drive, LabError, Node, Progress, ServiceRow, ServiceRun, Summary, draw};
 use crate::live::LiveOutcome;
 use crate::machine::PerClass;
@@ -125,10 +124,6 @@ const BACKLOG_SECONDS: f64 = 0.05;
 const BACKLOG_QUERIES: usize = 1000;
 /// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
 const BACKLOG_OVERLOAD: f64 = 2.0;
-/// Backlogs that are served before the first prediction.
-const FIRST_BACKLOGS: usize = 5;
-/// How long workers are kept busy before: clocks rise from idle within it.
-const WARM_UP: Duration = Duration::from_millis(200);
 /// Fewest and most queries of a run.
 const RUN_QUERIES: (usize, usize) = (200, 5_000_000);
 
@@ -161,19 +156,6 @@ impl<'a> Validation<'a> {
         keep: &'a mut KeepLog<'a>,
     ) -> Self {
         Self { node, options, progress, keep, backlogs: 0, began: Instant::now(), service: Vec::new() }
-    }
-
-    /// Predicts a policy's capacity, then drives live at shares of it and narrows down where deadlines begin to be missed.
-    ///
-    /// # Errors
-    /// If the policy does not fit the machine, misses at any rate, or a run fails.
-    pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
-        self.node.warm_up(WARM_UP)?;
-        let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
-        let (predicted, count) = self.predict(policy, &Calibration::median(&first))?;
-        let validated = Trial::new(self, policy, count).run(predicted.low_qps, &first);
-        self.progress.end();
-        validated
     }
 
     /// What queries cost in each run so far.
@@ -226,7 +208,11 @@ impl<'a> Validation<'a> {
     }
 
     /// The capacity by simulation, for runs of as many queries as arrive at that capacity in the time a run lasts.
-    fn predict(&self, policy: &dyn PolicyFactory, calibration: &Calibration) -> Result<(Capacity, usize), LabError> {
+    pub(super) fn predict(
+        &self,
+        policy: &dyn PolicyFactory,
+        calibration: &Calibration,
+    ) -> Result<(Capacity, usize), LabError> {
         // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
         let length = |rate_qps: f64| ((rate_qps * self.options.seconds) as usize).clamp(RUN_QUERIES.0, RUN_QUERIES.1);
         let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;

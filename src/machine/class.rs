@@ -41,8 +41,10 @@ impl Class {
 
     /// As a position in an array by class.
     #[must_use]
+    #[inline]
     pub fn index(self) -> usize {
-        usize::from(self.0)
+        // The remainder changes nothing, and tells the compiler that the index is in range.
+        usize::from(self.0) % Self::COUNT
     }
 
     /// Whether its processors are streams of GPUs.
@@ -104,12 +106,14 @@ impl<T: Default> PerClass<T> {
 
 impl<T> std::ops::Index<Class> for PerClass<T> {
     type Output = T;
+    #[inline]
     fn index(&self, class: Class) -> &T {
         &self.0[class.index()]
     }
 }
 
 impl<T> std::ops::IndexMut<Class> for PerClass<T> {
+    #[inline]
     fn index_mut(&mut self, class: Class) -> &mut T {
         &mut self.0[class.index()]
     }

@@ -126,9 +126,13 @@ impl Lanes {
         let place = ring.place(ring.held);
         ring.held += 1;
         self.under_way += 1;
-        let ring = &mut self.rings[i];
-        self.idle[ring.class].set(i, false);
-        self.partly[ring.class].set(i, ring.held < ring.batches.len());
+        if ring.held == 1 {
+            self.idle[ring.class].set(i, false);
+        }
+        // A lane that is one batch deep is idle or full.
+        if ring.batches.len() > 1 {
+            self.partly[ring.class].set(i, ring.held < ring.batches.len());
+        }
         let batch = &mut ring.batches[place];
         batch.jobs.clear();
         batch
@@ -144,8 +148,12 @@ impl Lanes {
         ring.oldest = ring.place(1);
         ring.held -= 1;
         self.under_way -= 1;
-        self.idle[ring.class].set(i, ring.held == 0);
-        self.partly[ring.class].set(i, ring.held > 0);
+        if ring.held == 0 {
+            self.idle[ring.class].set(i, true);
+        }
+        if ring.batches.len() > 1 {
+            self.partly[ring.class].set(i, ring.held > 0);
+        }
         let lane = Lane { processor, class: ring.class, under_way: ring.held as u32 };
         Some((lane, &ring.batches[ended]))
     }

@@ -3,14 +3,13 @@
 //!
 //! A rival that the 2009 paper lacks: an old list-scheduling rule (Braun et al. 2001; StarPU's `dm` is the same without
 //! the transfers). A processor's predicted free time is what runs there now, by its estimate, and the sum of its queue;
-//! estimates are corrected as jobs finish. O(processors) an arrival at most: the first idle one of a class ends the search
-//! among its like.
+//! estimates are corrected as jobs finish. O(processors) an arrival.
 
 use std::collections::VecDeque;
 
 use super::{Ask, Job, Lane, Next, Policy, PolicyError};
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::{Class, Machine};
+use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
 /// One processor's queue.
@@ -25,18 +24,10 @@ struct Queue {
     free_at: Nanos,
 }
 
-/// The positions of a class's processors, ascending: on all of them a job takes equally long.
-#[derive(Clone, Debug)]
-struct Lanes {
-    class: Class,
-    lanes: Vec<usize>,
-}
-
 /// Sends each job to the processor that is predicted to finish it first; ties go to the processor listed first.
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
     queues: Vec<Queue>,
-    by_class: Vec<Lanes>,
 }
 
 impl EarliestCompletion {
@@ -47,10 +38,7 @@ impl EarliestCompletion {
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "mct", &[])?;
         let queue = |class| Queue { class, jobs: VecDeque::new(), waiting: Nanos::ZERO, free_at: Nanos::ZERO };
-        let queues = machine.processors().map(|(_, processor)| queue(processor.class)).collect();
-        let of = |class| machine.processors().filter(move |(_, p)| p.class == class).map(|(id, _)| id.index());
-        let by_class = machine.classes().map(|class| Lanes { class, lanes: of(class).collect() }).collect();
-        Ok(Self { queues, by_class })
+        Ok(Self { queues: machine.processors().map(|(_, processor)| queue(processor.class)).collect() })
     }
 }
 
@@ -60,27 +48,18 @@ impl Policy for EarliestCompletion {
     }
 
     fn arrive(&mut self, job: &Job, now: Nanos) -> Ask {
+        let alone: PerClass<Nanos> = job.predicted.map(|cost| cost.alone);
         let mut earliest = (Nanos::MAX, 0);
-        for class in &self.by_class {
-            let alone = job.alone(class.class);
-            // No lane of the class can do better than an idle one: the first of these ends the search.
-            let soonest = now + alone;
-            for &i in &class.lanes {
-                let queue = &self.queues[i];
-                let completion = queue.free_at.max(now) + queue.waiting + alone;
-                if (completion, i) < earliest {
-                    earliest = (completion, i);
-                }
-                if completion <= soonest {
-                    break;
-                }
+        for (i, queue) in self.queues.iter().enumerate() {
+            let completion = queue.free_at.max(now) + queue.waiting + alone[queue.class];
+            if completion < earliest.0 {
+                earliest = (completion, i);
             }
         }
         let (_, i) = earliest;
         let queue = &mut self.queues[i];
-        let alone = job.alone(queue.class);
-        queue.jobs.push_back((job.id, alone));
-        queue.waiting += alone;
+        queue.jobs.push_back((job.id, alone[queue.class]));
+        queue.waiting += alone[queue.class];
         Ask::Processor(ProcessorId(i as u32))
     }
 

@@ -16,9 +16,22 @@ const QUERIES: usize = 200_000;
 /// Its rate, as a share of the rate above which no scheduler is stable: queues build up under all policies, and most
 /// can still serve it or are far behind it, as in a search for a capacity.
 const LOAD: f64 = 0.5;
+/// CPUs of a large machine, beside one GPU,
+const MANY_CPUS: usize = 64;
+/// and its load.
+const HIGH_LOAD: f64 = 0.9;
 
 pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {
-    let machine = Machine::new(1, 1);
+    let (mut note, mut rows) = on_machine(1, LOAD, "", rounds)?;
+    let (many, rows_of_many) = on_machine(MANY_CPUS, HIGH_LOAD, " on 64+1", rounds)?;
+    note.push_str(&many);
+    rows.extend(rows_of_many);
+    Ok((note, rows))
+}
+
+/// On so many CPUs and a GPU.
+fn on_machine(cpus: usize, load: f64, suffix: &str, rounds: usize) -> Result<(String, Vec<Measurement>), Failure> {
+    let machine = Machine::new(cpus, 1);
     let model = MachineModel::from(machine.clone());
     let (name, workload) = named_workload(None)?;
     let workload = workload.only(Mode::Or);
@@ -27,18 +40,19 @@ pub(super) fn measure(rounds: usize) -> Result<(String, Vec<Measurement>), Failu
     let options = PolicyOptions::default();
     let experiment =
         Experiment { model: model.clone(), queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals] };
-    let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * LOAD;
+    let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * load;
     let all = PolicyKind::ALL.map(|kind| kind.with(options));
     let policies: Vec<&dyn PolicyFactory> = all.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     let times = time_simulator(&experiment, &policies, rate_qps, rounds)?;
     let row = |SimulatorTime { policy, ns_a_query }: SimulatorTime| Measurement {
         part: "simulator",
-        name: policy.to_string(),
+        name: format!("{policy}{suffix}"),
         metric: "ns_a_query",
         value: ns_a_query,
     };
     let rows = times.into_iter().map(row).collect();
-    let note =
-        format!("simulator: {name}, {rate_qps:.0} queries a second, one CPU and one GPU; M/s are simulated queries\n");
+    let note = format!(
+        "simulator: {name}, {rate_qps:.0} queries a second, CPUs: {cpus}, GPUs: 1; M/s are simulated queries\n"
+    );
     Ok((note, rows))
 }
