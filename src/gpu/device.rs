@@ -82,6 +82,7 @@ impl Device {
     }
 
     /// A new event that notes its time.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "for what the program measures"))]
     pub(crate) fn new_event(&self) -> Result<CudaEvent, DriverError> {
         self.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
     }
@@ -133,6 +134,7 @@ fn check_driver() -> Result<(), GpuError> {
 ///
 /// # Errors
 /// [`GpuError::NoGpu`] if there is none.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "for what the program measures"))]
 pub(crate) fn free_device_bytes(ordinal: DeviceId) -> Result<u64, GpuError> {
     Device::open(ordinal)?.free_bytes()
 }

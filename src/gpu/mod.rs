@@ -16,13 +16,13 @@ mod info;
 
 #[cfg(feature = "gpu")]
 mod device;
-#[cfg(feature = "gpu")]
+#[cfg(all(feature = "gpu", feature = "cli"))]
 mod limits;
 #[cfg(feature = "gpu")]
 mod module;
 #[cfg(feature = "gpu")]
 mod pinned;
-#[cfg(feature = "gpu")]
+#[cfg(all(feature = "gpu", any(feature = "cli", test)))]
 mod reservation;
 #[cfg(feature = "gpu")]
 mod staging;
@@ -42,7 +42,7 @@ pub(crate) use limits::DeviceLimits;
 pub(crate) use module::{Images, Module, shape};
 #[cfg(feature = "gpu")]
 pub(crate) use pinned::Pinned;
-#[cfg(all(feature = "gpu", feature = "cli"))]
+#[cfg(all(feature = "gpu", any(feature = "cli", test)))]
 pub(crate) use reservation::Reservation;
 #[cfg(feature = "gpu")]
 pub(crate) use staging::{STAGING_WORDS, Staging};

@@ -158,16 +158,19 @@ impl GpuExecutor {
     }
 
     /// Microseconds of the device from scores to sorted results, of the last query that ran alone.
+    #[cfg(feature = "cli")]
     pub(crate) fn topk_us(&self) -> f64 {
         self.lone.topk_us
     }
 
     /// Whether a query goes through all its lists by tiles of documents.
+    #[cfg(feature = "cli")]
     pub(crate) fn goes_by_tiles(&self, query: &Query, mode: Mode, k: usize) -> bool {
         super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, &mut Vec::new()).by_tiles
     }
 
     /// Postings of lists that drive which were scored for the last batch; those of tiles, where all are, not counted.
+    #[cfg(feature = "cli")]
     pub(crate) fn postings_scored(&self) -> u64 {
         self.postings_scored
     }
