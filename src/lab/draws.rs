@@ -22,7 +22,7 @@ const LEAST_QUERIES: usize = 10_000;
 /// then reaches the deadline, so that a run tells rates of 10 % too much from sustainable ones,
 const DEADLINES: f64 = 10.0;
 /// but it is no longer than this.
-const MOST_QUERIES: usize = 2_000_000;
+const MOST_QUERIES: usize = 300_000;
 
 /// `count` arrivals of a process, each with a query drawn from `rows`.
 #[must_use]
