@@ -38,7 +38,7 @@ fn measured() -> impl Strategy<Value = Option<Measured>> {
 fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
     let lengths = proptest::collection::vec(1_u64..1_000_000, 1..6);
     let of_index =
-        proptest::option::of(prop::array::uniform14(0.0_f64..1e9).prop_map(|numbers| {
+        proptest::option::of(prop::array::uniform11(0.0_f64..1e9).prop_map(|numbers| {
             IndexFeatures::from_vector(numbers.map(|number| format!("{number:.3}").parse().unwrap()))
         }));
     let costs = (measured(), measured(), proptest::option::of(0.01_f64..1e6));

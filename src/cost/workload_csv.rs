@@ -43,9 +43,6 @@ struct Line {
     gpu_spread_us: Option<SpreadUs>,
     gpu_device_us: Option<ServiceUs>,
     score_bound: Option<AtLeastZero>,
-    first_bound: Option<AtLeastZero>,
-    last_bound: Option<AtLeastZero>,
-    best_bound: Option<AtLeastZero>,
     seed_score: Option<AtLeastZero>,
     essential_terms: Option<AtLeastZero>,
     essential_postings: Option<AtLeastZero>,
@@ -69,9 +66,6 @@ impl Record for Line {
         "gpu_spread_us",
         "gpu_device_us",
         "score_bound",
-        "first_bound",
-        "last_bound",
-        "best_bound",
         "seed_score",
         "essential_terms",
         "essential_postings",
@@ -212,9 +206,6 @@ fn line(row: &WorkloadRow) -> Line {
     let of_index = row.index_features.map(|features| features.vector().map(AtLeastZero));
     let [
         score_bound,
-        first_bound,
-        last_bound,
-        best_bound,
         seed_score,
         essential_terms,
         essential_postings,
@@ -245,9 +236,6 @@ fn line(row: &WorkloadRow) -> Line {
         gpu_spread_us: spread(Class::GPU),
         gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
         score_bound,
-        first_bound,
-        last_bound,
-        best_bound,
         seed_score,
         essential_terms,
         essential_postings,
@@ -303,9 +291,6 @@ fn measured(
 fn index_features(line: &Row<'_, Line>) -> Result<Option<IndexFeatures>, InputError> {
     let Line {
         score_bound,
-        first_bound,
-        last_bound,
-        best_bound,
         seed_score,
         essential_terms,
         essential_postings,
@@ -320,9 +305,6 @@ fn index_features(line: &Row<'_, Line>) -> Result<Option<IndexFeatures>, InputEr
     } = line.value;
     let given = [
         score_bound,
-        first_bound,
-        last_bound,
-        best_bound,
         seed_score,
         essential_terms,
         essential_postings,

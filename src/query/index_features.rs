@@ -30,12 +30,6 @@ const SAMPLED_DOCS: usize = 16;
 pub struct IndexFeatures {
     /// Upper bound of any document's score: the sum of the terms' bounds.
     pub score_bound: f64,
-    /// The bound of the shortest list's term.
-    pub first_bound: f64,
-    /// The bound of the longest list's term.
-    pub last_bound: f64,
-    /// The greatest of the terms' bounds.
-    pub best_bound: f64,
     /// A score that k documents are known to reach, by one term alone; 0 if none is known.
     pub seed_score: f64,
     /// Terms, rarest first, up to the last without which the others' bounds don't exceed the seed.
@@ -69,13 +63,10 @@ struct Bounded<'a> {
 
 impl IndexFeatures {
     /// How many numbers [`IndexFeatures::vector`] gives.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 11;
     /// Their column names, in order.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "score_bound",
-        "first_bound",
-        "last_bound",
-        "best_bound",
         "seed_score",
         "essential_terms",
         "essential_postings",
@@ -127,9 +118,6 @@ impl IndexFeatures {
         self.essential_terms = essential_terms as f64;
         self.essential_postings = postings(&terms[..essential_terms]);
         (self.score_bound, self.seed_score) = (bound.into(), seed.into());
-        self.first_bound = terms.first().map_or(0.0, |term| term.bound.into());
-        self.last_bound = terms.last().map_or(0.0, |term| term.bound.into());
-        self.best_bound = terms.iter().map(|term| term.bound).fold(0.0, f32::max).into();
     }
 
     /// What direct forms say.
@@ -138,7 +126,7 @@ impl IndexFeatures {
         let is_in = |list: &PostingList<'_>| f64::from(list.doc_freq()) / f64::from(num_docs);
         let dense = || terms.iter().filter(|term| term.is_dense);
         self.dense_terms = dense().count() as f64;
-        self.dense_postings = dense().map(|term| u64::from(term.list.doc_freq())).sum::<u64>() as f64;
+        self.dense_postings = dense().map(|term| f64::from(term.list.doc_freq())).sum();
         self.expected_union = f64::from(num_docs) * (1.0 - terms.iter().map(|t| 1.0 - is_in(&t.list)).product::<f64>());
         self.sieved = f64::from(shortest.list.doc_freq()) * share_in_dense(shortest, others);
         let mut candidates = self.sieved;
@@ -154,9 +142,6 @@ impl IndexFeatures {
     pub fn vector(&self) -> [f64; Self::COUNT] {
         [
             self.score_bound,
-            self.first_bound,
-            self.last_bound,
-            self.best_bound,
             self.seed_score,
             self.essential_terms,
             self.essential_postings,
@@ -175,9 +160,6 @@ impl IndexFeatures {
     pub fn from_vector(numbers: [f64; Self::COUNT]) -> Self {
         let [
             score_bound,
-            first_bound,
-            last_bound,
-            best_bound,
             seed_score,
             essential_terms,
             essential_postings,
@@ -191,9 +173,6 @@ impl IndexFeatures {
         ] = numbers;
         Self {
             score_bound,
-            first_bound,
-            last_bound,
-            best_bound,
             seed_score,
             essential_terms,
             essential_postings,
@@ -209,7 +188,7 @@ impl IndexFeatures {
 }
 
 fn postings(terms: &[Bounded<'_>]) -> f64 {
-    terms.iter().map(|term| u64::from(term.list.doc_freq())).sum::<u64>() as f64
+    terms.iter().map(|term| f64::from(term.list.doc_freq())).sum()
 }
 
 /// Of some blocks, evenly spread, the share whose bounds exceed the seed with those of the `others`, and the share that
@@ -300,8 +279,8 @@ mod tests {
     fn vectors_and_names_go_together() {
         let numbers = std::array::from_fn(|i| i as f64);
         assert_eq!(IndexFeatures::from_vector(numbers).vector(), numbers);
-        assert_eq!(IndexFeatures::from_vector(numbers).essential_postings, 6.0);
-        assert_eq!(IndexFeatures::NAMES[6], "essential_postings");
+        assert_eq!(IndexFeatures::from_vector(numbers).essential_postings, 3.0);
+        assert_eq!(IndexFeatures::NAMES[3], "essential_postings");
     }
 
     #[test]
