@@ -60,6 +60,19 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 pub struct PendingFile {
     beside: tempfile::NamedTempFile,
     path: PathBuf,
+    // After the file, which is removed first.
+    _folder: MadeFolder,
+}
+
+/// A folder that was made for a file; it goes again if nothing came into it.
+#[derive(Debug)]
+struct MadeFolder(Option<PathBuf>);
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        // Refused where there is something in it: then it stays.
+        let _ = self.0.take().map(fs::remove_dir);
+    }
 }
 
 impl PendingFile {
@@ -74,6 +87,7 @@ impl PendingFile {
         }
         let path = behind_links(path);
         let folder = folder_of(&path);
+        let made = MadeFolder((!folder.exists()).then(|| folder.to_owned()));
         fs::create_dir_all(folder)?;
         let name = format!(".tandem-{}-", path.file_name().unwrap_or_default().to_string_lossy());
         // Once more if another process took the new file for a dead one, before it was locked.
@@ -82,7 +96,7 @@ impl PendingFile {
             beside = file_beside(folder, &name)?;
         }
         remove_dead(folder, &name, beside.path())?;
-        Ok(Self { beside, path })
+        Ok(Self { beside, path, _folder: made })
     }
 
     /// Where to write.
