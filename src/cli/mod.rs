@@ -1,7 +1,7 @@
 //! The command line: one subcommand a file.
 //!
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
-//! done, 1 failed, 2 bad usage or input.
+//! done, 1 failed, 2 bad usage or input, 130 ended by Ctrl-C and 143 by `kill` (what was measured is kept and printed).
 
 #[macro_use]
 mod output;
@@ -9,11 +9,14 @@ mod output;
 mod bench;
 mod defaults;
 mod failure;
+mod format;
 mod index;
 mod interrupts;
 mod live;
+mod manual;
 mod options;
 mod profile;
+mod report;
 mod reproduce;
 mod run_logs;
 mod search;
@@ -56,8 +59,14 @@ enum Command {
     Bench(bench::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
     Validate(validate::Arguments),
+    /// Make one HTML page from folders of results: the story in words, figures, tables.
+    Report(report::Arguments),
     /// Re-run a table or figure of the papers here: their numbers beside ours.
     Reproduce(reproduce::Arguments),
+    /// Print what completes `tandem` in a shell.
+    Completions(manual::CompletionArguments),
+    /// Write the manual's pages, one a command.
+    Man(manual::ManArguments),
 }
 
 /// Lets options take `-1`, so that their own checks can say what they expected: it would be "unexpected" otherwise.
@@ -71,7 +80,8 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
 
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let matches = with_negative_numbers(Arguments::command()).get_matches();
+    let matches = format::with_format(with_negative_numbers(Arguments::command())).get_matches();
+    format::begin(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let result = match arguments.command {
         Command::Index(arguments) => index::run(&arguments),
@@ -83,10 +93,13 @@ pub fn run() -> ExitCode {
         Command::Live(arguments) => live::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::pages(&arguments),
     };
     match result.and_then(|()| output::finish()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => interrupts::code().unwrap_or(ExitCode::SUCCESS),
         Err(failure) => {
             errln!("error: {failure}");
             failure.code()

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::Failure;
-use crate::cost::{ModelFile, TrainError, TrainOptions, Workload, train};
+use super::output::result;
+use crate::cost::{Model, ModelFile, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
 use crate::lab::named_workload;
 
@@ -54,6 +57,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     models.provenance.insert("workload".to_owned(), names.clone());
     print_table(&names, &models);
+    give(&models);
     models.write(&arguments.out)?;
     outln!("models: {}", arguments.out.display());
     Ok(())
@@ -68,6 +72,15 @@ fn read(names: &[String]) -> Result<(String, Workload), Failure> {
         workload.rows.extend(named_workload(Some(name))?.1.rows);
     }
     Ok((names.join(", "), workload))
+}
+
+/// The errors of all models, for programs.
+fn give(models: &ModelFile) {
+    let model = |model: &Model| {
+        let evaluation = model.evaluation.as_ref();
+        json!({"kind": model.kind, "mode": model.mode.name(), "leaves": model.leaves(), "evaluation": evaluation})
+    };
+    result("models", models.models().iter().map(model).collect::<Vec<_>>());
 }
 
 fn print_table(names: &str, models: &ModelFile) {

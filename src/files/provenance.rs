@@ -37,6 +37,11 @@ impl Provenance {
         Self { lines: self.lines.iter().filter(|(key, _)| !key.starts_with(prefix)).cloned().collect() }
     }
 
+    /// All lines, as keys and values.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// The value of `key`, if there is such a line.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {

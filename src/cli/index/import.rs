@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::check_out;
+use serde_json::json;
+
 use super::parameters::{Bm25Arguments, ExchangeFormat};
+use super::{check_out, give};
 use crate::build::exchange::{ImportOptions, import};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
@@ -74,5 +76,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
     outln!("tokenizer  {}{assumed}", index.tokenizer_name());
     outln!("index      {}", arguments.out.display());
+    give(
+        &index,
+        &arguments.out,
+        json!({"tokenizer_is_assumed": is_assumed, "time_s": started.elapsed().as_secs_f64()}),
+    );
     Ok(())
 }

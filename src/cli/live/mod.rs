@@ -11,7 +11,8 @@ use super::options::{
     ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, PolicyArguments, check_processors, check_seconds,
     no_rates, not_in,
 };
-use super::output::say;
+use super::output::{result_file, say};
+use super::run_logs::LogArguments;
 use super::{Failure, interrupts};
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
@@ -66,9 +67,8 @@ pub(super) struct Arguments {
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,
-    /// Write every run's log as well: log.csv, or the folder `log` for several runs
-    #[arg(long)]
-    log: bool,
+    #[command(flatten)]
+    logs: LogArguments,
     #[command(flatten)]
     options: PolicyArguments,
 }
@@ -97,6 +97,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(no_rates)?;
     let plans = plans(arguments, &node, &rates, traced)?;
     let runs = policies.len() * plans.len();
+    let queries: usize = plans.iter().map(|plan| plan.arrivals.queries.len()).sum();
+    arguments.logs.check(queries.saturating_mul(policies.len()))?;
 
     interrupts::catch();
     node.warm_up(WARM_UP)?;
@@ -106,6 +108,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Whatever has happened, what was measured is kept.
     let summary_path = arguments.out.join("summary.csv");
     session.write(&summary_path)?;
+    result_file("summary", &summary_path);
     session.print(&summary_path)?;
     driven
 }

@@ -3,7 +3,7 @@
 mod inputs;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,8 +12,8 @@ use self::inputs::{arrivals, counts, gpus_in_words, machine, rates, wants_gpu};
 use self::report::{delay_chart, report};
 use super::Failure;
 use super::options::{ArrivalArguments, DeadlineArgument, PolicyArguments, check_processors};
-use super::output::say;
-use super::run_logs::log_path;
+use super::output::{result_file, say};
+use super::run_logs::{KeptRuns, LogArguments};
 use crate::cost::MachineModel;
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
@@ -21,7 +21,7 @@ use crate::lab::{
 };
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
-use crate::report::number::{self, counted};
+use crate::report::number::counted;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
@@ -65,15 +65,11 @@ pub(super) struct Arguments {
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Write every run's log as well: log.csv, or the folder `log` for several runs
-    #[arg(long)]
-    log: bool,
+    #[command(flatten)]
+    logs: LogArguments,
     #[command(flatten)]
     options: PolicyArguments,
 }
-
-/// More log rows than this would fill an ordinary disk.
-const MAX_LOG_ROWS: usize = 50_000_000;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out.join("summary.csv"))?;
@@ -93,9 +89,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let search = CapacitySearch::new(&experiment);
     let bound_qps = search.and_then(|search| search.bound_qps);
     let rates = rates(arguments, search.as_ref(), recorded_qps)?;
-    if arguments.log {
-        check_log_rows(&experiment, policies.len() * rates.len())?;
-    }
+    let queries: usize = experiment.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
+    arguments.logs.check(queries.saturating_mul(policies.len() * rates.len()))?;
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("workload", &workload_name)
@@ -117,11 +112,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut files = vec![arguments.out.join("summary.csv"), arguments.out.join("capacity.csv")];
     write_summaries(&files[0], &provenance, &summaries)?;
     write_capacities(&files[1], &provenance, &capacities)?;
+    result_file("summary", &files[0]);
+    result_file("capacity", &files[1]);
     let chart = arguments.out.join("delay");
     delay_chart(&summaries, &policies, &rates, bound_qps, arguments.deadline.ms).write(&chart)?;
     files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
-    if arguments.log {
-        files.push(write_logs(&experiment, &policies, &rates, &provenance, &arguments.out)?);
+    if arguments.logs.any() {
+        files.extend(keep_logs(arguments, &experiment, &policies, &rates, &provenance)?);
     }
     let title = format!(
         "{workload_name}, mode {}: {} queries; {} CPU, {}; {}, {} queries each; deadline {} ms; estimates: {}{}",
@@ -176,40 +173,24 @@ fn capacities(
     policies.iter().map(row).collect()
 }
 
-/// Refuses, before anything is simulated, logs that would fill the disk.
-fn check_log_rows(experiment: &Experiment, runs: usize) -> Result<(), Failure> {
-    let queries: usize = experiment.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
-    match queries.saturating_mul(runs) {
-        0..=MAX_LOG_ROWS => Ok(()),
-        rows => Err(Failure::input(format!(
-            "--log would write {rows} rows, at most {MAX_LOG_ROWS}: name fewer rates or policies"
-        ))),
-    }
-}
-
-/// Writes the logs and gives the file, or the folder for several.
-fn write_logs(
+/// Plays every run once more for its log, and gives the files.
+fn keep_logs(
+    arguments: &Arguments,
     experiment: &Experiment,
     policies: &[BuiltIn],
     rates: &[f64],
     provenance: &Provenance,
-    out: &Path,
-) -> Result<PathBuf, Failure> {
-    let runs = policies.len() * rates.len();
-    let is_single = runs * experiment.arrivals.len() == 1;
+) -> Result<Vec<PathBuf>, Failure> {
+    let is_single = policies.len() * rates.len() * experiment.arrivals.len() == 1;
+    let mut kept = KeptRuns::new(&arguments.logs, &arguments.out, is_single);
     for policy in policies {
         for &rate_qps in rates {
             for arrivals in &experiment.arrivals {
                 let log = simulate(experiment.run(policy, rate_qps, arrivals)?)?;
-                let path = log_path(out, is_single, policy.name(), rate_qps, arrivals.seed);
-                let of_run = provenance
-                    .clone()
-                    .with("policy", policy.name())
-                    .with("rate_qps", number::text(rate_qps, 9))
-                    .with("seed", arrivals.seed);
-                log.write(&path, &of_run)?;
+                let run = (policy.name(), rate_qps, arrivals.seed);
+                kept.keep(run, provenance, &log, |path, of_run| log.write(path, of_run))?;
             }
         }
     }
-    Ok(out.join(if is_single { "log.csv" } else { "log" }))
+    kept.finish(provenance)
 }

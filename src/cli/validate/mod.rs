@@ -16,6 +16,7 @@ use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
 use super::options::{DeadlineArgument, GpuArguments, PolicyArguments, check_k, check_seconds};
+use super::output::result_file;
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::lab::{
@@ -125,7 +126,8 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
         }
         let source = if kept.is_live { Source::Live } else { Source::Simulated };
         let name = format!("{}-{:.0}-{source}.log.csv", kept.policy, kept.rate_qps);
-        kept.log.write(&arguments.out.join("logs").join(name), &provenance)
+        let provenance = provenance.clone().with("policy", kept.policy).with("rate_qps", kept.rate_qps);
+        kept.log.write(&arguments.out.join("logs").join(name), &provenance.with("source", source))
     };
     let machine = validated.node.machine().clone();
     let bars = Bars::default();
@@ -189,6 +191,9 @@ fn write_results(
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
+    for name in ["validation", "validation_capacity", "validation_service", "summary"] {
+        result_file(name, &out.join(format!("{name}.csv")));
+    }
     delay_chart(&results.rows, deadline, &validated.title()).write(&out.join("validation"))?;
     outln!(
         "Written to {}:\n  \

@@ -7,8 +7,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::axis::{Axis, tick_text};
 use super::{LineChart, Series, Stroke};
+use crate::report::axis::{Axis, tick_text};
 
 /// The canvas of the SVG, in its units.
 const SIZE: (u32, u32) = (960, 540);

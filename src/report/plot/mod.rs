@@ -1,16 +1,15 @@
 //! Line charts, as SVG and PNG, without any system library or font.
 //!
-//! [`LineChart`] says what is drawn; [`axis`] places values and ticks, [`draw`](self) puts both on a canvas through
+//! [`LineChart`] says what is drawn; [`axis`](super::axis) places values and ticks, [`draw`](self) puts both on a canvas through
 //! plotters. The legend stands outside of the lines, to the right. Colours are those of Okabe and Ito, which people
 //! with any common form of colour blindness can tell apart; markers differ in shape as well.
 
-pub mod axis;
 mod draw;
 
 use std::io;
 use std::path::Path;
 
-use axis::Axis;
+use crate::report::axis::Axis;
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
