@@ -9,15 +9,17 @@ use super::output::begin_json;
 const FORMAT: &str = "format";
 /// The value that asks for JSON.
 const JSON: &str = "json";
-/// Commands whose output is a file's own form, and one that has more forms than these.
-const WITHOUT: [&str; 4] = ["report", "completions", "man", "search"];
+/// Commands whose output is a file's own form.
+const WITHOUT: [&str; 3] = ["report", "completions", "man"];
 
 /// The command, each of those below it that prints results with the option.
 pub(super) fn with_format(command: Command) -> Command {
     if command.has_subcommands() {
         return command.mut_subcommands(with_format);
     }
-    if WITHOUT.contains(&command.get_name()) {
+    // `search` has more forms than these, and of `index import` and `export` the format is that of the other engine.
+    let has_its_own = command.get_arguments().any(|argument| argument.get_id() == FORMAT);
+    if has_its_own || WITHOUT.contains(&command.get_name()) {
         return command;
     }
     command.arg(

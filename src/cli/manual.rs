@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::Failure;
@@ -25,13 +24,13 @@ pub(super) struct ManArguments {
 
 pub(super) fn completions(arguments: &CompletionArguments) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "tandem", &mut script);
+    clap_complete::generate(arguments.shell, &mut super::command(), "tandem", &mut script);
     say_bytes(&script)
 }
 
 pub(super) fn pages(arguments: &ManArguments) -> Result<(), Failure> {
     // The commands that only print help need no pages.
-    let command = without_help(super::Arguments::command());
+    let command = without_help(super::command());
     let Some(folder) = &arguments.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page)?;

@@ -78,9 +78,14 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_negative_numbers)
 }
 
+/// All commands with all their options.
+fn command() -> clap::Command {
+    format::with_format(with_negative_numbers(Arguments::command()))
+}
+
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let matches = format::with_format(with_negative_numbers(Arguments::command())).get_matches();
+    let matches = command().get_matches();
     format::begin(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let result = match arguments.command {

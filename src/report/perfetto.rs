@@ -165,7 +165,7 @@ mod tests {
             released: Nanos(times[0]),
             started: Nanos(times[1]),
             finished: Nanos(times[2]),
-            processor: ProcessorId(u16::from(class.is_gpu())),
+            processor: ProcessorId(u32::from(class.is_gpu())),
             class,
             batch,
             deadline: Nanos(2_500),

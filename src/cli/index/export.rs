@@ -4,13 +4,10 @@ use std::path::PathBuf;
 
 use indicatif::HumanBytes;
 
-use serde_json::json;
-
 use super::parameters::ExchangeFormat;
 use crate::build::exchange::{export_ciff, export_pisa};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
-use crate::cli::output::result;
 use crate::index::Index;
 
 #[derive(Debug, clap::Args)]
@@ -43,12 +40,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map(|extension| arguments.out.with_extension(extension))
             .to_vec(),
     };
-    let mut sizes = Vec::new();
     for file in files {
-        let bytes = file.metadata()?.len();
-        outln!("{:>12}  {}", HumanBytes(bytes).to_string(), file.display());
-        sizes.push(json!({"path": file.display().to_string(), "size_bytes": bytes}));
+        outln!("{:>12}  {}", HumanBytes(file.metadata()?.len()).to_string(), file.display());
     }
-    result("written", sizes);
     Ok(())
 }

@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use serde_json::json;
-
+use super::check_out;
 use super::parameters::{Bm25Arguments, ExchangeFormat};
-use super::{check_out, give};
 use crate::build::exchange::{ImportOptions, import};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
@@ -76,10 +74,5 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
     outln!("tokenizer  {}{assumed}", index.tokenizer_name());
     outln!("index      {}", arguments.out.display());
-    give(
-        &index,
-        &arguments.out,
-        json!({"tokenizer_is_assumed": is_assumed, "time_s": started.elapsed().as_secs_f64()}),
-    );
     Ok(())
 }

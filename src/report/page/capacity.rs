@@ -138,8 +138,13 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
         rows: rows.collect(),
         marks: bound.or(region).into_iter().collect(),
         note: format!(
-            "Whiskers reach from the highest rate that passed{} to the lowest that failed.{}",
+            "Whiskers reach from the highest rate that passed{} to the lowest that failed.{}{}",
             if has_seeds { " with every seed" } else { "" },
+            if capacities.iter().any(|c| c.region_qps.is_some_and(|region| c.qps > region)) {
+                " Beyond the dashed line no scheduler is stable in the long run: runs this short tell nothing there."
+            } else {
+                ""
+            },
             if capacities.iter().any(|c| c.predicted_qps.is_some()) {
                 " Hollow: predicted by simulation before it was measured."
             } else {

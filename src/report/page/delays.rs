@@ -142,7 +142,7 @@ fn describe(curves: &Curves<'_>, column: &str, name: &str) -> String {
 }
 
 /// At which rate each curve is looked at: the highest common one at which at least half of the policies miss nothing,
-/// so that they can be compared; where there is none, each policy's own highest rate without a miss.
+/// so that they can be compared; where there is none, each policy's own highest rate below the first miss.
 fn rates_shown(curves: &Curves<'_>) -> (Vec<u64>, bool) {
     let mut rates: Vec<u64> = curves.values().flat_map(|curve| curve.keys().copied()).collect();
     rates.sort_unstable();
@@ -154,8 +154,8 @@ fn rates_shown(curves: &Curves<'_>) -> (Vec<u64>, bool) {
         return (vec![rate; curves.len()], true);
     }
     let own = |curve: &BTreeMap<u64, Runs<'_>>| {
-        let good = curve.iter().rev().find(|(_, runs)| runs.missed() == 0.0).or_else(|| curve.iter().next());
-        good.map_or(0, |(rate, _)| *rate)
+        let good = curve.iter().take_while(|(_, runs)| runs.missed() == 0.0).last();
+        good.or_else(|| curve.iter().next()).map_or(0, |(rate, _)| *rate)
     };
     (curves.values().map(own).collect(), false)
 }
@@ -165,7 +165,7 @@ fn percentiles(id: &str, curves: &Curves<'_>, deadline_ms: Option<f64>, has_both
     let (rates, is_common) = rates_shown(curves);
     let at = match (rates.first(), is_common) {
         (Some(&rate), true) => format!("at {} queries a second", number(rate as f64 / 1e3)),
-        _ => String::from("each policy at its highest rate without a miss"),
+        _ => String::from("each policy at its highest rate below the first miss"),
     };
     let columns =
         ["policy", "source", "rate_qps", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "missed"];
@@ -245,9 +245,10 @@ fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
             .map(|rank| rank.min(n - 1))
             .collect();
         ranks.dedup();
-        let points = ranks.into_iter().map(|rank| {
+        let points = ranks.into_iter().filter_map(|rank| {
             let slower = 1.0 - (rank as f64 + 0.5) / n as f64;
-            Place { x: delays[rank] as f64 / 1e6, y: -slower.log10(), ..Place::default() }
+            let y = -slower.log10();
+            (y <= DECADES).then(|| Place { x: delays[rank] as f64 / 1e6, y, ..Place::default() })
         });
         let policy = title.split([' ', ',']).next().unwrap_or_default();
         let of_it = logs.iter().filter(|log| log.title.split([' ', ',']).next() == Some(policy)).count();

@@ -123,9 +123,10 @@ impl Timeline<'_> {
             .filter_map(|(name, share)| share.map(|share| format!("{name} lanes busy {:.0} %", 100.0 * share)))
             .collect();
         let description = format!(
-            "From {} to {} ms of the run: at most {longest} queries wait; {}.",
+            "From {} to {} ms of the run: at most {} queries wait; {}.",
             number(from.as_ms()),
             number(to.as_ms()),
+            number(longest as f64),
             busy.join(", ")
         );
         let beyond = if hidden > 0 { format!(" {hidden} more lanes are not shown.") } else { String::new() };
