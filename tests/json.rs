@@ -119,8 +119,8 @@ fn check_trace(path: &Path, runs: usize) {
         assert!(pair[0].2 + pair[0].3 <= pair[1].2 + 0.0005, "{pair:?}");
     }
     for run in 1..=runs {
-        let counts = of("C").into_iter().filter(|event| event["pid"] == run);
-        let last = counts.last().map(|event| event["args"].as_object().unwrap().values().all(|count| count == 0));
+        let mut counts = of("C").into_iter().filter(|event| event["pid"] == run);
+        let last = counts.next_back().map(|event| event["args"].as_object().unwrap().values().all(|count| count == 0));
         assert_ne!(last, Some(false));
     }
 }

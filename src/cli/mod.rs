@@ -15,6 +15,7 @@ mod interrupts;
 mod live;
 mod manual;
 mod options;
+mod origin;
 mod profile;
 mod report;
 mod reproduce;

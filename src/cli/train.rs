@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Failure;
+use super::origin::check_same_machine;
 use super::output::result;
 use crate::cost::{Model, ModelFile, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
@@ -67,11 +68,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// different files may be equal.
 fn read(names: &[String]) -> Result<(String, Workload), Failure> {
     let Some((first, others)) = names.split_first() else { return Ok(named_workload(None)?) };
-    let (_, mut workload) = named_workload(Some(first))?;
+    let mut all = vec![named_workload(Some(first))?];
     for name in others {
-        workload.rows.extend(named_workload(Some(name))?.1.rows);
+        all.push(named_workload(Some(name))?);
     }
-    Ok((names.join(", "), workload))
+    check_same_machine(&all)?;
+    let mut workloads = all.into_iter().map(|(_, workload)| workload);
+    let mut whole = workloads.next().unwrap_or_default();
+    whole.rows.extend(workloads.flat_map(|workload| workload.rows));
+    Ok((names.join(", "), whole))
 }
 
 /// The errors of all models, for programs.

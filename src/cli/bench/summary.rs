@@ -11,7 +11,8 @@ pub(super) fn table(measurements: &[Measurement]) -> Table {
     let copied = measurements.iter().find(|m| (m.part, m.name.as_str(), m.metric) == (COPY.0, COPY.1, "bytes_per_s"));
     let copy = copied.map(|m| m.value);
     let mut table =
-        Table::new(["part", "of", "mean us", "p50 us", "p95 us", "p99 us", "M/s", "GB/s", "of copy", "bits"]);
+        Table::new(["part", "of", "mean us", "p50 us", "p95 us", "p99 us", "M/s", "GB/s", "of copy", "bits"])
+            .with_keys(2);
     let same = |a: &Measurement, b: &Measurement| (a.part, &a.name) == (b.part, &b.name);
     for of_one in measurements.chunk_by(same) {
         let value = |metric: &str| of_one.iter().find(|m| m.metric == metric).map(|m| m.value);

@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             "gpu busy",
             "lag p99 ms",
         ];
-        let mut table = Table::new(headings);
+        let mut table = Table::new(headings).with_keys(2);
         let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
         for LiveSummaryRow { row, lag_p99_ms, .. } in &self.rows {
             let s = &row.summary;

@@ -12,6 +12,7 @@ use self::inputs::{arrivals, counts, gpus_in_words, machine, rates, wants_gpu};
 use self::report::{delay_chart, report};
 use super::Failure;
 use super::options::{ArrivalArguments, DeadlineArgument, PolicyArguments, check_processors};
+use super::origin;
 use super::output::{result_file, say};
 use super::run_logs::{KeptRuns, LogArguments};
 use crate::cost::MachineModel;
@@ -78,6 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_processors(&counts(arguments))?;
     let estimates = Estimates::named(&arguments.estimates)?;
     let (workload_name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    origin::warn_of_another(&estimates, &workload_name, &workload);
     let replayed = settle_gpu_times(&workload_name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     let machine = machine(arguments, &workload)?;
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
@@ -115,7 +117,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     result_file("summary", &files[0]);
     result_file("capacity", &files[1]);
     let chart = arguments.out.join("delay");
-    delay_chart(&summaries, &policies, &rates, bound_qps, arguments.deadline.ms).write(&chart)?;
+    let what = origin::in_words(&workload_name, &workload.provenance, arguments.mode, replayed.is_some());
+    delay_chart(&summaries, &policies, &rates, bound_qps, arguments.deadline.ms, what).write(&chart)?;
     files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
     if arguments.logs.any() {
         files.extend(keep_logs(arguments, &experiment, &policies, &rates, &provenance)?);

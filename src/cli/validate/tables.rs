@@ -38,10 +38,17 @@ pub(super) fn models(fitted: &ModelFile, workload: &Workload, folds: usize) -> S
 
 /// Delays, one line a policy and rate.
 pub(super) fn delays(rows: &[ValidationRow]) -> String {
-    let both = &["predicted", "measured"][..];
-    let groups =
-        [("", &["policy", "rate q/s"][..]), ("mean ms", both), ("p99 ms", both), ("missed", both), ("", &["gpu"])];
-    let mut table = Table::grouped(groups);
+    let both = &["sim", "live"][..];
+    let groups = [
+        ("", &["policy", "rate q/s"][..]),
+        ("mean ms", both),
+        ("p99 ms", both),
+        ("missed", both),
+        ("", &["gpu"]),
+        ("p50 ms", both),
+        ("p95 ms", both),
+    ];
+    let mut table = Table::grouped(groups).with_keys(2);
     for row in rows {
         table.row([
             row.policy.to_owned(),
@@ -53,6 +60,10 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
             row.predicted.missed.to_string(),
             (row.measured.missed + row.unanswered).to_string(),
             row.gpu.to_owned(),
+            text(row.predicted.p50_ms, 3),
+            text(row.measured.p50_ms, 3),
+            text(row.predicted.p95_ms, 3),
+            text(row.measured.p95_ms, 3),
         ]);
     }
     format!(

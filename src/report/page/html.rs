@@ -44,16 +44,9 @@ pub(super) fn percent(share: f64, is_signed: bool) -> String {
 
 /// Whole digits in groups of three.
 fn grouped(text: &str) -> String {
-    let first = usize::from(text.starts_with('-')) + 1;
-    let mut text = text.to_owned();
-    (first..text.len())
-        .rev()
-        .filter(|at| (text.len() - at).is_multiple_of(3))
-        .collect::<Vec<_>>()
-        .into_iter()
-        .enumerate()
-        .for_each(|(_, at)| text.insert(at, ','));
-    text
+    let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    format!("{sign}{}", groups.collect::<Vec<_>>().join(","))
 }
 
 /// A column's name in words, and its unit: `p99_ms` is "p99" and "ms".

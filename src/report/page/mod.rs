@@ -175,7 +175,7 @@ fn others(id: &str, folder: &Folder) -> String {
 fn provenance(id: &str, folder: &Folder) -> String {
     let mut html = format!("<section id=\"{id}-s-provenance\"><h3>Where the numbers come from</h3>\n");
     // Files of one command say the same: it is said once, for all of them.
-    let mut groups: Vec<(Vec<(&str, &str)>, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(Said<'_>, Vec<&str>)> = Vec::new();
     for (name, lines) in said_by_files(folder) {
         match groups.iter_mut().find(|(other, _)| *other == lines) {
             Some((_, names)) => names.push(name),
@@ -202,8 +202,11 @@ fn provenance(id: &str, folder: &Folder) -> String {
         + "</section>\n"
 }
 
+/// Keys and values.
+type Said<'a> = Vec<(&'a str, &'a str)>;
+
 /// What each file says of where it comes from.
-fn said_by_files(folder: &Folder) -> Vec<(&str, Vec<(&str, &str)>)> {
+fn said_by_files(folder: &Folder) -> Vec<(&str, Said<'_>)> {
     let sheets = folder.sheets.iter().map(|(_, sheet)| (sheet.name.as_str(), sheet.provenance.lines().collect()));
     let workloads =
         folder.workloads.iter().map(|(name, workload)| (name.as_str(), workload.provenance.lines().collect()));

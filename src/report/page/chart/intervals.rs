@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::chart::figure;
+use super::lines::figure;
 use super::marker;
 use super::plane::WIDTH;
 use crate::report::axis::{Axis, tick_text};

@@ -5,13 +5,13 @@
 //! on a canvas of fixed units, which the page scales. Looks (colour and shape of marker) go by number, so that a policy
 //! looks the same in all charts.
 
-mod chart;
 mod intervals;
+mod lines;
 mod plane;
 mod timeline;
 
-pub(super) use chart::{Chart, Place, Series};
 pub(super) use intervals::{Intervals, Row};
+pub(super) use lines::{Chart, Place, Series};
 pub(super) use plane::{Scale, Unit};
 pub(super) use timeline::Timeline;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::chart::figure;
+use super::lines::figure;
 use super::plane::WIDTH;
 use crate::ids::ProcessorId;
 use crate::machine::Class;
