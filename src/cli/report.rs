@@ -20,7 +20,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let folders = arguments.folders.iter().map(|path| Folder::read(path)).collect::<Result<Vec<_>, InputError>>()?;
+    let read = arguments.folders.iter().map(|path| Folder::read(path)).collect::<Result<Vec<_>, InputError>>()?;
+    let folders = read.concat();
     // There is a default, so that there is a first.
     let beside = || arguments.folders.first().map_or_else(PathBuf::new, |first| first.join("report.html"));
     let out = arguments.out.clone().unwrap_or_else(beside);

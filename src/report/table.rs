@@ -4,6 +4,8 @@ use std::fmt;
 
 /// Spaces between columns.
 const GAP: usize = 2;
+/// Text in the last column is broken into lines of at least so many characters.
+const LEAST_TEXT: usize = 24;
 /// Columns of text that a terminal surely has. What goes beyond stands below, the first columns once more before it.
 const WIDTH: usize = 80;
 
@@ -120,6 +122,14 @@ impl Table {
             }
             groups.push(Group { heading, columns });
         }
+        // Text in the last column may take several lines.
+        let others: usize = groups.iter().rev().skip(1).map(Group::width).sum();
+        if let Some(last) = groups.last_mut().and_then(|group| group.columns.last_mut())
+            && !last.is_numeric
+            && others + LEAST_TEXT <= WIDTH
+        {
+            last.width = last.width.min(WIDTH - others);
+        }
         groups
     }
 
@@ -132,15 +142,41 @@ impl Table {
         }
         for row in std::iter::once(&self.headings).chain(&self.rows) {
             let mut line = String::new();
+            let (mut indent, mut more) = (0, Vec::new());
             for &Column { at, width, is_numeric } in groups.iter().flat_map(|group| &group.columns) {
-                let cell = &row[at];
+                let mut cell = row[at].clone();
+                if cell.chars().count() > width {
+                    let mut lines = lines_of(&cell, width).into_iter();
+                    cell = lines.next().unwrap_or_default();
+                    (indent, more) = (line.chars().count(), lines.collect());
+                }
                 line += &if is_numeric { format!("{cell:>width$}") } else { format!("{cell:<width$}") };
                 line += &" ".repeat(GAP);
             }
             writeln!(f, "{}", line.trim_end())?;
+            // What of the last cell is too long stands below, under its beginning.
+            for more in more {
+                writeln!(f, "{:indent$}{more}", "")?;
+            }
         }
         Ok(())
     }
+}
+
+/// Breaks text between words into lines of at most `width` characters, where words allow it; one line at least.
+fn lines_of(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word.to_owned();
+        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
+            lines[last] = format!("{} {word}", lines[last]);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 impl fmt::Display for Table {
@@ -201,9 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn a_single_cell_wider_than_a_terminal_stands_all_the_same() {
+    fn long_text_in_the_last_column_goes_on_under_its_beginning() {
         let mut table = Table::new(["name", "what"]);
-        table.row(["x", &"long ".repeat(30)]);
-        assert_eq!(table.to_string().lines().count(), 2);
+        table.row(["x", "long ".repeat(30).trim()]);
+        let text = table.to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!((text.lines().count(), text.matches("long").count()), (3, 30), "{text}");
+        assert!(text.lines().last().unwrap().starts_with("      long long"), "{text}");
     }
 }

@@ -90,11 +90,12 @@ const MOST_ROWS: usize = 5_000;
 const MOST_LOGS: usize = 8;
 
 impl Folder {
-    /// Reads what is there: files of other programs, damaged or too large ones are listed with the reason.
+    /// Reads what is in a folder and below it, a [`Folder`] for each that holds files, those of runs' logs with the one
+    /// above. Files of other programs, damaged or too large ones are listed with the reason.
     ///
     /// # Errors
     /// If `path` is no folder, or holds no file at all.
-    pub fn read(path: &Path) -> Result<Self, InputError> {
+    pub fn read(path: &Path) -> Result<Vec<Self>, InputError> {
         if !path.is_dir() {
             let hint = if path.exists() { "is a file, expected a folder of results" } else { "is not there" };
             return Err(InputError::file(path, hint));
@@ -105,18 +106,27 @@ impl Folder {
         if files.is_empty() {
             return Err(InputError::file(path, "holds no results (`tandem simulate -o DIR` makes some)"));
         }
-        let mut folder = Self { name: path.display().to_string(), ..Self::default() };
-        let logs = chosen_logs(&files);
+        let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
         for file in files {
-            let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();
-            let bytes = fs::metadata(&file).map_or(0, |metadata| metadata.len());
-            match folder.take(&file, &name, bytes, &logs) {
+            by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
+        }
+        Ok(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)).collect())
+    }
+
+    /// Of these files, in `folder` or below.
+    fn with_files(path: &Path, files: &[PathBuf]) -> Self {
+        let mut folder = Self { name: path.display().to_string(), ..Self::default() };
+        let logs = chosen_logs(files);
+        for file in files {
+            let name = file.strip_prefix(path).unwrap_or(file).display().to_string();
+            let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
+            match folder.take(file, &name, bytes, &logs) {
                 Ok(true) => {}
                 Ok(false) => folder.listed.push(Listed { name, bytes, why: String::new() }),
                 Err(why) => folder.listed.push(Listed { name, bytes, why }),
             }
         }
-        Ok(folder)
+        folder
     }
 
     /// The tables of a kind.
@@ -205,6 +215,13 @@ fn chosen_logs(files: &[PathBuf]) -> Vec<PathBuf> {
     chosen
 }
 
+/// The folder whose results a file belongs to: its own, or of a log among many the one above.
+fn folder_of(file: &Path) -> &Path {
+    let own = file.parent().unwrap_or(file);
+    let is_of_logs = own.file_name().is_some_and(|name| name == "log" || name == "logs");
+    if is_of_logs { own.parent().unwrap_or(own) } else { own }
+}
+
 /// All files below a folder but those of indexes, hidden ones and pages.
 fn gather(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -233,15 +250,22 @@ mod tests {
             fs::write(dir.path().join(name), text).unwrap();
         };
         write("a.csv", "source,policy,rate_qps,mean_ms,p99_ms\nlive,x,1,2,3\n");
-        write("sub/b.csv", "policy,max_rate_qps\nx,1\n");
+        write("b.csv", "policy,max_rate_qps\nx,1\n");
+        write("logs/c.csv", "one,two\n1,2\n");
+        write("other/d.csv", "one,two\n1,2\n");
         write("any.csv", "one,two\n1,2\n");
         write("broken.csv", "one,two\n1\n");
         write("note.txt", "hello");
         write(".hidden.csv", "one\n1\n");
         write(&format!("index/{FILE_NAME}"), "not looked at");
-        let folder = Folder::read(dir.path()).unwrap();
+        let folders = Folder::read(dir.path()).unwrap();
+        let names: Vec<_> =
+            folders.iter().map(|folder| Path::new(&folder.name).strip_prefix(dir.path()).unwrap()).collect();
+        assert_eq!(names, [Path::new(""), Path::new("other")]);
+        let folder = &folders[0];
         let kinds: Vec<_> = folder.sheets.iter().map(|(kind, sheet)| (*kind, sheet.name.as_str())).collect();
-        assert_eq!(kinds, [(Kind::Summary, "a.csv"), (Kind::Other, "any.csv"), (Kind::Capacity, "sub/b.csv")]);
+        let (any, log) = ((Kind::Other, "any.csv"), (Kind::Other, "logs/c.csv"));
+        assert_eq!(kinds, [(Kind::Summary, "a.csv"), any, (Kind::Capacity, "b.csv"), log]);
         let listed: Vec<_> = folder.listed.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(listed, ["broken.csv", "note.txt"]);
         assert!(folder.listed[0].why.contains("broken.csv:2"), "{:?}", folder.listed);
