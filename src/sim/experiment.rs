@@ -8,9 +8,13 @@ use rayon::prelude::*;
 use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, certificate, find_capacity, simulate_into};
 use crate::cost::{Cost, MachineModel};
 use crate::machine::PerClass;
+use crate::prefetch::prefetch;
 use crate::query::at_rate;
 use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
 use crate::time::Nanos;
+
+/// How many arrivals ahead their rows are asked for.
+const AHEAD: usize = 8;
 
 /// Arrivals and queries of one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +83,14 @@ impl Experiment {
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
         let policy = policy.build(&self.model)?;
-        let times = at_rate(&arrivals.unit, rate_qps).zip(arrivals.queries.iter().copied());
+        let rows = (0..arrivals.queries.len()).map(|i| {
+            // A row, anywhere in a large table, is asked for some arrivals before it is read.
+            if let Some(&ahead) = arrivals.queries.get(i + AHEAD) {
+                prefetch(&self.queries[ahead as usize..], size_of::<SimQuery>());
+            }
+            arrivals.queries[i]
+        });
+        let times = at_rate(&arrivals.unit, rate_qps).zip(rows);
         Ok(SimRun { model: &self.model, policy, queries: &self.queries, arrivals: times, deadline: self.deadline })
     }
 
