@@ -163,6 +163,16 @@ impl Table {
     }
 }
 
+/// Text whose lines are at most as long as a table's are wide, broken between words; what fits stays as it is.
+#[must_use]
+pub fn fitted(text: &str) -> String {
+    let fit = |line: &str| match line.chars().count() {
+        0..=WIDTH => line.to_owned(),
+        _ => lines_of(line, WIDTH).join("\n"),
+    };
+    text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
+}
+
 /// Breaks text between words into lines of at most `width` characters, where words allow it; one line at least.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -234,6 +244,12 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!((2..9).all(|i| text.matches(&format!("cell {i}")).count() == 1), "{text}");
         assert!((0..2).all(|i| text.matches(&format!("cell {i}")).count() == 3), "{text}");
+    }
+
+    #[test]
+    fn long_lines_are_broken_and_others_left() {
+        let text = format!("a  b\n\n{}\n", "word ".repeat(20).trim());
+        assert_eq!(fitted(&text), format!("a  b\n\n{}\n{}\n", "word ".repeat(16).trim(), "word ".repeat(4).trim()));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::lab::{ServiceRow, ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
 #[cfg(feature = "plots")]
 use crate::sched::PolicyKind;
+#[cfg(feature = "plots")]
 use crate::time::Nanos;
 
 /// A line of `validation.csv`, as it is written.

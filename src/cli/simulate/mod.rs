@@ -25,6 +25,7 @@ use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::number::counted;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
+use crate::report::table::fitted;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
 use crate::sim::{Experiment, simulate};
 
@@ -137,7 +138,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     );
     let report = report(&summaries, &capacities, &policies, &rates);
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    say(&format!("{title}\n\n{report}\nwritten: {}\n", names.join(", ")))
+    say(&fitted(&format!("{title}\n\n{report}\nwritten: {}\n", names.join(", "))))
 }
 
 fn progress_bar(runs: u64) -> ProgressBar {

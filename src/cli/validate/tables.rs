@@ -96,18 +96,28 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> St
             rate_if_any(row.hindsight_qps),
         ]);
     }
-    format!(
-        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms.\n\
-         {table}  \
-         first miss          the lowest rate at which a query took longer when it was driven live\n  \
-         cost while serving  so many times what a query takes alone, and so much for its way to the worker and back: found\n                      \
-                             by serving backlogs of other queries, right before runs near the capacity; predictions reckon\n                      \
-                             with it\n  \
-         alone               the prediction if queries cost what they take alone\n  \
-         in hindsight        the prediction if they cost what they took in the live run at the measured capacity: an error\n                      \
-                             that is left then is the simulator's own\n"
-    )
+    let mut meanings = Table::new(["column", "means"]);
+    for (column, meaning) in MEANINGS {
+        meanings.row([column, meaning]);
+    }
+    format!("Capacity: the highest rate up to which no query took more than {deadline_ms} ms.\n{table}\n{meanings}")
 }
+
+/// What the columns of capacities mean.
+const MEANINGS: [(&str, &str); 4] = [
+    ("first miss", "the lowest rate at which a query took longer when it was driven live"),
+    (
+        "cost while serving",
+        "so many times what a query takes alone, and so much for its way to the worker and back: found by serving backlogs of \
+         other queries, right before runs near the capacity; predictions reckon with it",
+    ),
+    ("alone", "the prediction if queries cost what they take alone"),
+    (
+        "in hindsight",
+        "the prediction if they cost what they took in the live run at the measured capacity: an error that is left then is \
+         the simulator's own",
+    ),
+];
 
 /// What a policy's queries take while others are served, from what they take alone; `-` where it uses no such processor.
 fn cost_while_serving(row: &ValidationCapacityRow, kind: Class) -> String {

@@ -35,7 +35,7 @@ pub(in crate::report::page) struct Intervals {
     pub(in crate::report::page) note: String,
 }
 
-const LEFT: f64 = 176.0;
+const LEFT: f64 = 190.0;
 const RIGHT: f64 = 104.0;
 const TOP: f64 = 30.0;
 const STEP: f64 = 27.0;
