@@ -10,7 +10,7 @@ use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::machine::{Class, Machine, PerClass};
-use crate::query::{Features, Query, at_rate};
+use crate::query::{Features, Query};
 use crate::sched::{Job, PolicyFactory};
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 use crate::time::Nanos;
@@ -167,8 +167,7 @@ impl Node {
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
-        let times = at_rate(&run.arrivals.unit, run.rate_qps).zip(run.arrivals.queries.iter().copied());
-        let jobs: Vec<Job> = live::plan(times, &self.told, run.deadline);
+        let jobs: Vec<Job> = live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline);
         let policy = policy.build(self.fleet.model())?;
         let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: false };
         Ok(live::run(&mut self.fleet, run)?)

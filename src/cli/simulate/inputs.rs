@@ -2,18 +2,22 @@
 
 use super::Arguments;
 use crate::cli::Failure;
-use crate::cli::options::{no_rates, not_in};
+use crate::cli::options::not_in;
 use crate::cost::Workload;
-use crate::lab::{CapacitySearch, GpuChoice, draw_all, traced};
+use crate::lab::{Capacities, GpuChoice, draw_all, traced};
 use crate::machine::{Class, Machine};
 use crate::report::number;
 use crate::sim::Arrivals;
 
 /// More queries than this, over all seeds, would not fit an ordinary memory.
 const MAX_QUERIES: usize = 100_000_000;
-/// How many rates are tried, and from which to which share of the bound, where none are named.
-const DEFAULT_RATES: u32 = 12;
-const DEFAULT_RATE_SHARES: (f64, f64) = (0.05, 1.05);
+/// How many rates are tried where none are named, and from which share of the least capacity to which of the greatest.
+pub(super) const DEFAULT_RATES: u32 = 12;
+const DEFAULT_RATE_SHARES: (f64, f64) = (0.4, 1.05);
+/// Without capacities, from which to which share of what is stable in the long run.
+const SHARES_OF_REGION: (f64, f64) = (0.02, 1.0);
+/// Arrivals of a simulation where no seeds are named.
+const SEEDS: &str = "1:10";
 
 /// The numbers of processors, each with its option.
 pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
@@ -62,7 +66,7 @@ pub(super) fn arrivals(
         let (arrivals, rate_qps) = traced(path, workload, not_in(arguments.mode))?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }
-    let seeds = arguments.arrivals.seeds()?;
+    let seeds = arguments.arrivals.seeds(SEEDS)?;
     if n.saturating_mul(seeds.len()) > MAX_QUERIES {
         let message =
             format!("--num-queries {n} with {} seed(s) is too much: at most {MAX_QUERIES} in all", seeds.len());
@@ -71,21 +75,18 @@ pub(super) fn arrivals(
     Ok((draw_all(&arguments.arrivals.process()?, &seeds, n, workload.rows.len()), None))
 }
 
-/// The rates asked for, the trace's, or some between little load and what no scheduler sustains.
-pub(super) fn rates(
-    arguments: &Arguments,
-    search: Option<&CapacitySearch<'_>>,
-    recorded_qps: Option<f64>,
-) -> Result<Vec<f64>, Failure> {
-    if let Some(rates) = arguments.arrivals.rates()? {
-        return Ok(rates);
-    }
-    if let Some(rate_qps) = recorded_qps {
-        return Ok(vec![rate_qps]);
-    }
-    let Some(search) = search else { return Err(no_rates()) };
-    let top = search.bound_qps.filter(|&bound| bound > 0.0).unwrap_or(search.region_qps);
-    let (from, to) = DEFAULT_RATE_SHARES;
-    let share = |i: u32| from + (to - from) * f64::from(i) / f64::from(DEFAULT_RATES - 1);
-    Ok((0..DEFAULT_RATES).map(|i| number::significant(top * share(i), 4)).collect())
+/// The rates asked for, or the trace's; `None` where neither says.
+pub(super) fn named_rates(arguments: &Arguments, recorded_qps: Option<f64>) -> Result<Option<Vec<f64>>, Failure> {
+    Ok(arguments.arrivals.rates()?.or(recorded_qps.map(|rate_qps| vec![rate_qps])))
+}
+
+/// Rates from well below the least capacity to a little above the greatest, each the same factor above the one before.
+pub(super) fn rates_around(capacities: &[Capacities], region_qps: f64) -> Vec<f64> {
+    let found: Vec<f64> = capacities.iter().map(|found| found.objective.qps).filter(|&qps| qps > 0.0).collect();
+    let least = found.iter().copied().min_by(f64::total_cmp).map(|qps| qps * DEFAULT_RATE_SHARES.0);
+    let most = found.iter().copied().max_by(f64::total_cmp).map(|qps| qps * DEFAULT_RATE_SHARES.1);
+    let from = least.unwrap_or(region_qps * SHARES_OF_REGION.0);
+    let to = most.unwrap_or(region_qps * SHARES_OF_REGION.1);
+    let rate = |i: u32| from * (to / from).powf(f64::from(i) / f64::from(DEFAULT_RATES - 1));
+    (0..DEFAULT_RATES).map(|i| number::significant(rate(i), 3)).collect()
 }

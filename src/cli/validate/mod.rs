@@ -15,11 +15,13 @@ use std::time::Instant;
 use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
-use super::options::{DeadlineArgument, GpuArguments, PolicyArguments, check_k, check_seconds};
+use super::options::{
+    DeadlineArgument, GpuArguments, ObjectiveArguments, PolicyArguments, check_k, check_seconds,
+};
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::lab::{
-    GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
+    Criterion, GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
 };
 use crate::live;
 use crate::machine::Class;
@@ -67,6 +69,8 @@ pub(super) struct Arguments {
     cpus: u16,
     #[command(flatten)]
     deadline: DeadlineArgument,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
     /// Length of a live run at the predicted capacity; slower rates take longer for the same queries
     #[arg(long, value_name = "S", default_value_t = 1.5)]
     seconds: f64,
@@ -107,9 +111,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::failed("no live run finished: nothing to compare"));
     }
     outln!("\n{}", tables::delays(&results.rows));
-    outln!("{}", tables::capacities(&results.capacities, arguments.deadline.ms));
+    let criterion = arguments.objective.checked()?.within(deadline);
+    outln!("{}", tables::capacities(&results.capacities, &criterion, arguments.seconds));
     validated.print_gpu_note();
-    write_results(arguments, &validated, &results, deadline)?;
+    write_results(arguments, &validated, &results, &criterion)?;
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
     Ok(())
 }
@@ -117,7 +122,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Every policy that the machine can run, up to an interrupt.
 fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -> Result<Results, Failure> {
     let policies = arguments.options.checked()?;
-    let options = ValidationOptions { deadline, seconds: arguments.seconds, seed: arguments.seed };
+    let objective = arguments.objective.checked()?;
+    let options = ValidationOptions { deadline, objective, seconds: arguments.seconds, seed: arguments.seed };
     let provenance = validated.provenance();
     let mut keep = |kept: KeptLog<'_>| {
         if !arguments.log {
@@ -161,6 +167,7 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     check_seconds(arguments.seconds, MAX_SECONDS)?;
     check_k(arguments.k)?;
     arguments.options.checked()?;
+    arguments.objective.checked()?;
     arguments.gpu.check()?;
     let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
     if arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
@@ -174,11 +181,11 @@ fn write_results(
     arguments: &Arguments,
     validated: &Validated,
     results: &Results,
-    deadline: Nanos,
+    criterion: &Criterion,
 ) -> Result<(), Failure> {
     let out = &arguments.out;
     let provenance = validated.provenance();
-    write_validation(&out.join("validation.csv"), &provenance, &results.rows)?;
+    write_validation(&out.join("validation.csv"), &provenance, criterion, &results.rows)?;
     write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, &results.capacities)?;
     write_validation_service(&out.join("validation_service.csv"), &provenance, &results.service)?;
     let both = |row: &ValidationRow| {
@@ -189,7 +196,7 @@ fn write_results(
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
-    delay_chart(&results.rows, deadline, &validated.title()).write(&out.join("validation"))?;
+    delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"))?;
     outln!(
         "Written to {}:\n  \
          validation.csv, .svg, .png  the delays above, and their picture\n  \
