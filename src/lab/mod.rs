@@ -23,11 +23,13 @@
 //! The lab prints nothing, draws nothing and knows no options: whoever waits is told by [`Progress`], and what goes wrong
 //! is a [`LabError`], which speaks of what the lab was given.
 
+mod answer;
 mod calibration;
 mod capacity;
 mod draws;
 mod error;
 mod estimates;
+mod here;
 mod node;
 mod objective;
 mod processors;
@@ -37,11 +39,13 @@ mod trial;
 mod validation;
 mod workload;
 
+pub use answer::{Answer, LiveCheck, LiveRate, Question, answer};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
 pub use draws::{draw, draw_all, traced};
 pub use error::LabError;
 pub use estimates::{Estimates, sim_queries};
+pub use here::Here;
 pub use node::{Drive, GpuSource, Node};
 pub use objective::{Criterion, Objective, Verdict};
 pub use processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};
@@ -50,4 +54,4 @@ pub use summary::{Summary, Tally};
 pub use validation::{
     KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
 };
-pub use workload::{named_workload, named_workload_in, settle_gpu_times, workload_of_index};
+pub use workload::{kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};

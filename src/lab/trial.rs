@@ -103,9 +103,8 @@ impl<'v, 'a> Trial<'v, 'a> {
         let calibration = Calibration::median(if near.is_empty() { first } else { &near });
         // Of two runs at a rate the later: it was made because the first failed.
         let at_capacity = self.served.iter().rev().find(|(rate, _)| *rate == measured_qps).map(|(_, served)| served);
-        let simulated_qps = |calibration: Option<&Calibration>| {
-            self.validation.capacity(self.policy, calibration, self.count)
-        };
+        let simulated_qps =
+            |calibration: Option<&Calibration>| self.validation.capacity(self.policy, calibration, self.count);
         Ok(ValidationCapacityRow {
             policy: self.policy.name().to_owned(),
             criterion: self.validation.criterion(),
@@ -150,7 +149,7 @@ impl<'v, 'a> Trial<'v, 'a> {
     fn simulated(&mut self, rate_qps: f64, calibration: &Calibration) -> Result<(Summary, Verdict), LabError> {
         let arrivals = self.validation.draw(self.count);
         let deadline = self.validation.options.deadline;
-        let experiment = self.validation.node.experiment(Some(calibration), arrivals, deadline);
+        let experiment = self.validation.node.experiment(Some(calibration), vec![arrivals], deadline);
         let run = experiment.run(self.policy, rate_qps, &experiment.arrivals[0])?;
         let log = simulate(run).map_err(crate::sim::SimError::from)?;
         let policy = self.policy.name();

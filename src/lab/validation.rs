@@ -9,7 +9,7 @@
 use std::time::Instant;
 
 use super::{
-    Calibration, CapacitySearch, Criterion, Drive, LabError, Node, Objective, Progress, RunLength, ServiceRow, ServiceRun,
+    Calibration, CapacitySearch, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow, ServiceRun,
     Summary, Verdict, draw,
 };
 use crate::live::LiveOutcome;
@@ -128,11 +128,6 @@ pub struct KeptLog<'a> {
 /// Keeps a log, or lets it go.
 pub type KeepLog<'a> = dyn FnMut(KeptLog<'_>) -> std::io::Result<()> + 'a;
 
-/// A backlog is what arrives in this time at the rate above which no scheduler is stable, or so many queries.
-const BACKLOG_SECONDS: f64 = 0.05;
-const BACKLOG_QUERIES: usize = 1000;
-/// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
-const BACKLOG_OVERLOAD: f64 = 2.0;
 /// Fewest and most queries of a run.
 const RUN_QUERIES: (usize, usize) = (200, 5_000_000);
 
@@ -175,13 +170,8 @@ impl<'a> Validation<'a> {
 
     /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
     pub(super) fn calibrate(&mut self, policy: &dyn PolicyFactory) -> Result<Calibration, LabError> {
-        let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;
-        let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
-        let rate_qps = region_qps * BACKLOG_OVERLOAD;
         self.backlogs += 1;
-        let arrivals = self.arrivals(self.options.seed.wrapping_add(self.backlogs), count);
-        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None };
-        let outcome = self.node.drive_well(policy, run)?;
+        let (rate_qps, outcome) = self.node.serve_backlog(policy, self.options.seed.wrapping_add(self.backlogs))?;
         Ok(self.note_service(policy, ServiceRun::Backlog, rate_qps, &outcome))
     }
 
@@ -193,8 +183,7 @@ impl<'a> Validation<'a> {
         rate_qps: f64,
         outcome: &LiveOutcome,
     ) -> Calibration {
-        let costs = self.node.profiled();
-        let found = Calibration::of(outcome, self.node.model(), |query| costs[&query]);
+        let found = self.node.calibration(outcome);
         self.service.push(ServiceRow {
             policy: policy.name().to_owned(),
             at: self.began.elapsed(),
@@ -209,11 +198,7 @@ impl<'a> Validation<'a> {
 
     /// The arrivals of runs: the same for the simulator and the live driver, and for every policy and rate.
     pub(super) fn draw(&self, count: usize) -> Arrivals {
-        self.arrivals(self.options.seed, count)
-    }
-
-    fn arrivals(&self, seed: u64, count: usize) -> Arrivals {
-        draw(&ArrivalProcess::Poisson, seed, count, self.node.workload().rows.len())
+        draw(&ArrivalProcess::Poisson, self.options.seed, count, self.node.workload().rows.len())
     }
 
     /// The capacity by simulation, for runs of as many queries as arrive at that capacity in the time a run lasts.
@@ -237,7 +222,7 @@ impl<'a> Validation<'a> {
         calibration: Option<&Calibration>,
         count: usize,
     ) -> Result<f64, LabError> {
-        let experiment = self.node.experiment(calibration, self.draw(count), self.options.deadline);
+        let experiment = self.node.experiment(calibration, vec![self.draw(count)], self.options.deadline);
         let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::Exactly(count))?;
         let found = search.of(policy)?.objective;
         if found.qps <= 0.0 {

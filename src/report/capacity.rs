@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Source;
 use crate::files::{Digits, Provenance, Record, write_csv};
-use crate::lab::{Capacity, Verdict};
+use crate::lab::{Capacity, LiveCheck};
 
 /// A line of `capacity.csv`.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,15 +17,6 @@ pub struct CapacityRow {
     pub capacity: Capacity,
     /// Live runs at that rate and beyond it, where they were made.
     pub live: Option<LiveCheck>,
-}
-
-/// Live runs that tell whether a capacity is one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LiveCheck {
-    /// The rate that was driven, and what came of it.
-    pub at: (f64, Verdict),
-    /// A rate above, and what came of it.
-    pub beyond: (f64, Verdict),
 }
 
 /// A line of `capacity.csv`, as it is written.
@@ -84,14 +75,14 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             failing_qps: capacity.failing_qps.map(Digits),
             confirmed_queries: capacity.confirmed_queries,
             is_cut_off: capacity.is_cut_off,
-            live_qps: at.map(|(qps, _)| Digits(qps)),
-            live_queries: at.map(|(_, verdict)| verdict.queries),
-            live_late: at.map(|(_, verdict)| verdict.late),
-            live_held: at.map(|(_, verdict)| verdict.holds()),
-            beyond_qps: beyond.map(|(qps, _)| Digits(qps)),
-            beyond_queries: beyond.map(|(_, verdict)| verdict.queries),
-            beyond_late: beyond.map(|(_, verdict)| verdict.late),
-            beyond_held: beyond.map(|(_, verdict)| verdict.holds()),
+            live_qps: at.map(|live| Digits(live.qps)),
+            live_queries: at.map(|live| live.verdict.queries),
+            live_late: at.map(|live| live.verdict.late),
+            live_held: at.map(|live| live.verdict.holds()),
+            beyond_qps: beyond.map(|live| Digits(live.qps)),
+            beyond_queries: beyond.map(|live| live.verdict.queries),
+            beyond_late: beyond.map(|live| live.verdict.late),
+            beyond_held: beyond.map(|live| live.verdict.holds()),
         }
     };
     write_csv(path, provenance, rows.iter().map(line))

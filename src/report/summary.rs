@@ -80,8 +80,7 @@ pub(super) struct Line {
 }
 
 impl Record for Line {
-    const OPTIONAL: &'static [&'static str] =
-        &[
+    const OPTIONAL: &'static [&'static str] = &[
         "lag_p50_ms",
         "lag_p99_ms",
         "handoff_p50_us",

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_processors, check_seconds,
-    no_rates, not_in,
+    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_seconds,
+    no_rates, not_in, workers_here,
 };
 use super::output::say;
 use super::{Failure, interrupts};
@@ -43,9 +43,13 @@ pub(super) struct Arguments {
     deadline: DeadlineArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// CPU cores that work; the driver needs one of its own besides
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cpus: usize,
+    /// CPU cores that work; the driver needs one of its own besides [default: all that are left beside the driver and the
+    /// GPUs' lanes]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
+    /// Take --cpus beyond the cores of this machine
+    #[arg(long)]
+    force: bool,
     /// How these cores share queries
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
     multicore: Multicore,
@@ -117,8 +121,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before anything is opened, and reads what policies are to know.
 fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
-    let cpus = arguments.cpus;
-    check_processors(&[("--cpus", cpus)])?;
+    let cpus = workers(arguments)?;
     if cpus == 0 && matches!(arguments.gpu, GpuChoice::None | GpuChoice::Replay) {
         return Err(Failure::input("nothing real to drive: with --cpus 0 take --gpu real, or use `tandem simulate`"));
     }
@@ -145,6 +148,11 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
     rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))?;
     Ok(estimates)
+}
+
+/// CPU workers.
+fn workers(arguments: &Arguments) -> Result<usize, Failure> {
+    workers_here(arguments.cpus, arguments.force, arguments.gpu, arguments.gpus.counts())
 }
 
 /// How many queries a run at this rate has.

@@ -73,7 +73,7 @@ pub(in crate::cli) fn no_rates() -> Failure {
 }
 
 /// `3`, `1,2,5` or `1:20`, both ends included.
-fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
+pub(in crate::cli) fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
     let number = |text: &str| {
         let fault = || Failure::input(format!("--seeds {text:?} is not a whole number from 0 to 18446744073709551615"));
         text.trim().parse::<u64>().map_err(|_| fault())

@@ -23,10 +23,10 @@ mod objective;
 mod policies;
 mod rates;
 
-pub(super) use arrivals::{ArrivalArguments, no_rates, not_in};
+pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
 pub(super) use deadline::DeadlineArgument;
 pub(super) use index_and_log::IndexAndLog;
-pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors};
+pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};
 pub(super) use objective::ObjectiveArguments;
 pub(super) use policies::PolicyArguments;
 pub(super) use rates::parse_rate;

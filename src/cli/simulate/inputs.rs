@@ -4,7 +4,8 @@ use super::Arguments;
 use crate::cli::Failure;
 use crate::cli::options::not_in;
 use crate::cost::Workload;
-use crate::lab::{Capacities, GpuChoice, draw_all, traced};
+use crate::files::this_machine;
+use crate::lab::{Capacities, GpuChoice, Here, draw_all, traced};
 use crate::machine::{Class, Machine};
 use crate::report::number;
 use crate::sim::Arrivals;
@@ -21,7 +22,7 @@ const SEEDS: &str = "1:10";
 
 /// The numbers of processors, each with its option.
 pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
-    [("--cpus", arguments.cpus), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
+    [("--cpus", arguments.cpus.unwrap_or(1)), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
 }
 
 /// The machine: with a GPU if one is asked for, or unasked where its times are known.
@@ -35,10 +36,33 @@ pub(super) fn machine(arguments: &Arguments, workload: &Workload) -> Result<Mach
         (_, Some(gpus)) => gpus,
         (_, None) => usize::from(has_times),
     };
-    if arguments.cpus + gpus * arguments.streams == 0 {
+    let cpus =
+        arguments.cpus.unwrap_or_else(|| if is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
+    if cpus + gpus * arguments.streams == 0 {
         return Err(Failure::input("the machine has no processors: give --cpus or --gpus at least 1"));
     }
-    Ok(Machine::new(arguments.cpus, 0).with_gpus(gpus, arguments.streams, 1))
+    Ok(Machine::new(cpus, 0).with_gpus(gpus, arguments.streams, 1))
+}
+
+/// Whether the workload was measured on this machine.
+fn is_of_here(workload: &Workload) -> bool {
+    workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
+}
+
+/// Cores that work where this machine is simulated, beside the driver and GPUs that it may have.
+fn workers_of_here(gpus: usize, arguments: &Arguments) -> usize {
+    let here = Here::look();
+    here.workers(here.gpu_lanes(arguments.gpu, gpus, arguments.streams))
+}
+
+/// `3 CPU workers`, and why so many where that was left open.
+pub(super) fn cpus_in_words(arguments: &Arguments, workload: &Workload, machine: &Machine) -> String {
+    let words = number::counted(machine.count(Class::CPU), "CPU worker", "CPU workers");
+    match arguments.cpus {
+        Some(_) => words,
+        None if is_of_here(workload) => format!("{words} (this machine's; --cpus)"),
+        None => format!("{words} (--cpus)"),
+    }
 }
 
 /// `1 GPU`, `2 GPUs of 4 streams`.

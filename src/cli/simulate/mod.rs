@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::inputs::{
-    DEFAULT_RATES, arrivals, counts, gpus_in_words, machine, named_rates, rates_around, wants_gpu,
+    DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, machine, named_rates, rates_around, wants_gpu,
 };
 use self::report::{capacity_table, delay_chart, delay_table};
 use super::Failure;
@@ -21,8 +21,8 @@ use super::run_logs::log_path;
 use crate::cost::MachineModel;
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
-    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, named_workload_in, play_all, settle_gpu_times,
-    sim_queries,
+    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, named_workload_in, play_all,
+    settle_gpu_times, sim_queries,
 };
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
@@ -61,9 +61,10 @@ pub(super) struct Arguments {
     /// What to find out
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', default_values_t = [Part::Capacity, Part::Delays, Part::Plot])]
     what: Vec<Part>,
-    /// CPU workers
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cpus: usize,
+    /// CPU workers [default: for a workload measured on this machine all its cores but the driver's and the GPUs', for
+    /// others 1]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
     /// GPUs [default: 1 where the workload has GPU times, or takes them with --gpu replay]
     #[arg(long, value_name = "N")]
     gpus: Option<usize>,
@@ -185,10 +186,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         files.push(write_logs(&experiment, &policies, &rates, &provenance, &arguments.out)?);
     }
     let title = format!(
-        "{workload_name}, mode {}: {} queries; {} CPU, {}; deadline {} ms; estimates: {}{}",
+        "{workload_name}, mode {}: {} queries; {}, {}; deadline {} ms; estimates: {}{}",
         arguments.mode,
         workload.rows.len(),
-        arguments.cpus,
+        cpus_in_words(arguments, &workload, &experiment.model.machine),
         gpus_in_words(&experiment.model.machine),
         arguments.deadline.ms,
         arguments.estimates,

@@ -98,28 +98,31 @@ pub(super) fn capacity_table(capacities: &[Capacities]) -> String {
 
 /// How long the runs were.
 fn lengths(capacities: &[Capacities]) -> String {
-    let found: Vec<&Capacity> = capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
+    let found: Vec<&Capacity> =
+        capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
     let limit_ms = found.first().map_or(0.0, |found| found.criterion.limit.as_ms());
     let mut text = String::new();
     let queries = found.iter().map(|found| found.queries);
     if let (Some(least), Some(most)) = (queries.clone().min(), queries.max()) {
-        let _ = writeln!(text, "a run has {least} to {most} queries: a hundred times {limit_ms} ms, and 100 late ones that may be");
+        let _ = writeln!(
+            text,
+            "searched with runs of {least} to {most} queries: a hundred times {limit_ms} ms, and a hundred late ones that \
+             may be,\nor cut off, but not growing; each answer held in a run of {}",
+            confirmed_in_words(&found)
+        );
     }
-    let mut cut = found.iter().filter(|found| found.confirmed_queries > found.queries).peekable();
-    if cut.peek().is_some() {
-        text.push_str("searched with shorter runs that must not grow, then played once in full: ");
-        let one = |found: &&Capacity| {
-            format!("{} ({} queries, {:.0} x {limit_ms} ms)", found.policy, found.confirmed_queries, found.limits())
-        };
-        let names: Vec<String> = cut.map(one).collect();
-        let _ = writeln!(text, "{}", names.join(", "));
-    }
-    let short: Vec<&str> =
-        found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
+    let short: Vec<&str> = found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
     if !short.is_empty() {
         let _ = writeln!(text, "shorter than a hundred times {limit_ms} ms even so: {}", short.join(", "));
     }
     text
+}
+
+/// `2000000 queries`, or from the least to the most.
+fn confirmed_in_words(found: &[&Capacity]) -> String {
+    let confirmed = found.iter().map(|found| found.confirmed_queries);
+    let (least, most) = (confirmed.clone().min().unwrap_or(0), confirmed.max().unwrap_or(0));
+    if least == most { format!("{least} queries") } else { format!("{least} to {most}") }
 }
 
 /// Average delays, one line a rate, one column a policy.
@@ -135,7 +138,9 @@ pub(super) fn delay_table(
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in rates {
         let delays = policies.iter().map(|&policy| match delay_at(summaries, policy.name(), rate_qps) {
-            Some((delay_ms, is_missed)) => format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' }),
+            Some((delay_ms, is_missed)) => {
+                format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
+            }
             None => String::from("- "),
         });
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));

@@ -39,8 +39,13 @@ pub(super) fn models(fitted: &ModelFile, workload: &Workload, folds: usize) -> S
 /// Delays, one line a policy and rate.
 pub(super) fn delays(rows: &[ValidationRow]) -> String {
     let both = &["predicted", "measured"][..];
-    let groups =
-        [("", &["policy", "rate q/s"][..]), ("mean ms", both), ("p99 ms", both), ("late", both), ("", &["allowed", "live", "gpu"])];
+    let groups = [
+        ("", &["policy", "rate q/s"][..]),
+        ("mean ms", both),
+        ("p99 ms", both),
+        ("late", both),
+        ("", &["allowed", "live", "gpu"]),
+    ];
     let mut table = Table::grouped(groups);
     for row in rows {
         table.row([
@@ -57,9 +62,7 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
             row.gpu.to_owned(),
         ]);
     }
-    format!(
-        "Delays, simulated and live, with the same arrivals and queries; and how many were late:\n{table}"
-    )
+    format!("Delays, simulated and live, with the same arrivals and queries; and how many were late:\n{table}")
 }
 
 /// Capacities, one line a policy, and what the columns mean.

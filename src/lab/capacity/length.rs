@@ -10,7 +10,7 @@
 //!
 //! At millions of queries a second that is more than is needed to *search*: there a run's delays tell whether it grows
 //! long before they reach the limit, and runs are cut off at some length. The rate that is found is then played once in
-//! full.
+//! full, and through two million queries at least: what a run of a hundred limits forgives, one of a thousand does not.
 
 use super::judge::LIMITS_AHEAD;
 use crate::lab::Criterion;
@@ -20,9 +20,9 @@ const LATE_QUERIES: f64 = 100.0;
 /// A run without a miss has at least so many queries.
 const LEAST_QUERIES: f64 = 10_000.0;
 /// Runs of a search are no longer than this, unless the objective needs it or the user asks for it.
-const SEARCHED_QUERIES: usize = 500_000;
-/// The run that confirms what was found is no longer than this: some seconds.
-const CONFIRMED_QUERIES: usize = 20_000_000;
+const SEARCHED_QUERIES: usize = 300_000;
+/// The run that confirms what was found has at least and at most so many: half a second's work, and some seconds'.
+const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 20_000_000);
 
 /// How long the runs of a search are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +50,21 @@ impl RunLength {
             Self::Exactly(queries) => queries,
             Self::Enough { at_least } => {
                 let most = SEARCHED_QUERIES.max(least(criterion)).max(at_least);
-                full(criterion, rate_qps).clamp(at_least, most)
+                Self::full(criterion, rate_qps).clamp(at_least, most)
             }
         }
     }
 
-    /// Queries of the run that confirms what was found; equal to those of the search where these were all that it takes.
+    /// Queries of the run that confirms what was found.
     #[must_use]
     pub fn confirmed(self, criterion: &Criterion, rate_qps: f64) -> usize {
         let searched = self.searched(criterion, rate_qps);
         match self {
             Self::Exactly(_) => searched,
-            Self::Enough { .. } => full(criterion, rate_qps).min(CONFIRMED_QUERIES).max(searched),
+            Self::Enough { .. } => {
+                let (least, most) = CONFIRMED_QUERIES;
+                Self::full(criterion, rate_qps).clamp(least, most).max(searched)
+            }
         }
     }
 
@@ -78,14 +81,18 @@ impl RunLength {
     }
 }
 
+impl RunLength {
+    /// Queries of a run at this rate that tells all by itself: a hundred limits, a hundred late queries that may be.
+    #[must_use]
+    pub fn full(criterion: &Criterion, rate_qps: f64) -> usize {
+        ((LIMITS_AHEAD * criterion.limit.as_secs() * rate_qps).ceil() as usize).max(least(criterion))
+    }
+}
+
 /// Queries without which the statistic has no interval worth the name.
 fn least(criterion: &Criterion) -> usize {
     let share = criterion.late_share();
     if share > 0.0 { (LATE_QUERIES / share).ceil().max(LATE_QUERIES) as usize } else { LEAST_QUERIES as usize }
-}
-
-fn full(criterion: &Criterion, rate_qps: f64) -> usize {
-    ((LIMITS_AHEAD * criterion.limit.as_secs() * rate_qps).ceil() as usize).max(least(criterion))
 }
 
 #[cfg(test)]
@@ -102,12 +109,12 @@ mod tests {
             (length.searched(&criterion, rate_qps), length.confirmed(&criterion, rate_qps))
         };
         // 100 limits of 50 ms are 5 s.
-        assert_eq!(of("p99", 40_000.0), (200_000, 200_000));
-        assert_eq!(of("p99", 10.0), (10_000, 10_000));
+        assert_eq!(of("p99", 40_000.0), (200_000, 2_000_000));
+        assert_eq!(of("p99", 10.0), (10_000, 2_000_000));
         assert_eq!(of("p99.9", 10.0).0, 100_000);
         assert_eq!(of("no-miss", 10.0).0, 10_000);
-        assert_eq!(of("p99", 3e6), (500_000, 15_000_000));
-        assert_eq!(of("p99", 3e7), (500_000, 20_000_000));
+        assert_eq!(of("p99", 3e6), (300_000, 15_000_000));
+        assert_eq!(of("p99", 3e7), (300_000, 20_000_000));
         assert_eq!(of("p99=20", 1e5).0, 200_000);
         let criterion = Objective::default().within(Nanos::from_ms(50.0));
         let longer = RunLength::Enough { at_least: 2_000_000 };

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! The first seed is searched from the top of the ladder. The others begin where it ended, and each of them tries one
-//! more rate further below: should the policy fail there, its verdicts are not monotone, which is told as a flip.
+//! more rate further below: should the policy fail there, its verdicts are not monotone, which is told as a flip. The
+//! median is played once more, far longer; where that shows that it doesn't last, lower rates are, until one holds.
 //! Simulations' capacities and validations' predictions come from here, and mean the same.
 
 mod judge;
@@ -68,7 +69,7 @@ pub struct Capacity {
     /// The median over the seeds: of several the one in the middle, of an even number the lesser. 0 if most seeds fail at
     /// every rate.
     pub qps: f64,
-    /// Where the median of all seeds lies, by those that were played.
+    /// Where the median of all seeds lies, by those that were played; without what the longest run has shown not to hold.
     pub interval: Interval,
     /// The lowest rate that failed, with any seed; `None` if none did.
     pub failing_qps: Option<f64>,
@@ -80,7 +81,7 @@ pub struct Capacity {
     pub region_qps: f64,
     /// Queries of the search's runs at this rate.
     pub queries: usize,
-    /// Queries of the longest run that held at this rate: those of the search, or more where it was cut off.
+    /// Queries of the longest run that held at this rate.
     pub confirmed_queries: usize,
     /// Runs at each rate, with different seeds.
     pub seeds: usize,
@@ -145,10 +146,9 @@ impl<'a> CapacitySearch<'a> {
         let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
         let available = experiment.arrivals.iter().filter_map(Arrivals::available).min();
         let highest_qps = match available {
-            Some(available) => length.highest_qps(&criterion, available).ok_or(LabError::TooFewArrivals {
-                arrivals: available,
-                criterion,
-            })?,
+            Some(available) => length
+                .highest_qps(&criterion, available)
+                .ok_or(LabError::TooFewArrivals { arrivals: available, criterion })?,
             None => f64::INFINITY,
         };
         let ladder = Ladder { top_qps: region_qps.min(highest_qps) };
@@ -259,11 +259,19 @@ impl<'a> CapacitySearch<'a> {
     fn sum_up(&self, policy: &dyn PolicyFactory, found: Vec<BySeed>) -> Result<Capacities, SimError> {
         let (objective, no_miss): (Vec<Found>, Vec<Option<Found>>) = found.into_iter().unzip();
         let no_miss: Vec<Found> = no_miss.into_iter().flatten().collect();
-        let mut capacity = self.over_seeds(policy, self.criterion, &objective, self.bound_qps(self.criterion.objective));
+        let mut capacity =
+            self.over_seeds(policy, self.criterion, &objective, self.bound_qps(self.criterion.objective));
         self.confirm(policy, &objective, &mut capacity)?;
         let no_miss = self.asks_no_miss_beside().then(|| {
             let criterion = Objective::NoMiss.within(self.criterion.deadline);
-            self.over_seeds(policy, criterion, &no_miss, self.bound_qps(Objective::NoMiss))
+            let mut found = self.over_seeds(policy, criterion, &no_miss, self.bound_qps(Objective::NoMiss));
+            // Where the objective is the weaker one, what does not keep it in a longer run has misses there.
+            if self.criterion.limit >= self.criterion.deadline && found.qps > capacity.qps {
+                found.qps = capacity.qps;
+                found.interval.low = found.interval.low.min(capacity.qps);
+                found.interval.high = found.interval.high.min(capacity.interval.high);
+            }
+            found
         });
         Ok(Capacities { objective: capacity, no_miss })
     }
@@ -301,8 +309,7 @@ impl<'a> CapacitySearch<'a> {
         }
     }
 
-    /// Plays what was found by runs that were cut off once in full, with the seed that found it; where that fails, goes
-    /// down until it holds.
+    /// Plays what was found once more and longer, with the seed that found it; where that fails, goes down until it holds.
     fn confirm(&self, policy: &dyn PolicyFactory, found: &[Found], capacity: &mut Capacity) -> Result<(), SimError> {
         let Some(seed) = found.iter().position(|found| found.qps == capacity.qps) else { return Ok(()) };
         let Some(mut rung) = found[seed].rung else { return Ok(()) };
@@ -312,12 +319,16 @@ impl<'a> CapacitySearch<'a> {
             let queries = self.length.confirmed(&self.criterion, rate_qps);
             let searched = self.length.searched(&self.criterion, rate_qps);
             let arrivals = self.experiment.arrivals[seed].first(queries);
-            let holds = queries <= searched
+            let holds = arrivals.len() <= searched
                 || probe(self.experiment, policy, self.criterion, Aim::Objective, &arrivals, rate_qps)?.objective
                     == Some(true);
             if holds {
+                let interval = &mut capacity.interval;
+                interval.low = interval.low.min(rate_qps);
+                if rate_qps < capacity.qps {
+                    interval.high = rate_qps;
+                }
                 (capacity.qps, capacity.queries, capacity.confirmed_queries) = (rate_qps, searched, arrivals.len());
-                capacity.interval.low = capacity.interval.low.min(rate_qps);
                 return Ok(());
             }
             capacity.failing_qps = Some(capacity.failing_qps.map_or(rate_qps, |failing| failing.min(rate_qps)));

@@ -66,9 +66,7 @@ pub(super) fn probe(
     let watch = simulate_into(run, watch, |watch| watch.is_lost)?;
     let verdict = watch.judge.verdict(rate_qps);
     Ok(match (watch.is_lost, aim) {
-        (false, _) => {
-            Told { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) }
-        }
+        (false, _) => Told { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) },
         // Whoever is late after more than the deadline has missed it.
         (true, Aim::Objective) => {
             Told { objective: Some(false), no_miss: (criterion.limit >= criterion.deadline).then_some(false) }
