@@ -77,12 +77,25 @@ impl Experiment {
         bounds::region(self.arrivals.iter().flat_map(|arrivals| self.services(arrivals)), &self.model)
     }
 
+    /// The same for a policy that does not run every query everywhere: above this rate it is not stable.
+    #[must_use]
+    pub fn region_of(&self, policy: &dyn PolicyFactory) -> Option<bounds::Region> {
+        let masked = |query: &SimQuery| SimQuery {
+            service: PerClass::from_fn(|class| {
+                if policy.may_run_on(class, &query.estimate) { query.service[class] } else { Cost::NEVER }
+            }),
+            ..*query
+        };
+        let queries = self.queries.iter().map(masked).collect();
+        Self { queries, model: self.model.clone(), deadline: self.deadline, arrivals: self.arrivals.clone() }.region()
+    }
+
     /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such
     /// rate.
     #[must_use]
     pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
         let bound = |arrivals: &Arrivals| {
-            let arrivals = arrivals.first(most.min(arrivals.len()));
+            let arrivals = arrivals.first(most);
             bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model, self.deadline, limit_qps)
         };
         self.arrivals.par_iter().map(bound).collect()

@@ -19,8 +19,9 @@ use crate::lab::Criterion;
 const LATE_QUERIES: f64 = 100.0;
 /// A run without a miss has at least so many queries.
 const LEAST_QUERIES: f64 = 10_000.0;
-/// Runs of a search are no longer than this, unless the objective needs it or the user asks for it.
-const SEARCHED_QUERIES: usize = 300_000;
+/// Runs of a search are no shorter than the first, which is played in a moment, and no longer than the second, unless the
+/// objective needs it or the user asks for it.
+const SEARCHED_QUERIES: (usize, usize) = (100_000, 300_000);
 /// The run that confirms what was found has at least and at most so many: half a second's work, and some seconds'.
 const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 20_000_000);
 
@@ -49,8 +50,9 @@ impl RunLength {
         match self {
             Self::Exactly(queries) => queries,
             Self::Enough { at_least } => {
-                let most = SEARCHED_QUERIES.max(least(criterion)).max(at_least);
-                Self::full(criterion, rate_qps).clamp(at_least, most)
+                let (shortest, longest) = SEARCHED_QUERIES;
+                let shortest = shortest.max(at_least);
+                Self::full(criterion, rate_qps).clamp(shortest, longest.max(least(criterion)).max(shortest))
             }
         }
     }
@@ -110,9 +112,9 @@ mod tests {
         };
         // 100 limits of 50 ms are 5 s.
         assert_eq!(of("p99", 40_000.0), (200_000, 2_000_000));
-        assert_eq!(of("p99", 10.0), (10_000, 2_000_000));
-        assert_eq!(of("p99.9", 10.0).0, 100_000);
-        assert_eq!(of("no-miss", 10.0).0, 10_000);
+        assert_eq!(of("p99", 10.0), (100_000, 2_000_000));
+        assert_eq!(of("p99.99", 10.0).0, 1_000_000);
+        assert_eq!(of("no-miss", 10.0).0, 100_000);
         assert_eq!(of("p99", 3e6), (300_000, 15_000_000));
         assert_eq!(of("p99", 3e7), (300_000, 20_000_000));
         assert_eq!(of("p99=20", 1e5).0, 200_000);

@@ -52,7 +52,8 @@ pub struct CapacitySearch<'a> {
     experiment: &'a Experiment,
     criterion: Criterion,
     length: RunLength,
-    ladder: Ladder,
+    /// Given arrivals end before they could tell of rates above this.
+    told_qps: f64,
     /// Above this rate no scheduler is stable in the long run.
     pub region_qps: f64,
     /// Where no miss at all is asked for, too: what no scheduler exceeds then in half of the seeds.
@@ -125,6 +126,13 @@ impl Capacities {
     }
 }
 
+/// A policy, the rates at which it is tried, and what its queries can take at most where it promises something.
+struct Candidate<'p> {
+    policy: &'p dyn PolicyFactory,
+    ladder: Ladder,
+    dearest: Option<Vec<Nanos>>,
+}
+
 /// What one seed has found for the objective, and for no miss where that is asked for, too.
 type BySeed = (Found, Option<Found>);
 
@@ -145,14 +153,13 @@ impl<'a> CapacitySearch<'a> {
         let criterion = objective.within(experiment.deadline);
         let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
         let available = experiment.arrivals.iter().filter_map(Arrivals::available).min();
-        let highest_qps = match available {
+        let told_qps = match available {
             Some(available) => length
                 .highest_qps(&criterion, available)
                 .ok_or(LabError::TooFewArrivals { arrivals: available, criterion })?,
             None => f64::INFINITY,
         };
-        let ladder = Ladder { top_qps: region_qps.min(highest_qps) };
-        Ok(Self { experiment, criterion, length, ladder, region_qps, no_miss_bound_qps: None })
+        Ok(Self { experiment, criterion, length, told_qps, region_qps, no_miss_bound_qps: None })
     }
 
     /// How many runs there are at each rate.
@@ -191,12 +198,16 @@ impl<'a> CapacitySearch<'a> {
     ) -> Result<Vec<Capacities>, SimError> {
         let of_policy = |&policy: &&'p dyn PolicyFactory| {
             let experiment = self.experiment;
-            (policy, certificate::dearest(&experiment.queries, policy, &experiment.model))
+            let region_qps = experiment.region_of(policy).map_or(self.region_qps, |region| region.rate_qps);
+            Candidate {
+                policy,
+                ladder: Ladder { top_qps: region_qps.min(self.region_qps).min(self.told_qps) },
+                dearest: certificate::dearest(&experiment.queries, policy, &experiment.model),
+            }
         };
-        let policies: Vec<_> = policies.iter().map(of_policy).collect();
+        let policies: Vec<Candidate<'p>> = policies.iter().map(of_policy).collect();
         let seed = |index: usize, seed: usize, begin: Option<&BySeed>| {
-            let (policy, dearest) = &policies[index];
-            let found = self.of_seed(*policy, dearest.as_deref(), seed, begin);
+            let found = self.of_seed(&policies[index], seed, begin);
             done();
             found
         };
@@ -218,20 +229,15 @@ impl<'a> CapacitySearch<'a> {
             all.push(of_policy);
         }
         let summed: Vec<Result<Capacities, SimError>> =
-            policies.par_iter().zip(all).map(|(&(policy, _), found)| self.sum_up(policy, found)).collect();
+            policies.par_iter().zip(all).map(|(candidate, found)| self.sum_up(candidate, found)).collect();
         summed.into_iter().collect()
     }
 
     /// The seed of this number, which begins where the first has ended.
-    fn of_seed(
-        &self,
-        policy: &dyn PolicyFactory,
-        dearest: Option<&[Nanos]>,
-        seed: usize,
-        begin: Option<&BySeed>,
-    ) -> Result<BySeed, SimError> {
-        let Self { experiment, criterion, length, ladder, .. } = *self;
-        let grounds = Grounds { experiment, policy, criterion, length, ladder, dearest };
+    fn of_seed(&self, candidate: &Candidate<'_>, seed: usize, begin: Option<&BySeed>) -> Result<BySeed, SimError> {
+        let Self { experiment, criterion, length, .. } = *self;
+        let &Candidate { policy, ladder, ref dearest } = candidate;
+        let grounds = Grounds { experiment, policy, criterion, length, ladder, dearest: dearest.as_deref() };
         let mut search = SeedSearch::new(grounds, &experiment.arrivals[seed]);
         let look_below = seed.checked_sub(1).map(|i| LOOKS_BELOW[i % LOOKS_BELOW.len()]);
         let mut one = |aim, begin| {
@@ -256,15 +262,15 @@ impl<'a> CapacitySearch<'a> {
         self.no_miss_bound_qps.is_some() && self.criterion.objective != Objective::NoMiss
     }
 
-    fn sum_up(&self, policy: &dyn PolicyFactory, found: Vec<BySeed>) -> Result<Capacities, SimError> {
+    fn sum_up(&self, candidate: &Candidate<'_>, found: Vec<BySeed>) -> Result<Capacities, SimError> {
         let (objective, no_miss): (Vec<Found>, Vec<Option<Found>>) = found.into_iter().unzip();
         let no_miss: Vec<Found> = no_miss.into_iter().flatten().collect();
         let mut capacity =
-            self.over_seeds(policy, self.criterion, &objective, self.bound_qps(self.criterion.objective));
-        self.confirm(policy, &objective, &mut capacity)?;
+            self.over_seeds(candidate, self.criterion, &objective, self.bound_qps(self.criterion.objective));
+        self.confirm(candidate, &objective, &mut capacity)?;
         let no_miss = self.asks_no_miss_beside().then(|| {
             let criterion = Objective::NoMiss.within(self.criterion.deadline);
-            let mut found = self.over_seeds(policy, criterion, &no_miss, self.bound_qps(Objective::NoMiss));
+            let mut found = self.over_seeds(candidate, criterion, &no_miss, self.bound_qps(Objective::NoMiss));
             // Where the objective is the weaker one, what does not keep it in a longer run has misses there.
             if self.criterion.limit >= self.criterion.deadline && found.qps > capacity.qps {
                 found.qps = capacity.qps;
@@ -280,13 +286,7 @@ impl<'a> CapacitySearch<'a> {
         self.no_miss_bound_qps.filter(|_| objective == Objective::NoMiss).unwrap_or(self.region_qps)
     }
 
-    fn over_seeds(
-        &self,
-        policy: &dyn PolicyFactory,
-        criterion: Criterion,
-        found: &[Found],
-        bound_qps: f64,
-    ) -> Capacity {
+    fn over_seeds(&self, candidate: &Candidate<'_>, criterion: Criterion, found: &[Found], bound_qps: f64) -> Capacity {
         let mut ascending: Vec<f64> = found.iter().map(|found| found.qps).collect();
         ascending.sort_by(f64::total_cmp);
         let qps = nearest_rank(&ascending, 0.5).unwrap_or(0.0);
@@ -294,7 +294,7 @@ impl<'a> CapacitySearch<'a> {
         // Runs are as long as the objective of the search needs, whatever else is read off them.
         let queries = self.length.searched(&self.criterion, qps);
         Capacity {
-            policy: policy.name().to_owned(),
+            policy: candidate.policy.name().to_owned(),
             criterion,
             qps,
             interval: quantile_interval(&ascending, 0.5, CONFIDENCE).unwrap_or(none),
@@ -305,22 +305,23 @@ impl<'a> CapacitySearch<'a> {
             queries,
             confirmed_queries: queries,
             seeds: found.len(),
-            is_cut_off: self.ladder.top_qps < self.region_qps && qps >= self.ladder.top_qps,
+            is_cut_off: qps >= self.told_qps,
         }
     }
 
     /// Plays what was found once more and longer, with the seed that found it; where that fails, goes down until it holds.
-    fn confirm(&self, policy: &dyn PolicyFactory, found: &[Found], capacity: &mut Capacity) -> Result<(), SimError> {
+    fn confirm(&self, candidate: &Candidate<'_>, found: &[Found], capacity: &mut Capacity) -> Result<(), SimError> {
         let Some(seed) = found.iter().position(|found| found.qps == capacity.qps) else { return Ok(()) };
         let Some(mut rung) = found[seed].rung else { return Ok(()) };
         let mut step = 1;
         loop {
-            let rate_qps = self.ladder.rate_qps(rung);
+            let rate_qps = candidate.ladder.rate_qps(rung);
             let queries = self.length.confirmed(&self.criterion, rate_qps);
             let searched = self.length.searched(&self.criterion, rate_qps);
             let arrivals = self.experiment.arrivals[seed].first(queries);
             let holds = arrivals.len() <= searched
-                || probe(self.experiment, policy, self.criterion, Aim::Objective, &arrivals, rate_qps)?.objective
+                || probe(self.experiment, candidate.policy, self.criterion, Aim::Objective, &arrivals, rate_qps)?
+                    .objective
                     == Some(true);
             if holds {
                 let interval = &mut capacity.interval;

@@ -1,7 +1,7 @@
 //! The highest rate of a ladder that one seed's arrivals sustain.
 //!
-//! Rates stand on a ladder whose top is the limit of the stable region, each 0.5 % below the one before: no rate above is
-//! ever tried. From a rung to begin with the search climbs or descends by 1, 2, 4... rungs until the verdict changes, and
+//! Rates stand on a ladder whose top is the limit of what is stable for the policy, each 0.5 % below the one before: no
+//! rate above is ever tried. From a rung to begin with the search climbs or descends by 1, 2, 4... rungs until the verdict changes, and
 //! halves what lies between. Whatever was tried is remembered, for the other aim too.
 
 use std::collections::BTreeMap;
