@@ -53,6 +53,9 @@ pub struct LiveRate {
     pub verdict: Verdict,
     /// How many runs there were.
     pub attempts: u32,
+    /// What queries cost in it, over what they cost when the machine was calibrated, on the class where that is most:
+    /// well above 1, something else kept the machine busy.
+    pub slowdown: f64,
 }
 
 /// Live runs that tell whether a capacity is one.
@@ -87,34 +90,44 @@ pub fn answer(
 ) -> Result<Answer, LabError> {
     let Some(&last_seed) = question.seeds.last() else { return Err(LabError::NothingToSchedule) };
     let mut found: Vec<(Capacities, &dyn PolicyFactory)> = Vec::new();
-    for &policy in policies {
-        progress.doing(&format!("what queries cost under {}", policy.name()));
-        node.warm_up(WARM_UP)?;
-        let backlog = |seed| node.calibrate(policy, last_seed.wrapping_add(1 + seed));
-        let calibrations: Vec<Calibration> = (0..BACKLOGS).map(backlog).collect::<Result<_, _>>()?;
+    progress.doing("what queries cost while others are served");
+    node.warm_up(WARM_UP)?;
+    // In turns, so that a machine whose speed drifts is as slow to one policy as to another.
+    let mut calibrations: Vec<Vec<Calibration>> = vec![Vec::new(); policies.len()];
+    for round in 0..BACKLOGS {
+        for (&policy, calibrations) in policies.iter().zip(&mut calibrations) {
+            calibrations.push(node.calibrate(policy, last_seed.wrapping_add(1 + round))?);
+        }
+    }
+    let calibrations: Vec<Calibration> = calibrations.iter().map(|several| Calibration::median(several)).collect();
+    for (&policy, calibration) in policies.iter().zip(&calibrations) {
         if live::interrupted() {
             break;
         }
         progress.doing(&format!("simulating {}", policy.name()));
         let arrivals = draw_all(&question.process, &question.seeds, 0, node.workload().rows.len());
-        let experiment = node.experiment(Some(&Calibration::median(&calibrations)), arrivals, question.deadline);
+        let experiment = node.experiment(Some(calibration), arrivals, question.deadline);
         let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?.beside_no_miss();
         found.push((search.of(policy)?, policy));
     }
-    found.sort_by(|(a, _), (b, _)| b.objective.qps.total_cmp(&a.objective.qps));
-    let best = found.first().map(|(found, policy)| (found.objective.qps, *policy));
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by(|&a, &b| found[b].0.objective.qps.total_cmp(&found[a].0.objective.qps));
+    let best = order.first().map(|&best| (found[best].0.objective.qps, found[best].1, calibrations[best]));
     let (live, held_below) = match best {
-        Some((qps, policy)) if qps > 0.0 => Trial { node, policy, question, progress }.check(qps)?,
+        Some((qps, policy, calibration)) if qps > 0.0 => {
+            Trial { node, policy, calibration, question, progress }.check(qps)?
+        }
         _ => (None, None),
     };
     progress.end();
-    Ok(Answer { capacities: found.into_iter().map(|(found, _)| found).collect(), live, held_below })
+    Ok(Answer { capacities: order.into_iter().map(|i| found[i].0.clone()).collect(), live, held_below })
 }
 
 /// The live runs of the best policy.
 struct Trial<'a> {
     node: &'a mut Node,
     policy: &'a dyn PolicyFactory,
+    calibration: Calibration,
     question: &'a Question,
     progress: &'a dyn Progress,
 }
@@ -143,19 +156,21 @@ impl Trial<'_> {
     /// Another program on the machine can hold up a run for longer than the deadline: one that fails is repeated once,
     /// and the better one counts. `None` if it was interrupted.
     fn try_rate(&mut self, qps: f64) -> Result<Option<LiveRate>, LabError> {
-        let mut best: Option<Verdict> = None;
+        let mut best: Option<(Verdict, f64)> = None;
         for attempts in 1..=2 {
-            let Some(verdict) = self.drive(qps)? else { return Ok(None) };
-            let kept = best.filter(|best| best.late <= verdict.late).unwrap_or(verdict);
-            if kept.holds() || attempts == 2 {
-                return Ok(Some(LiveRate { qps, verdict: kept, attempts }));
+            let Some(this) = self.drive(qps)? else { return Ok(None) };
+            let kept = best.filter(|(best, _)| best.late <= this.0.late).unwrap_or(this);
+            let (verdict, slowdown) = kept;
+            if verdict.holds() || attempts == 2 {
+                return Ok(Some(LiveRate { qps, verdict, attempts, slowdown }));
             }
             best = Some(kept);
         }
         Ok(None)
     }
 
-    fn drive(&mut self, qps: f64) -> Result<Option<Verdict>, LabError> {
+    /// The verdict, and how much slower the machine was than when it was calibrated.
+    fn drive(&mut self, qps: f64) -> Result<Option<(Verdict, f64)>, LabError> {
         let Question { deadline, objective, process, seeds } = self.question;
         let criterion: Criterion = objective.within(*deadline);
         // As long as a run that tells must be, whatever a search may do with less.
@@ -168,6 +183,10 @@ impl Trial<'_> {
         if outcome.interrupted() || live::interrupted() {
             return Ok(None);
         }
-        Ok(Some(Judge::of_log(criterion, &outcome.log, count, qps)))
+        let now = self.node.calibration(&outcome);
+        let slowdown =
+            self.node.machine().classes().map(|class| now.slowdown[class] / self.calibration.slowdown[class]);
+        let slowdown = slowdown.fold(0.0, f64::max);
+        Ok(Some((Judge::of_log(criterion, &outcome.log, count, qps), slowdown)))
     }
 }

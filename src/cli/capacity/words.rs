@@ -7,6 +7,9 @@ use crate::machine::Class;
 use crate::report::number::{counted, text};
 use crate::report::table::Table;
 
+/// So many times slower than when it was calibrated, a machine has other work.
+const BUSY: f64 = 1.05;
+
 /// What is asked: `1 CPU worker on AMD EPYC, 2 cores; no GPU; 2000 queries`.
 pub(super) fn machine(node: &Node) -> String {
     let gpu = match node.gpu() {
@@ -34,6 +37,14 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
             let _ = writeln!(words, "live: {}; a tenth beyond: {}", in_words(&live.at), in_words(&live.beyond));
             if !live.at.verdict.holds() {
                 words.push_str(&held_below(found));
+                if live.at.slowdown > BUSY {
+                    let times = text(live.at.slowdown, 3);
+                    let _ = writeln!(
+                        words,
+                        "queries cost {times} times what they did when the machine was calibrated, seconds before: something \
+                         else keeps it busy"
+                    );
+                }
             }
         }
         None if best.qps > 0.0 => words.push_str("live: interrupted, so that nothing is known\n"),
@@ -76,7 +87,7 @@ fn in_words(live: &LiveRate) -> String {
 fn held_below(found: &Answer) -> String {
     let lower = match &found.held_below {
         Some(lower) => format!("what did hold: {} q/s", text(lower.qps, 4)),
-        None => String::from("nor did any lower rate that was tried hold"),
+        None => String::from("no lower rate that was tried held either"),
     };
-    format!("The simulator promised too much: {lower}.\n")
+    format!("What was simulated was too much: {lower}.\n")
 }

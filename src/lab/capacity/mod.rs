@@ -312,29 +312,43 @@ impl<'a> CapacitySearch<'a> {
     /// Plays what was found once more and longer, with the seed that found it; where that fails, goes down until it holds.
     fn confirm(&self, candidate: &Candidate<'_>, found: &[Found], capacity: &mut Capacity) -> Result<(), SimError> {
         let Some(seed) = found.iter().position(|found| found.qps == capacity.qps) else { return Ok(()) };
-        let Some(mut rung) = found[seed].rung else { return Ok(()) };
-        let mut step = 1;
-        loop {
+        let Some(begin) = found[seed].rung else { return Ok(()) };
+        let mut holds_at = |rung: u32| {
             let rate_qps = candidate.ladder.rate_qps(rung);
-            let queries = self.length.confirmed(&self.criterion, rate_qps);
-            let searched = self.length.searched(&self.criterion, rate_qps);
-            let arrivals = self.experiment.arrivals[seed].first(queries);
-            let holds = arrivals.len() <= searched
+            let arrivals = self.experiment.arrivals[seed].first(self.length.confirmed(&self.criterion, rate_qps));
+            let holds = arrivals.len() <= self.length.searched(&self.criterion, rate_qps)
                 || probe(self.experiment, candidate.policy, self.criterion, Aim::Objective, &arrivals, rate_qps)?
                     .objective
                     == Some(true);
-            if holds {
-                let interval = &mut capacity.interval;
-                interval.low = interval.low.min(rate_qps);
-                if rate_qps < capacity.qps {
-                    interval.high = rate_qps;
-                }
-                (capacity.qps, capacity.queries, capacity.confirmed_queries) = (rate_qps, searched, arrivals.len());
-                return Ok(());
+            if !holds {
+                capacity.failing_qps = Some(capacity.failing_qps.map_or(rate_qps, |failing| failing.min(rate_qps)));
             }
-            capacity.failing_qps = Some(capacity.failing_qps.map_or(rate_qps, |failing| failing.min(rate_qps)));
+            Ok::<_, SimError>(holds)
+        };
+        let (mut rung, mut failed, mut step) = (begin, None, 1);
+        while !holds_at(rung)? {
+            failed = Some(rung);
             rung += step;
             step *= 2;
         }
+        while let Some(above) = failed.filter(|&failed| rung - failed > 1) {
+            let middle = above + (rung - above) / 2;
+            if holds_at(middle)? {
+                rung = middle;
+            } else {
+                failed = Some(middle);
+            }
+        }
+        let rate_qps = candidate.ladder.rate_qps(rung);
+        let interval = &mut capacity.interval;
+        interval.low = interval.low.min(rate_qps);
+        if rung > begin {
+            interval.high = rate_qps;
+        }
+        let arrivals = self.experiment.arrivals[seed].first(self.length.confirmed(&self.criterion, rate_qps));
+        capacity.qps = rate_qps;
+        capacity.queries = self.length.searched(&self.criterion, rate_qps);
+        capacity.confirmed_queries = arrivals.len();
+        Ok(())
     }
 }
