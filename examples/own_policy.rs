@@ -11,9 +11,9 @@ use std::error::Error;
 use tandem::cost::MachineModel;
 use tandem::cost::shipped::default_workload;
 use tandem::ids::JobId;
-use tandem::lab::{CapacitySearch, Summary, Tally};
+use tandem::lab::{CapacitySearch, Objective, RunLength, Summary, Tally};
 use tandem::machine::{Class, Machine};
-use tandem::query::{ArrivalProcess, Mode, draw_queries, unit_arrivals};
+use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{
     Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, Promise, preferred_class,
 };
@@ -69,11 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let experiment = Experiment {
         model: Machine::new(1, 1).into(),
         deadline: Nanos::from_ms(50.0),
-        arrivals: vec![Arrivals {
-            seed: 1,
-            unit: unit_arrivals(&ArrivalProcess::named("poisson")?, 1, n),
-            queries: draw_queries(1, n, queries.len()),
-        }],
+        arrivals: vec![Arrivals::drawn(&ArrivalProcess::Poisson, 1, n, queries.len())],
         queries,
     };
     let options = PolicyOptions::default();
@@ -92,12 +88,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    if let Some(search) = CapacitySearch::new(&experiment) {
-        let bound_qps = search.bound_qps.unwrap_or(f64::NAN);
-        println!("\nhighest rate without a miss of 50 ms; no scheduler exceeds {bound_qps:.0} q/s");
-        for policy in policies {
-            println!("{:>24} {:>8.0}", policy.name(), search.of(policy)?.low_qps);
-        }
+    let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::default())?;
+    println!("\nhighest rate with p99 <= 50 ms; no scheduler is stable above {:.0} q/s", search.region_qps);
+    for policy in policies {
+        println!("{:>24} {:>8.0}", policy.name(), search.of(policy)?.objective.qps);
     }
     Ok(())
 }

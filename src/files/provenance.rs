@@ -37,15 +37,15 @@ impl Provenance {
         Self { lines: self.lines.iter().filter(|(key, _)| !key.starts_with(prefix)).cloned().collect() }
     }
 
-    /// All lines, as keys and values.
-    pub fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-
     /// The value of `key`, if there is such a line.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.lines.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    /// All lines, in order.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// Takes in one `# key: value` line of a file; lines of any other form are ignored.

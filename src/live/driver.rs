@@ -18,6 +18,7 @@ use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper};
+use super::run::room_for;
 use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{Machine, PerClass};
@@ -69,6 +70,7 @@ pub(super) fn drive<C: Clock>(
         Lane::Worker(lane) => vec![Nanos::ZERO; lane.slots()],
         Lane::Recorded => Vec::new(),
     });
+    let room_of = |class| if model.machine.count(class) > 0 { jobs.len() } else { 0 };
     let mut driver = Driver {
         starts: starts.collect(),
         last_done: vec![0; lanes.len()],
@@ -85,11 +87,9 @@ pub(super) fn drive<C: Clock>(
         lanes,
         // Each job arrives and finishes, and decisions are at most as many as events.
         journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
-        lags: Vec::with_capacity(jobs.len()),
-        decisions: Vec::with_capacity(3 * jobs.len()),
-        handoffs: PerClass::from_fn(|class| {
-            Vec::with_capacity(if model.machine.count(class) > 0 { jobs.len() } else { 0 })
-        }),
+        lags: room_for(jobs.len(), Nanos::MAX),
+        decisions: room_for(3 * jobs.len(), Nanos::MAX),
+        handoffs: PerClass::from_fn(|class| room_for(room_of(class), Nanos::MAX)),
         worked: PerClass::default(),
         ending: Ending::Complete,
         clock: start_clock(),

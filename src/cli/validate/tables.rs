@@ -1,10 +1,10 @@
 //! What a person reads of a validation: predicted beside measured.
 
 use crate::cost::{ModelFile, Workload};
-use crate::lab::{ValidationCapacityRow, ValidationRow};
+use crate::lab::{Criterion, ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
 use crate::report::number::text;
-use crate::report::table::Table;
+use crate::report::table::{Table, fitted};
 use crate::time::Nanos;
 
 /// Cost models, one line a class and mode: how wrong they are on queries that they have not seen.
@@ -43,8 +43,8 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
         ("", &["policy", "rate q/s"][..]),
         ("mean ms", both),
         ("p99 ms", both),
-        ("missed", both),
-        ("", &["gpu"]),
+        ("late", both),
+        ("", &["allowed", "live", "gpu"]),
         ("p50 ms", both),
         ("p95 ms", both),
     ];
@@ -57,8 +57,10 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
             text(row.measured.mean_ms, 3),
             text(row.predicted.p99_ms, 3),
             text(row.measured.p99_ms, 3),
-            row.predicted.missed.to_string(),
-            (row.measured.missed + row.unanswered).to_string(),
+            row.predicted_verdict.late.to_string(),
+            row.verdict.late.to_string(),
+            row.verdict.allowed.to_string(),
+            if row.passed() { String::from("held") } else { String::from("missed") },
             row.gpu.to_owned(),
             text(row.predicted.p50_ms, 3),
             text(row.measured.p50_ms, 3),
@@ -66,16 +68,14 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
             text(row.measured.p95_ms, 3),
         ]);
     }
-    format!(
-        "Delays, simulated and live, with the same arrivals and queries; and how many missed the deadline:\n{table}"
-    )
+    format!("Delays, simulated and live, with the same arrivals and queries; and how many were late:\n{table}")
 }
 
 /// Capacities, one line a policy, and what the columns mean.
-pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> String {
+pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, seconds: f64) -> String {
     let mut table = Table::grouped([
         ("", &["policy"][..]),
-        ("capacity, q/s", &["predicted", "measured", "error", "first miss"]),
+        ("capacity, q/s", &["predicted", "measured", "error", "fails at"]),
         ("", &["gpu"]),
         ("cost while serving", &["cpu", "gpu"]),
         ("predicted from costs", &["alone", "in hindsight"]),
@@ -100,12 +100,15 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> St
     for (column, meaning) in MEANINGS {
         meanings.row([column, meaning]);
     }
-    format!("Capacity: the highest rate up to which no query took more than {deadline_ms} ms.\n{table}\n{meanings}")
+    let limit = criterion.limit;
+    let lengths = format!("{seconds} s ({:.0} x {} ms)", seconds / limit.as_secs(), limit.as_ms());
+    let title = format!("Capacity: the highest rate up to which runs of {lengths} keep {criterion}, and don't grow.");
+    format!("{}\n{table}\n{meanings}", fitted(&title))
 }
 
 /// What the columns of capacities mean.
 const MEANINGS: [(&str, &str); 4] = [
-    ("first miss", "the lowest rate at which a query took longer when it was driven live"),
+    ("fails at", "the lowest rate at which a live run did not"),
     (
         "cost while serving",
         "so many times what a query takes alone, and so much for its way to the worker and back: found by serving backlogs of \
@@ -130,13 +133,15 @@ fn cost_while_serving(row: &ValidationCapacityRow, kind: Class) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Objective;
     use crate::machine::PerClass;
 
     #[test]
-    fn the_capacities_fit_a_terminal_of_120_columns() {
+    fn the_capacities_fit_a_terminal_of_80_columns() {
+        let criterion = Objective::default().within(Nanos::from_ms(50.0));
         let row = ValidationCapacityRow {
             policy: "stealing".to_owned(),
-            deadline: Nanos::from_ms(50.0),
+            criterion,
             predicted_qps: 1_123_456.0,
             measured_qps: 1_123_456.0,
             measured_high_qps: Some(1_123_456.0),
@@ -147,8 +152,8 @@ mod tests {
             profiled_qps: 1_123_456.0,
             hindsight_qps: None,
         };
-        let printed = capacities(&[row], 50.0);
+        let printed = capacities(&[row], &criterion, 1.5);
         let widest = printed.lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(120), "{widest:?}:\n{printed}");
+        assert!(widest <= Some(80), "{widest:?}:\n{printed}");
     }
 }

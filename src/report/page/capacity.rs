@@ -23,6 +23,14 @@ pub(super) struct Capacity {
     pub(super) queries: Option<f64>,
     pub(super) seeds: Option<f64>,
     pub(super) flips: Option<f64>,
+    /// What a rate has to keep, in words; empty where the file doesn't say, and no query may miss.
+    pub(super) objective: String,
+    /// How sure the interval is, where it is one of repeats.
+    pub(super) confidence: Option<f64>,
+    /// The lowest rate that failed.
+    pub(super) failing_qps: Option<f64>,
+    /// Live runs at the rate and beyond it: where, and whether they held.
+    pub(super) live: Vec<(f64, bool)>,
 }
 
 impl Capacity {
@@ -36,9 +44,16 @@ impl Capacity {
     }
 
     fn of_capacity(line: Line<'_>) -> Option<Self> {
-        let either = |first: &str, second: &str| line.number(first).or_else(|| line.number(second));
-        let low = either("interval_low_qps", "low_qps");
-        let high = either("interval_high_qps", "high_qps");
+        let (qps, seeds) = (line.number("max_rate_qps")?, line.number("seeds"));
+        let (low, high) = (line.number("low_qps"), line.number("high_qps"));
+        let confidence = line.number("confidence").filter(|_| seeds.is_some_and(|seeds| seeds > 1.0));
+        // Files without it have no other interval than up to the lowest rate that failed.
+        let failing_qps = if line.text("objective").is_empty() { high } else { line.number("failing_qps") };
+        let interval = match confidence {
+            Some(_) => low.zip(high),
+            None => failing_qps.map(|failing| (qps, failing)),
+        };
+        let live = [("live_qps", "live_held"), ("beyond_qps", "beyond_held")];
         Some(Self {
             policy: line.text("policy").to_owned(),
             source: match line.text("source") {
@@ -46,14 +61,18 @@ impl Capacity {
                 source => source.to_owned(),
             },
             deadline_ms: line.number("deadline_ms"),
-            qps: line.number("max_rate_qps")?,
-            interval: low.zip(high),
+            qps,
+            interval,
             bound_qps: line.number("bound_qps"),
             region_qps: line.number("region_qps"),
             predicted_qps: None,
             queries: line.number("queries"),
-            seeds: line.number("seeds"),
+            seeds,
             flips: line.number("flips"),
+            objective: line.text("objective").to_owned(),
+            confidence,
+            failing_qps,
+            live: live.iter().filter_map(|(at, held)| Some((line.number(at)?, line.text(held) == "true"))).collect(),
         })
     }
 
@@ -72,6 +91,10 @@ impl Capacity {
             queries: line.number("queries"),
             seeds: None,
             flips: None,
+            objective: line.text("objective").to_owned(),
+            confidence: None,
+            failing_qps: line.number("measured_high_qps"),
+            live: Vec::new(),
         })
     }
 }
@@ -81,6 +104,10 @@ pub(super) fn capacities(folder: &Folder) -> Vec<Capacity> {
     let simulated = folder.of(Kind::Capacity).flat_map(Sheet::lines).filter_map(Capacity::of_capacity);
     let validated = folder.of(Kind::ValidationCapacity).flat_map(Sheet::lines).filter_map(Capacity::of_validation);
     let mut all: Vec<Capacity> = simulated.chain(validated).collect();
+    // A file may have each policy by several objectives: the first is what was asked for, the table has all.
+    if let Some(asked) = all.first().map(|capacity| capacity.objective.clone()) {
+        all.retain(|capacity| capacity.objective == asked);
+    }
     all.sort_by(|a, b| b.qps.total_cmp(&a.qps));
     all
 }
@@ -120,13 +147,12 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     let bound = least(|c| c.bound_qps).map(|at| (at, String::from("no scheduler beyond")));
     let region = least(|c| c.region_qps).map(|at| (at, String::from("stable up to here")));
     let deadline = capacities.iter().find_map(|c| c.deadline_ms);
-    let within = deadline.map_or_else(|| String::from("its deadline"), |ms| format!("{} ms", number(ms)));
+    let kept = kept_in_words(&capacities[0].objective, deadline);
     let best = &capacities[0];
     let least = &capacities[capacities.len() - 1];
-    let has_seeds = capacities.iter().any(|c| c.seeds.is_some_and(|seeds| seeds > 1.0));
     let chart = Intervals {
         id: format!("{id}-capacity"),
-        title: format!("Highest rate at which every query is answered within {within}"),
+        title: format!("Highest rate at which {kept}"),
         description: format!(
             "{} policies, from {} with {} queries a second to {} with {}.",
             capacities.len(),
@@ -138,8 +164,8 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
         rows: rows.collect(),
         marks: bound.or(region).into_iter().collect(),
         note: format!(
-            "Whiskers reach from the highest rate that passed{} to the lowest that failed.{}{}",
-            if has_seeds { " with every seed" } else { "" },
+            "{}{}{}",
+            whiskers(capacities),
             if capacities.iter().any(|c| c.region_qps.is_some_and(|region| c.qps > region)) {
                 " Beyond the dashed line no scheduler is stable in the long run: runs this short tell nothing there."
             } else {
@@ -159,22 +185,42 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     )
 }
 
+/// What the whiskers of these capacities are.
+fn whiskers(capacities: &[Capacity]) -> String {
+    match capacities.iter().find_map(|c| Some((c.confidence?, c.seeds?))) {
+        Some((confidence, seeds)) => format!(
+            "Each is the median over {} seeds; whiskers: its {} interval.",
+            number(seeds),
+            percent(confidence, false)
+        ),
+        None => String::from("Whiskers reach from the highest rate that held to the lowest that failed."),
+    }
+}
+
+/// What has to be kept, as part of a sentence: `every query is answered within 50 ms`, or the objective as its file has it.
+pub(super) fn kept_in_words(objective: &str, deadline_ms: Option<f64>) -> String {
+    let within = deadline_ms.map_or_else(|| String::from("its deadline"), |ms| format!("{} ms", number(ms)));
+    let percentile = objective.strip_prefix('p').and_then(|rest| rest.split_once(" <= "));
+    match percentile {
+        Some((share, limit)) => format!("{share} % of the queries are answered within {limit}"),
+        None if objective.is_empty() || objective.starts_with("no miss") => {
+            format!("every query is answered within {within}")
+        }
+        None => objective.to_owned(),
+    }
+}
+
 fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
     let is_validated = capacities.iter().any(|c| c.predicted_qps.is_some());
     let has_bound = capacities.iter().any(|c| c.bound_qps.is_some());
-    let mut columns = vec!["policy", "source", "capacity_qps", "first_miss_at_qps"];
+    let mut columns = vec!["policy", "source", "capacity_qps", "fails_at_qps"];
     columns.extend(if is_validated { &["predicted_qps", "error"][..] } else { &[] });
     columns.extend(if has_bound { &["share of the bound"][..] } else { &[] });
     columns.extend(["queries a run", "seeds"]);
     let mut table = HtmlTable::new("Capacity by policy", columns);
     let cell = |value: Option<f64>| Cell::of(&value.map_or_else(String::new, |value| value.to_string()));
     for c in capacities {
-        let mut cells = vec![
-            Cell::text(&c.policy),
-            Cell::text(&c.source),
-            cell(Some(c.qps)),
-            cell(c.interval.map(|(_, high)| high)),
-        ];
+        let mut cells = vec![Cell::text(&c.policy), Cell::text(&c.source), cell(Some(c.qps)), cell(c.failing_qps)];
         if is_validated {
             cells.extend([cell(c.predicted_qps), Cell::share(c.error(), true, false)]);
         }
@@ -184,7 +230,8 @@ fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
         cells.extend([cell(c.queries), cell(c.seeds)]);
         table.row(cells);
     }
-    let whole = folder.of(Kind::ValidationCapacity).chain(folder.of(Kind::ValidationService));
+    let whole =
+        folder.of(Kind::Capacity).chain(folder.of(Kind::ValidationCapacity)).chain(folder.of(Kind::ValidationService));
     let whole: String = whole
         .map(|sheet| folded(&format!("All columns of {}", sheet.name), &HtmlTable::of_sheet(&sheet.name, sheet)))
         .collect();

@@ -1,6 +1,6 @@
 //! The story in words: the question, the answer, how sure.
 
-use super::capacity::{Capacity, errors_in_words};
+use super::capacity::{Capacity, errors_in_words, kept_in_words};
 use super::costs::service_times;
 use super::folder::{Folder, Kind};
 use super::html::{escaped, number, percent, rounded};
@@ -78,7 +78,7 @@ fn of_capacities(all: &[Capacity]) -> Story {
     let measured: Vec<Capacity> = all.iter().filter(|c| c.is_measured()).cloned().collect();
     let shown = if measured.is_empty() { all } else { &measured[..] };
     let best = &shown[0];
-    let within = best.deadline_ms.map_or_else(|| String::from("its deadline"), |ms| format!("{} ms", number(ms)));
+    let kept = kept_in_words(&best.objective, best.deadline_ms);
     let how = if best.is_measured() { "measured live" } else { "by simulation" };
     let alike: Vec<String> = shown.iter().filter(|c| c.qps >= 0.999 * best.qps).map(|c| strong(&c.policy)).collect();
     let under = match alike.split_last() {
@@ -106,14 +106,29 @@ fn of_capacities(all: &[Capacity]) -> Story {
         answer += &format!(" That is {times} times what {} sustains.", escaped(&least.policy));
     }
     let mut certainty = Vec::new();
-    match best.interval {
-        Some((_, high)) if high > best.qps => certainty.push(format!(
-            "The limit lies between {}, where nothing was late, and {}, the lowest rate at which something was ({} above).",
-            rounded(best.qps, 4), rounded(high, 4), percent(high / best.qps - 1.0, false).replace(".0 %", " %")
+    match (best.confidence, best.interval, best.failing_qps) {
+        (Some(confidence), Some((low, high)), _) => certainty.push(format!(
+            "The {} interval of this rate over {} seeds is {} to {}.",
+            percent(confidence, false),
+            number(best.seeds.unwrap_or(0.0)),
+            rounded(low, 4),
+            rounded(high, 4)
         )),
-        None => certainty.push(String::from("No rate was found at which a query was late: the limit may lie higher. Longer runs would tell more.")),
-        Some(_) => {}
+        (_, _, Some(failing)) if failing > best.qps => certainty.push(format!(
+            "It held at {}; the lowest rate that failed is {} ({} above).",
+            rounded(best.qps, 4),
+            rounded(failing, 4),
+            percent(failing / best.qps - 1.0, false)
+        )),
+        (_, _, None) => certainty.push(String::from(
+            "No rate was found that failed: the limit may lie higher. Longer runs would tell more.",
+        )),
+        _ => {}
     }
+    certainty.extend(best.live.iter().map(|(qps, held)| {
+        let held = if *held { "held" } else { "did not hold" };
+        format!("Driven live at {} queries a second it {held}.", rounded(*qps, 4))
+    }));
     if let Some(bound) = best.bound_qps.filter(|&bound| bound > 0.0) {
         certainty.push(format!(
             "No scheduler whatever could sustain more than {} on these arrivals: {} reaches {} of that.",
@@ -124,7 +139,7 @@ fn of_capacities(all: &[Capacity]) -> Story {
     }
     certainty.extend(errors_in_words(all));
     match (best.seeds, best.queries) {
-        (Some(seeds), Some(queries)) if seeds > 1.0 => certainty.push(format!("Every rate was tried with {} seeds of {} queries each; a single late query in any of them counts.", number(seeds), number(queries))),
+        (Some(seeds), Some(queries)) if seeds > 1.0 => certainty.push(format!("Every rate was tried with {} seeds, in runs of {} queries.", number(seeds), number(queries))),
         (Some(_), Some(queries)) => certainty.push(format!("Each rate was one run of {} queries with one seed: other arrivals would move the limit. More seeds (--seeds 1:10) say how far.", number(queries))),
         (None, Some(queries)) => certainty.push(format!("A run at this rate had {} queries, of one seed.", number(queries))),
         _ => {}
@@ -134,13 +149,8 @@ fn of_capacities(all: &[Capacity]) -> Story {
     }
     let capacity =
         format!("{}{} q/s", if beyond.is_some() { "≥ " } else { "" }, rounded(beyond.unwrap_or(best.qps), 4));
-    let facts = vec![(String::from("Capacity"), capacity), (String::from("Deadline"), within.clone())];
-    Story {
-        question: format!("What query rate can be sustained if every query has to be answered within {within}?"),
-        answer,
-        certainty,
-        facts,
-    }
+    let facts = vec![(String::from("Capacity"), capacity), (String::from("Kept"), kept.clone())];
+    Story { question: format!("What query rate can be sustained so that {kept}?"), answer, certainty, facts }
 }
 
 /// Runs at given rates: what they came to at the highest rate that nobody missed at.

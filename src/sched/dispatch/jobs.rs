@@ -9,13 +9,13 @@
 //!                     ▲ first        ▲ oldest          ▲ end
 //! ```
 
-use super::Job;
+use super::super::Job;
 use crate::ids::JobId;
 use crate::time::Nanos;
 
 /// Where a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::sched) enum Place {
     Waiting,
     Running,
     Finished,
@@ -24,7 +24,7 @@ pub(super) enum Place {
 /// The jobs in flight. A policy sees those that wait; one that it names in a batch waits until [`Policy::next`] has
 /// returned.
 ///
-/// [`Policy::next`]: super::Policy::next
+/// [`Policy::next`]: crate::sched::Policy::next
 #[derive(Clone, Debug)]
 pub struct Jobs {
     /// By number, modulo the ring's size, which is a power of two; the places apart, which are looked at most.
@@ -88,35 +88,35 @@ impl Jobs {
     }
 
     /// The number of the job that arrives next.
-    pub(super) fn next_id(&self) -> JobId {
+    pub(in crate::sched) fn next_id(&self) -> JobId {
         JobId(self.end)
     }
 
     /// The oldest in flight.
-    pub(super) fn first(&self) -> Option<&Job> {
+    pub(in crate::sched) fn first(&self) -> Option<&Job> {
         (self.first != self.end).then(|| self.job(JobId(self.first)))
     }
 
     /// When the dispatcher learnt of it.
     #[inline]
-    pub(super) fn released(&self, id: JobId) -> Nanos {
+    pub(in crate::sched) fn released(&self, id: JobId) -> Nanos {
         self.released[self.at(id)]
     }
 
     /// Where it is; `None` if it has not arrived, or all up to it have finished.
     #[inline]
-    pub(super) fn place(&self, id: JobId) -> Option<Place> {
+    pub(in crate::sched) fn place(&self, id: JobId) -> Option<Place> {
         (id.0.wrapping_sub(self.first) < self.end - self.first).then(|| self.places[self.at(id)])
     }
 
     /// Whether it and all before it have finished.
-    pub(super) fn is_past(&self, id: JobId) -> bool {
+    pub(in crate::sched) fn is_past(&self, id: JobId) -> bool {
         id.0 < self.first
     }
 
     /// Adds the [next](Self::next_id) job, which waits.
     #[inline]
-    pub(super) fn arrive(&mut self, job: &Job, now: Nanos) {
+    pub(in crate::sched) fn arrive(&mut self, job: &Job, now: Nanos) {
         if (self.end - self.first) as usize == self.ring.len() {
             self.grow();
         }
@@ -131,7 +131,7 @@ impl Jobs {
 
     /// A waiting job runs.
     #[inline]
-    pub(super) fn start(&mut self, id: JobId) -> &Job {
+    pub(in crate::sched) fn start(&mut self, id: JobId) -> &Job {
         let at = self.at(id);
         self.places[at] = Place::Running;
         self.waiting -= 1;
@@ -146,14 +146,14 @@ impl Jobs {
 
     /// A running job has finished; it can be read until [`leave`](Self::leave).
     #[inline]
-    pub(super) fn finish(&mut self, id: JobId) {
+    pub(in crate::sched) fn finish(&mut self, id: JobId) {
         let at = self.at(id);
         self.places[at] = Place::Finished;
     }
 
     /// Forgets the oldest that have finished.
     #[inline]
-    pub(super) fn leave(&mut self) {
+    pub(in crate::sched) fn leave(&mut self) {
         while self.first != self.end && self.places[self.at(JobId(self.first))] == Place::Finished {
             self.first += 1;
         }

@@ -1,6 +1,6 @@
 //! The lanes of a machine as the dispatcher sees them: what each holds, and which have room.
 
-use super::Lane;
+use super::super::Lane;
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
