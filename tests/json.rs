@@ -38,7 +38,10 @@ fn world() -> tempfile::TempDir {
 #[test]
 fn simulated_results_are_the_files_rows_with_numbers_as_numbers() {
     let dir = tempfile::tempdir().unwrap();
-    let results = json(dir.path(), "simulate --num-queries 300 --rate 2000,9000 --policy stealing,gpu-only -o r");
+    let results = json(
+        dir.path(),
+        "simulate --num-queries 300 --rate 2000,9000 --policy stealing,gpu-only --seeds 1 --objective no-miss -o r",
+    );
     for (name, rows) in [("summary", 4), ("capacity", 2)] {
         let (columns, lines) = cells(&dir.path().join(format!("r/{name}.csv")));
         let table = results[name].as_array().unwrap();
@@ -49,6 +52,7 @@ fn simulated_results_are_the_files_rows_with_numbers_as_numbers() {
                 match &object[column] {
                     Value::Null => assert_eq!(cell, ""),
                     Value::Number(number) => assert_eq!(number.as_f64(), cell.parse().ok(), "{column}"),
+                    Value::Bool(truth) => assert_eq!(&truth.to_string(), cell),
                     Value::String(text) => assert_eq!(text, cell),
                     other => panic!("{column}: {other}"),
                 }
@@ -128,7 +132,7 @@ fn check_trace(path: &Path, runs: usize) {
 #[test]
 fn a_trace_holds_every_run_as_a_process() {
     let dir = tempfile::tempdir().unwrap();
-    let command = "simulate --num-queries 400 --rate 60000,200000 --policy stealing,combined -o r --perfetto t.json";
+    let command = "simulate --what delays --num-queries 400 --rate 60000,200000 --policy stealing,combined --seeds 1 -o r --perfetto t.json";
     let output = run(dir.path(), command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("t.json"));
