@@ -60,14 +60,15 @@ fn a_run_on_the_cpu_writes_its_log_and_summary() {
     assert_eq!(provenance.get("policy"), Some("cpu-only"));
     let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
     assert!(summary.contains("\nlive,cpu-only,500,1,50,"), "{summary}");
-    assert!(summary.ends_with(",none\n"), "{summary}");
+    assert!(summary.ends_with(",none,0,0,true\n"), "{summary}");
+    assert!(out.contains("objective: p99 <= 5000 ms") && out.contains("held"), "{out}");
 }
 
 #[test]
 fn cores_share_queries_by_every_method() {
     let lab = tiny_lab();
     for method in ["inter", "adaptive", "docp-ui", "docp-pi", "fgqp"] {
-        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --rate 300 --num-queries 30";
+        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --force --rate 300 --num-queries 30";
         tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
         // Answers were checked against the profile's as they came.
         let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
@@ -107,6 +108,8 @@ fn what_cannot_be_driven_is_refused_with_exit_code_2() {
         ("--num-queries 0", "--num-queries is 0"),
         ("--deadline-ms 0", "--deadline-ms is 0"),
         ("--cpus 0 --gpu none", "nothing real to drive"),
+        ("--cpus 1000 --gpu none", "--cpus is 1000, and this machine has"),
+        ("--objective p1", "--objective: p1, expected p50 to"),
         ("--rate 1e9 --seconds 100", "are too many"),
         ("--gpu none --policy stealing", "policy stealing needs a GPU, and --gpu is none"),
         ("--gpu none --mode and", "no queries in mode and"),
@@ -159,4 +162,25 @@ fn ctrl_c_ends_a_run_cleanly_and_keeps_what_was_measured() {
     assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
     let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
     assert!(!log.rows.is_empty());
+}
+
+#[test]
+fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
+    let lab = tiny_lab();
+    let question =
+        "capacity index --queries queries.tsv --limit 24 --gpu none --policy cpu-only --seeds 1:3 --out answer";
+    // Whether it holds is up to the machine; that it is said is not.
+    let (out, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 1"), 0);
+    assert!(out.contains(" q/s (") && out.contains(", policy cpu-only; at most 1 % miss 1 ms\nlive: "), "{out}");
+    assert!(out.contains("; a tenth beyond: ") && err.contains("measuring 24 queries 3 times"), "{out}{err}");
+    let text = std::fs::read_to_string(lab.path().join("answer/capacity.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    // The objective's row has its live runs, no miss is told beside.
+    let live = |line: &str| line.split(',').nth(17).map(str::to_owned);
+    assert_eq!((lines.len(), live(lines[2]).as_deref()), (3, Some("")), "{text}");
+    assert!(live(lines[1]).is_some_and(|queries| queries.parse::<u32>().is_ok_and(|n| n >= 10_000)), "{text}");
+    assert!(text.contains("# command: tandem capacity index") && text.contains("# objective: at most 1 %"), "{text}");
+    // Asked again, it measures nothing that it knows.
+    let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 1"), 0);
+    assert!(err.contains("answer/here.workload.csv, kept by an earlier run"), "{err}");
 }

@@ -74,11 +74,11 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
             };
             let experiment = Experiment {
                 deadline: Nanos(deadline_ms * 1_000_000),
-                arrivals: vec![Arrivals {
-                    seed: 0,
-                    unit: unit.collect(),
-                    queries: gaps.iter().map(|(_, query)| query.index(queries.len()) as u32).collect(),
-                }],
+                arrivals: vec![Arrivals::given(
+                    0,
+                    unit.collect(),
+                    gaps.iter().map(|(_, query)| query.index(queries.len()) as u32).collect(),
+                )],
                 queries: (0..)
                     .zip(queries)
                     .map(|(id, (service, estimate))| SimQuery {
@@ -126,8 +126,8 @@ proptest! {
         for kind in PolicyKind::ALL {
             let log = play(&experiment, &kind.with(options), rate_qps);
             let arrivals = &experiment.arrivals[0];
-            prop_assert_eq!(log.rows.len(), arrivals.queries.len());
-            for (i, (row, &query)) in log.rows.iter().zip(&arrivals.queries).enumerate() {
+            prop_assert_eq!(log.rows.len(), arrivals.len());
+            for (i, (row, query)) in log.rows.iter().zip(arrivals.queries()).enumerate() {
                 prop_assert_eq!(row.job.index(), i);
                 prop_assert_eq!(row.query.0, query);
                 prop_assert!(row.started >= row.released && row.released >= row.arrival);
@@ -199,11 +199,11 @@ fn equal_inputs_give_equal_logs() {
         queries: (0..).zip([service(3.0, 3.0), service(20.0, 4.0), service(1.0, 9.0)]).map(query).collect(),
         deadline: Nanos::from_ms(50.0),
         // Threes at one time: ties everywhere.
-        arrivals: vec![Arrivals {
-            seed: 0,
-            unit: (0..3000).map(|i| f64::from(i / 3)).collect(),
-            queries: (0..3000).map(|i| i % 3).collect(),
-        }],
+        arrivals: vec![Arrivals::given(
+            0,
+            (0..3000).map(|i| f64::from(i / 3)).collect(),
+            (0..3000).map(|i| i % 3).collect(),
+        )],
     };
     for kind in PolicyKind::ALL {
         let policy = kind.with(PolicyOptions::default());
@@ -238,11 +238,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
             ..Machine::default().with_cpus(cpus).with_gpus(1, 1, 2).into()
         },
         deadline: Nanos::from_ms(50.0),
-        arrivals: vec![Arrivals {
-            seed: 1,
-            unit: tandem::query::unit_arrivals(&tandem::query::ArrivalProcess::Poisson, 1, n),
-            queries: tandem::query::draw_queries(1, n, queries.len()),
-        }],
+        arrivals: vec![Arrivals::drawn(&tandem::query::ArrivalProcess::Poisson, 1, n, queries.len())],
         queries,
     }
 }

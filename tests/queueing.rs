@@ -48,11 +48,8 @@ fn play(policy: PolicyKind, machine: Machine, seed: u64, services: Services, loa
         deadline: Nanos::from_ms(500.0),
         arrivals: Vec::new(),
     };
-    let arrivals = Arrivals {
-        seed,
-        unit: unit_arrivals(&ArrivalProcess::Poisson, seed, QUERIES),
-        queries: (0..QUERIES as u32).collect(),
-    };
+    let unit = unit_arrivals(&ArrivalProcess::Poisson, seed, QUERIES);
+    let arrivals = Arrivals::given(seed, unit, (0..QUERIES as u32).collect());
     simulate(experiment.run(&policy.with(PolicyOptions::default()), rate_qps, &arrivals).unwrap()).unwrap()
 }
 

@@ -85,6 +85,7 @@ fn results_that_could_not_be_written_are_refused_before_the_work() {
     for (arguments, expected) in [
         (String::from("simulate --out file"), "cannot write file/summary.csv: Not a directory"),
         (format!("live {log} --out file/x"), "cannot write file/x/summary.csv: Not a directory"),
+        (format!("capacity {log} --out file"), "cannot write file/capacity.csv: Not a directory"),
         (String::from("validate --out file"), "cannot write file/validation.csv: Not a directory"),
         (format!("bench {log} --out file"), "cannot write file/bench.csv: Not a directory"),
         (String::from("reproduce tatikonda-fig7 --out file"), "cannot write file/tatikonda-fig7.csv: Not a directory"),
@@ -114,6 +115,12 @@ fn what_is_missing_is_said_before_the_work() {
     let rest = "--out o";
     for (arguments, expected) in [
         (format!("{live} --estimates none.json {rest}"), "none.json: cannot open: "),
+        (
+            String::from("capacity i --queries i/queries.tsv --gpu replay --out o"),
+            "--gpu replay: recorded times say nothing",
+        ),
+        (String::from("capacity i --queries i/queries.tsv --seeds 1,1 --out o"), "--seeds 1,1: 1 is given twice"),
+        (String::from("capacity i --queries i/queries.tsv --cpus 900 --out o"), "--cpus is 900, and this machine has"),
         (format!("{live} --estimates none {rest}"), "none: no shipped model of this name; shipped: "),
         (format!("{live} --arrivals none {rest}"), "none: no such file, and none of poisson"),
         (

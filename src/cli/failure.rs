@@ -155,7 +155,8 @@ impl From<LabError> for Failure {
                     .to_owned()
             }
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
-            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more".to_owned(),
+            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more, or another --objective".to_owned(),
+            LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
             LabError::Input(_)
             | LabError::Index(_)
             | LabError::Io(_)

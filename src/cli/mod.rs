@@ -7,6 +7,7 @@
 mod output;
 
 mod bench;
+mod capacity;
 mod defaults;
 mod failure;
 mod index;
@@ -38,6 +39,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// The rate that this machine sustains on an index within a deadline: one number, its interval, and whether it held.
+    Capacity(capacity::Arguments),
     /// Make, exchange, renumber and describe an index.
     Index(index::Arguments),
     /// Answer queries: print the best documents.
@@ -74,6 +77,7 @@ pub fn run() -> ExitCode {
     let matches = with_negative_numbers(Arguments::command()).get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let result = match arguments.command {
+        Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Index(arguments) => index::run(&arguments),
         Command::Search(arguments) => search::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),

@@ -43,6 +43,11 @@ impl Provenance {
         self.lines.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// All lines, in order.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// Takes in one `# key: value` line of a file; lines of any other form are ignored.
     pub fn parse_line(&mut self, line: &str) {
         if let Some((key, value)) = line.trim_start_matches('#').split_once(':') {

@@ -6,34 +6,22 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::LabError;
-use crate::cost::{MachineModel, Workload};
+use crate::cost::Workload;
 use crate::ids::QueryId;
 use crate::query::{ArrivalProcess, Trace, draw_queries, unit_arrivals};
-use crate::sim::{Arrivals, SimQuery, bounds};
-use crate::stats::significant;
-use crate::time::Nanos;
+use crate::sim::Arrivals;
 
-/// A run is at least this long where its length is left open,
-const LEAST_QUERIES: usize = 10_000;
-/// and lasts for this many deadlines at the rate that the machine sustains: a backlog that grows by a tenth of the time
-/// then reaches the deadline, so that a run tells rates of 10 % too much from sustainable ones,
-const DEADLINES: f64 = 10.0;
-/// but it is no longer than this.
-const MOST_QUERIES: usize = 300_000;
-
-/// `count` arrivals of a process, each with a query drawn from `rows`.
+/// `count` arrivals of a process, each with a query drawn from `rows`, and kept: the very ones that a live run has.
 #[must_use]
 pub fn draw(process: &ArrivalProcess, seed: u64, count: usize, rows: usize) -> Arrivals {
-    Arrivals { seed, unit: unit_arrivals(process, seed, count), queries: draw_queries(seed, count, rows) }
+    Arrivals::given(seed, unit_arrivals(process, seed, count), draw_queries(seed, count, rows))
 }
 
-/// As [`draw`], for each of several seeds.
+/// As [`draw`], for each of several seeds, and drawn afresh whenever they are played: without memory, and without end.
 #[must_use]
 pub fn draw_all(process: &ArrivalProcess, seeds: &[u64], count: usize, rows: usize) -> Vec<Arrivals> {
-    seeds.par_iter().map(|&seed| draw(process, seed, count, rows)).collect()
+    seeds.iter().map(|&seed| Arrivals::drawn(process, seed, count, rows)).collect()
 }
 
 /// A trace's arrivals over a workload's queries, and its rate: arrivals per second from time 0 to the last. `unknown`
@@ -57,13 +45,5 @@ pub fn traced(
     let rate_qps = trace.rows.len() as f64 / span_s;
     let unit = trace.rows.iter().map(|(at, _)| at.as_secs() * rate_qps).collect();
     let seed = trace.provenance.get("seed").and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    Ok((Arrivals { seed, unit, queries }, rate_qps))
-}
-
-/// How long a run must be to tell rates apart on this machine: ten deadlines at the rate that it sustains.
-#[must_use]
-pub fn run_length(queries: &[SimQuery], model: &MachineModel, deadline: Nanos) -> usize {
-    let region = bounds::region(queries.iter().map(|query| query.service), model);
-    let wanted = region.map_or(0.0, |region| DEADLINES * deadline.as_secs() * region.rate_qps);
-    (significant(wanted, 2) as usize).clamp(LEAST_QUERIES, MOST_QUERIES)
+    Ok((Arrivals::given(seed, unit, queries), rate_qps))
 }

@@ -1,5 +1,6 @@
 //! What can keep a lab from an answer.
 
+use super::Criterion;
 use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
 use crate::files::InputError;
@@ -10,7 +11,6 @@ use crate::machine::Class;
 use crate::query::Mode;
 use crate::sched::PolicyError;
 use crate::sim::SimError;
-use crate::time::Nanos;
 
 /// Why a lab has no answer. It speaks of what it was given; how that is asked for is known to whoever asks.
 #[derive(Debug, thiserror::Error)]
@@ -119,13 +119,24 @@ pub enum LabError {
         /// The trace.
         trace: String,
     },
+    /// Given arrivals that are too few for any capacity.
+    #[error(
+        "{arrivals} arrivals are too few to tell what rate is sustained ({criterion}): a run lasts for at least a hundred \
+         deadlines, and shows a hundred of the late queries that it may have"
+    )]
+    TooFewArrivals {
+        /// How many there are.
+        arrivals: usize,
+        /// What is asked of a run.
+        criterion: Criterion,
+    },
     /// No rate is low enough.
-    #[error("{policy}: some query misses its deadline of {} ms at any rate", .deadline.as_ms())]
+    #[error("{policy}: no rate is low enough for {criterion}")]
     DeadlineTooShort {
         /// The policy.
         policy: String,
-        /// The deadline.
-        deadline: Nanos,
+        /// What is asked of a run.
+        criterion: Criterion,
     },
     /// A run of which nothing is left.
     #[error("{policy} at {rate_qps:.0} q/s: no query finished")]

@@ -23,12 +23,15 @@
 //! The lab prints nothing, draws nothing and knows no options: whoever waits is told by [`Progress`], and what goes wrong
 //! is a [`LabError`], which speaks of what the lab was given.
 
+mod answer;
 mod calibration;
 mod capacity;
 mod draws;
 mod error;
 mod estimates;
+mod here;
 mod node;
+mod objective;
 mod processors;
 mod progress;
 mod summary;
@@ -36,16 +39,19 @@ mod trial;
 mod validation;
 mod workload;
 
+pub use answer::{Answer, LiveCheck, LiveRate, Question, answer};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
-pub use capacity::{CapacitySearch, Played, play_all};
-pub use draws::{draw, draw_all, run_length, traced};
+pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
+pub use draws::{draw, draw_all, traced};
 pub use error::LabError;
 pub use estimates::{Estimates, sim_queries};
+pub use here::Here;
 pub use node::{Drive, GpuSource, Node};
+pub use objective::{Criterion, Objective, Verdict};
 pub use processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use progress::{Progress, Silent};
 pub use summary::{Summary, Tally};
 pub use validation::{
     KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
 };
-pub use workload::{named_workload, named_workload_in, settle_gpu_times, workload_of_index};
+pub use workload::{kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};

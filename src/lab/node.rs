@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Calibration, Estimates, GpuChoice, LabError, Processors, sim_queries};
+use super::{Calibration, Estimates, GpuChoice, LabError, Processors, draw, sim_queries};
 use crate::cost::{Cost, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::machine::{Class, Machine, PerClass};
-use crate::query::{Features, Query, at_rate};
+use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::{Job, PolicyFactory};
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 use crate::time::Nanos;
@@ -40,6 +40,12 @@ pub struct Drive<'a> {
     /// The run is given up when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
 }
+
+/// A backlog is what arrives in this time at the rate above which no scheduler is stable, or so many queries.
+const BACKLOG_SECONDS: f64 = 0.05;
+const BACKLOG_QUERIES: usize = 1000;
+/// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
+const BACKLOG_OVERLOAD: f64 = 2.0;
 
 /// A run is given up when its oldest query is this many deadlines old.
 const HOPELESS_DEADLINES: u64 = 4;
@@ -146,12 +152,17 @@ impl Node {
 
     /// The node as it is simulated: as slow as `calibration` found it; without one, as profiled.
     #[must_use]
-    pub fn experiment(&self, calibration: Option<&Calibration>, arrivals: Arrivals, deadline: Nanos) -> Experiment {
+    pub fn experiment(
+        &self,
+        calibration: Option<&Calibration>,
+        arrivals: Vec<Arrivals>,
+        deadline: Nanos,
+    ) -> Experiment {
         let (model, queries) = match calibration {
             Some(found) => (found.model(self.model()), self.queries.iter().map(|query| found.query(query)).collect()),
             None => (self.model().clone(), self.queries.clone()),
         };
-        Experiment { model, queries, deadline, arrivals: vec![arrivals] }
+        Experiment { model, queries, deadline, arrivals }
     }
 
     /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.
@@ -162,13 +173,42 @@ impl Node {
         Ok(self.fleet.warm_up(time)?)
     }
 
+    /// Serves a backlog of queries, drawn from this seed, under a policy: at twice the rate that any scheduler sustains, so
+    /// that nobody waits for work. Gives that rate, too.
+    ///
+    /// # Errors
+    /// If the policy does not fit the machine, everything costs nothing, or the run fails.
+    pub fn serve_backlog(&mut self, policy: &dyn PolicyFactory, seed: u64) -> Result<(f64, LiveOutcome), LabError> {
+        let region_qps = self.region_qps().ok_or(LabError::NothingToSchedule)?;
+        let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
+        let rate_qps = region_qps * BACKLOG_OVERLOAD;
+        let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
+        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None };
+        Ok((rate_qps, self.drive_well(policy, run)?))
+    }
+
+    /// What queries cost now while others are served under a policy, by [a backlog](Self::serve_backlog).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn calibrate(&mut self, policy: &dyn PolicyFactory, seed: u64) -> Result<Calibration, LabError> {
+        let (_, outcome) = self.serve_backlog(policy, seed)?;
+        Ok(self.calibration(&outcome))
+    }
+
+    /// What queries cost in a run.
+    #[must_use]
+    pub fn calibration(&self, outcome: &LiveOutcome) -> Calibration {
+        let costs = self.profiled();
+        Calibration::of(outcome, self.model(), |query| costs[&query])
+    }
+
     /// One live run.
     ///
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
-        let times = at_rate(&run.arrivals.unit, run.rate_qps).zip(run.arrivals.queries.iter().copied());
-        let jobs: Vec<Job> = live::plan(times, &self.told, run.deadline);
+        let jobs: Vec<Job> = live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline);
         let policy = policy.build(self.fleet.model())?;
         let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: false };
         Ok(live::run(&mut self.fleet, run)?)

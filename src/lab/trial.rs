@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{
-    Calibration, Drive, KeptLog, LabError, ServiceRun, Summary, Validated, Validation, ValidationCapacityRow,
-    ValidationRow,
+    Calibration, Drive, Judge, KeptLog, LabError, ServiceRun, Summary, Validated, Validation, ValidationCapacityRow,
+    ValidationRow, Verdict,
 };
 use crate::live::{self, GpuLane};
-use crate::sched::PolicyFactory;
+use crate::sched::{PolicyFactory, RunLog};
 use crate::sim::simulate;
 use crate::time::Nanos;
 
@@ -17,9 +17,9 @@ const FIRST_BACKLOGS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(200);
 /// Rates to drive live, as shares of the predicted capacity.
 const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
-/// How often the step between the last live rate that met all deadlines and the first that did not is halved.
+/// How often the step between the last live rate that held and the first that did not is halved.
 const REFINEMENTS: usize = 2;
-/// How many rates above [`SHARES`] are tried while no query misses, and the factor between them.
+/// How many rates above [`SHARES`] are tried while all hold, and the factor between them.
 const EXTENSIONS: usize = 4;
 const EXTENSION: f64 = 1.15;
 /// The capacity is predicted from backlogs that were served before runs at rates within this share of the measured one:
@@ -27,15 +27,16 @@ const EXTENSION: f64 = 1.15;
 const NEAR: f64 = 0.15;
 
 impl Validation<'_> {
-    /// Predicts a policy's capacity, then drives live at shares of it and narrows down where deadlines begin to be missed.
+    /// Predicts a policy's capacity, then drives live at shares of it and narrows down where runs begin to fail the
+    /// objective.
     ///
     /// # Errors
-    /// If the policy does not fit the machine, misses at any rate, or a run fails.
+    /// If the policy does not fit the machine, no rate is low enough, or a run fails.
     pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
         self.node.warm_up(WARM_UP)?;
         let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
-        let (predicted, count) = self.predict(policy, &Calibration::median(&first))?;
-        let validated = Trial::new(self, policy, count).run(predicted.low_qps, &first);
+        let (predicted_qps, count) = self.predict(policy, &Calibration::median(&first))?;
+        let validated = Trial::new(self, policy, count).run(predicted_qps, &first);
         self.progress.end();
         validated
     }
@@ -79,12 +80,12 @@ impl<'v, 'a> Trial<'v, 'a> {
         }
         for _ in 0..EXTENSIONS {
             let highest = self.rows.iter().map(|row| row.rate_qps).fold(0.0, f64::max);
-            if self.first_miss().is_some() || !self.try_rate(highest * EXTENSION)? {
+            if self.first_failure().is_some() || !self.try_rate(highest * EXTENSION)? {
                 break;
             }
         }
         for _ in 0..REFINEMENTS {
-            let Some(high) = self.first_miss() else { break };
+            let Some(high) = self.first_failure() else { break };
             let low = self.highest_pass_below(high).unwrap_or(high / 2.0);
             if !self.try_rate((low * high).sqrt())? {
                 break;
@@ -94,20 +95,19 @@ impl<'v, 'a> Trial<'v, 'a> {
     }
 
     fn capacity(&self, first: &[Calibration]) -> Result<ValidationCapacityRow, LabError> {
-        let high = self.first_miss();
+        let high = self.first_failure();
         let measured_qps = self.highest_pass_below(high.unwrap_or(f64::INFINITY)).unwrap_or(0.0);
         let near = self.calibrations.iter().filter(|(rate, _)| (rate - measured_qps).abs() <= NEAR * measured_qps);
         let near: Vec<Calibration> = near.map(|&(_, calibration)| calibration).collect();
-        // Where no run met all deadlines, the first ones are as good as any.
+        // Where no run held, the first ones are as good as any.
         let calibration = Calibration::median(if near.is_empty() { first } else { &near });
-        // Of two runs at a rate the later: it was made because the first missed.
+        // Of two runs at a rate the later: it was made because the first failed.
         let at_capacity = self.served.iter().rev().find(|(rate, _)| *rate == measured_qps).map(|(_, served)| served);
-        let simulated_qps = |calibration: Option<&Calibration>| {
-            Ok::<_, LabError>(self.validation.capacity(self.policy, calibration, self.count)?.low_qps)
-        };
+        let simulated_qps =
+            |calibration: Option<&Calibration>| self.validation.capacity(self.policy, calibration, self.count);
         Ok(ValidationCapacityRow {
             policy: self.policy.name().to_owned(),
-            deadline: self.validation.options.deadline,
+            criterion: self.validation.criterion(),
             predicted_qps: simulated_qps(Some(&calibration))?,
             measured_qps,
             measured_high_qps: high,
@@ -123,7 +123,7 @@ impl<'v, 'a> Trial<'v, 'a> {
     /// Simulates and drives at a rate. `false` if the run was interrupted.
     ///
     /// Another program on the machine can hold up a run for longer than the deadline, the policy can't: a live run that
-    /// misses where the simulator sees no miss is repeated once, and the better one counts. `attempts` says so. Each is
+    /// fails where the simulated one holds is repeated once, and the better one counts. `attempts` says so. Each is
     /// predicted from a backlog that was served right before.
     fn try_rate(&mut self, rate_qps: f64) -> Result<bool, LabError> {
         let mut best: Option<ValidationRow> = None;
@@ -132,12 +132,11 @@ impl<'v, 'a> Trial<'v, 'a> {
             self.calibrations.push((rate_qps, calibration));
             let predicted = self.simulated(rate_qps, &calibration)?;
             let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
-            let missed = |row: &ValidationRow| row.measured.missed + row.unanswered;
             let kept = match best.take() {
-                Some(first) if missed(&first) <= missed(&row) => ValidationRow { attempts, ..first },
+                Some(first) if first.verdict.late <= row.verdict.late => ValidationRow { attempts, ..first },
                 _ => row,
             };
-            let is_settled = kept.passed() || kept.predicted.missed > 0;
+            let is_settled = kept.passed() || !kept.predicted_verdict.holds();
             best = Some(kept);
             if is_settled {
                 break;
@@ -147,18 +146,29 @@ impl<'v, 'a> Trial<'v, 'a> {
         Ok(true)
     }
 
-    fn simulated(&mut self, rate_qps: f64, calibration: &Calibration) -> Result<Summary, LabError> {
+    fn simulated(&mut self, rate_qps: f64, calibration: &Calibration) -> Result<(Summary, Verdict), LabError> {
         let arrivals = self.validation.draw(self.count);
         let deadline = self.validation.options.deadline;
-        let experiment = self.validation.node.experiment(Some(calibration), arrivals, deadline);
+        let experiment = self.validation.node.experiment(Some(calibration), vec![arrivals], deadline);
         let run = experiment.run(self.policy, rate_qps, &experiment.arrivals[0])?;
         let log = simulate(run).map_err(crate::sim::SimError::from)?;
         let policy = self.policy.name();
         (self.validation.keep)(KeptLog { policy, rate_qps, is_live: false, log: &log })?;
-        Summary::of_log(&log, self.validation.node.machine()).ok_or_else(|| self.nothing_finished(rate_qps))
+        let verdict = self.judged(&log, rate_qps);
+        let summary = Summary::of_log(&log, self.validation.node.machine());
+        Ok((summary.ok_or_else(|| self.nothing_finished(rate_qps))?, verdict))
     }
 
-    fn driven(&mut self, rate_qps: f64, predicted: Summary, attempts: u32) -> Result<Option<ValidationRow>, LabError> {
+    fn judged(&self, log: &RunLog, rate_qps: f64) -> Verdict {
+        Judge::of_log(self.validation.criterion(), log, self.count, rate_qps)
+    }
+
+    fn driven(
+        &mut self,
+        rate_qps: f64,
+        (predicted, predicted_verdict): (Summary, Verdict),
+        attempts: u32,
+    ) -> Result<Option<ValidationRow>, LabError> {
         let deadline: Nanos = self.validation.options.deadline;
         let policy = self.policy.name();
         self.validation.progress.doing(&format!("live: {policy} at {rate_qps:.0} q/s"));
@@ -179,6 +189,8 @@ impl<'v, 'a> Trial<'v, 'a> {
             rate_qps,
             predicted,
             measured,
+            predicted_verdict,
+            verdict: self.judged(&outcome.log, rate_qps),
             unanswered: outcome.unreleased + outcome.unfinished,
             attempts,
             gpu: self.gpu().name(),
@@ -193,13 +205,13 @@ impl<'v, 'a> Trial<'v, 'a> {
         LabError::NothingFinished { policy: self.policy.name().to_owned(), rate_qps }
     }
 
-    /// The lowest live rate that missed a deadline.
-    fn first_miss(&self) -> Option<f64> {
-        let missed = self.rows.iter().filter(|row| !row.passed()).map(|row| row.rate_qps);
-        missed.min_by(f64::total_cmp)
+    /// The lowest live rate that failed the objective.
+    fn first_failure(&self) -> Option<f64> {
+        let failed = self.rows.iter().filter(|row| !row.passed()).map(|row| row.rate_qps);
+        failed.min_by(f64::total_cmp)
     }
 
-    /// The highest live rate below `high_qps` that met all deadlines.
+    /// The highest live rate below `high_qps` that held.
     fn highest_pass_below(&self, high_qps: f64) -> Option<f64> {
         let passed = self.rows.iter().filter(|row| row.passed() && row.rate_qps < high_qps).map(|row| row.rate_qps);
         passed.max_by(f64::total_cmp)

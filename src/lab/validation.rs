@@ -8,12 +8,15 @@
 
 use std::time::Instant;
 
-use super::{Calibration, CapacitySearch, Drive, LabError, Node, Progress, ServiceRow, ServiceRun, Summary, draw};
+use super::{
+    Calibration, CapacitySearch, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow, ServiceRun,
+    Summary, Verdict, draw,
+};
 use crate::live::LiveOutcome;
 use crate::machine::PerClass;
 use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, RunLog};
-use crate::sim::{Arrivals, Capacity};
+use crate::sim::Arrivals;
 use crate::time::Nanos;
 
 /// One policy at one rate, simulated and driven live with the same arrivals and queries.
@@ -27,34 +30,38 @@ pub struct ValidationRow {
     pub predicted: Summary,
     /// What was measured.
     pub measured: Summary,
+    /// Whether the simulated run comes up to the objective.
+    pub predicted_verdict: Verdict,
+    /// Whether the live run does: what it did not answer is late.
+    pub verdict: Verdict,
     /// Queries that the live run never released or never finished: its backlog was hopeless.
     pub unanswered: usize,
-    /// Live runs at this rate: a second one is made if the first missed deadlines that the prediction did not.
+    /// Live runs at this rate: a second one is made if the first failed and the prediction did not.
     pub attempts: u32,
     /// What stood in the GPU's place: `real`, `replay` or `none`.
     pub gpu: &'static str,
 }
 
 impl ValidationRow {
-    /// Whether the live run met every deadline.
+    /// Whether the live run came up to the objective.
     #[must_use]
     pub fn passed(&self) -> bool {
-        self.measured.missed + self.unanswered == 0
+        self.verdict.holds()
     }
 }
 
-/// One policy's highest rate without a miss.
+/// One policy's highest rate that comes up to the objective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationCapacityRow {
     /// The policy's name.
     pub policy: String,
-    /// The deadline.
-    pub deadline: Nanos,
+    /// What runs came up to.
+    pub criterion: Criterion,
     /// By simulation.
     pub predicted_qps: f64,
-    /// The highest live rate below the first that missed.
+    /// The highest live rate below the first that failed.
     pub measured_qps: f64,
-    /// The lowest live rate that missed; `None` if none did.
+    /// The lowest live rate that failed; `None` if none did.
     pub measured_high_qps: Option<f64>,
     /// Queries a run.
     pub queries: usize,
@@ -67,7 +74,7 @@ pub struct ValidationCapacityRow {
     /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
     pub profiled_qps: f64,
     /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
-    /// error then is the simulator's, the rest that of costs found beforehand. `None` if no live run met all deadlines.
+    /// error then is the simulator's, the rest that of costs found beforehand. `None` if no live run held.
     pub hindsight_qps: Option<f64>,
 }
 
@@ -97,6 +104,8 @@ pub struct Validated {
 pub struct ValidationOptions {
     /// From a query's arrival on.
     pub deadline: Nanos,
+    /// What runs have to come up to.
+    pub objective: Objective,
     /// How long a live run at the predicted capacity lasts.
     pub seconds: f64,
     /// Draws arrivals and queries.
@@ -119,11 +128,6 @@ pub struct KeptLog<'a> {
 /// Keeps a log, or lets it go.
 pub type KeepLog<'a> = dyn FnMut(KeptLog<'_>) -> std::io::Result<()> + 'a;
 
-/// A backlog is what arrives in this time at the rate above which no scheduler is stable, or so many queries.
-const BACKLOG_SECONDS: f64 = 0.05;
-const BACKLOG_QUERIES: usize = 1000;
-/// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
-const BACKLOG_OVERLOAD: f64 = 2.0;
 /// Fewest and most queries of a run.
 const RUN_QUERIES: (usize, usize) = (200, 5_000_000);
 
@@ -166,13 +170,8 @@ impl<'a> Validation<'a> {
 
     /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
     pub(super) fn calibrate(&mut self, policy: &dyn PolicyFactory) -> Result<Calibration, LabError> {
-        let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;
-        let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
-        let rate_qps = region_qps * BACKLOG_OVERLOAD;
         self.backlogs += 1;
-        let arrivals = self.arrivals(self.options.seed.wrapping_add(self.backlogs), count);
-        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None };
-        let outcome = self.node.drive_well(policy, run)?;
+        let (rate_qps, outcome) = self.node.serve_backlog(policy, self.options.seed.wrapping_add(self.backlogs))?;
         Ok(self.note_service(policy, ServiceRun::Backlog, rate_qps, &outcome))
     }
 
@@ -184,8 +183,7 @@ impl<'a> Validation<'a> {
         rate_qps: f64,
         outcome: &LiveOutcome,
     ) -> Calibration {
-        let costs = self.node.profiled();
-        let found = Calibration::of(outcome, self.node.model(), |query| costs[&query]);
+        let found = self.node.calibration(outcome);
         self.service.push(ServiceRow {
             policy: policy.name().to_owned(),
             at: self.began.elapsed(),
@@ -200,11 +198,7 @@ impl<'a> Validation<'a> {
 
     /// The arrivals of runs: the same for the simulator and the live driver, and for every policy and rate.
     pub(super) fn draw(&self, count: usize) -> Arrivals {
-        self.arrivals(self.options.seed, count)
-    }
-
-    fn arrivals(&self, seed: u64, count: usize) -> Arrivals {
-        draw(&ArrivalProcess::Poisson, seed, count, self.node.workload().rows.len())
+        draw(&ArrivalProcess::Poisson, self.options.seed, count, self.node.workload().rows.len())
     }
 
     /// The capacity by simulation, for runs of as many queries as arrive at that capacity in the time a run lasts.
@@ -212,29 +206,33 @@ impl<'a> Validation<'a> {
         &self,
         policy: &dyn PolicyFactory,
         calibration: &Calibration,
-    ) -> Result<(Capacity, usize), LabError> {
+    ) -> Result<(f64, usize), LabError> {
         // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
         let length = |rate_qps: f64| ((rate_qps * self.options.seconds) as usize).clamp(RUN_QUERIES.0, RUN_QUERIES.1);
         let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;
         let rough = self.capacity(policy, Some(calibration), length(region_qps))?;
-        let count = length(rough.low_qps);
+        let count = length(rough);
         Ok((self.capacity(policy, Some(calibration), count)?, count))
     }
 
-    /// The capacity by simulation, for runs of `count` queries.
+    /// The capacity by simulation, for runs of `count` queries: those of the live runs.
     pub(super) fn capacity(
         &self,
         policy: &dyn PolicyFactory,
         calibration: Option<&Calibration>,
         count: usize,
-    ) -> Result<Capacity, LabError> {
-        let experiment = self.node.experiment(calibration, self.draw(count), self.options.deadline);
-        let search = CapacitySearch::new(&experiment).ok_or(LabError::NothingToSchedule)?;
-        let found = search.of(policy)?;
-        if found.low_qps <= 0.0 {
-            let policy = policy.name().to_owned();
-            return Err(LabError::DeadlineTooShort { policy, deadline: self.options.deadline });
+    ) -> Result<f64, LabError> {
+        let experiment = self.node.experiment(calibration, vec![self.draw(count)], self.options.deadline);
+        let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::Exactly(count))?;
+        let found = search.of(policy)?.objective;
+        if found.qps <= 0.0 {
+            return Err(LabError::DeadlineTooShort { policy: found.policy, criterion: self.criterion() });
         }
-        Ok(found)
+        Ok(found.qps)
+    }
+
+    /// What runs are judged by.
+    pub(super) fn criterion(&self) -> Criterion {
+        self.options.objective.within(self.options.deadline)
     }
 }

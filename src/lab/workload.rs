@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{GpuChoice, LabError};
 use crate::cost::{RecordedGpu, Workload, replay_gpu_times, shipped};
-use crate::files::InputError;
+use crate::files::{InputError, Provenance};
 use crate::index::Index;
 use crate::machine::Class;
 use crate::query::Mode;
@@ -49,6 +49,15 @@ pub fn workload_of_index(path: &Path, mode: Mode, index: &Index) -> Result<(Stri
     }
     let rows = rows_in(&name, &workload, mode)?;
     Ok((name, rows))
+}
+
+/// The workload that an earlier run kept in a file, if what its head says agrees with `same` in all but the program's
+/// version; `None` where it does not, or cannot be read: then it is to be measured.
+#[must_use]
+pub fn kept_workload(path: &Path, same: &Provenance) -> Option<Workload> {
+    let kept = Workload::read(path).ok()?;
+    let agrees = same.lines().all(|(key, value)| key == "tandem" || kept.provenance.get(key) == Some(value));
+    agrees.then_some(kept)
 }
 
 /// Settles whose times the GPU takes where no GPU is driven: gives a workload recorded ones if `choice` is to replay them,

@@ -29,13 +29,13 @@ pub fn time_simulator(
     let mut least = vec![Duration::MAX; policies.len()];
     for _ in 0..rounds {
         for (&policy, least) in policies.iter().zip(&mut least) {
-            let tally = Tally::new(&experiment.model.machine, arrivals.queries.len());
+            let tally = Tally::new(&experiment.model.machine, arrivals.len());
             let began = Instant::now();
             experiment.play(policy, rate_qps, arrivals, tally, |_| false)?;
             *least = began.elapsed().min(*least);
         }
     }
-    let ns_a_query = |least: Duration| least.as_nanos() as f64 / arrivals.queries.len() as f64;
+    let ns_a_query = |least: Duration| least.as_nanos() as f64 / arrivals.len() as f64;
     Ok(policies
         .iter()
         .zip(least)

@@ -106,6 +106,7 @@ impl Burstiness {
 }
 
 /// The state of a [`Burstiness`] process.
+#[derive(Clone, Debug)]
 struct Modulated {
     process: Burstiness,
     in_rush: bool,
@@ -208,27 +209,93 @@ impl Recording {
     }
 }
 
+/// Times of arrival at a mean rate of 1, without end: ascending, in units of the mean gap, made as they are asked for.
+#[derive(Clone, Debug)]
+pub struct UnitTimes<'a> {
+    gaps: Gaps<'a>,
+    random: Random,
+    time: f64,
+}
+
+/// What gaps are drawn from, and where it is.
+#[derive(Clone, Debug)]
+enum Gaps<'a> {
+    Poisson,
+    Bursty(Modulated),
+    /// So many have come: a sum of ones is exact.
+    Uniform,
+    Recorded(&'a Recording, usize),
+}
+
+impl<'a> UnitTimes<'a> {
+    /// The times of `process` that `seed` draws: the first comes one gap after time 0.
+    #[must_use]
+    pub fn of(process: &'a ArrivalProcess, seed: u64) -> Self {
+        let mut random = Random::new(seed, ARRIVAL_STREAM);
+        let gaps = match process {
+            ArrivalProcess::Poisson => Gaps::Poisson,
+            ArrivalProcess::Bursty(burstiness) => Gaps::Bursty(Modulated::new(*burstiness, &mut random)),
+            ArrivalProcess::Uniform => Gaps::Uniform,
+            ArrivalProcess::Recorded(recording) => Gaps::Recorded(recording, 0),
+        };
+        Self { gaps, random, time: 0.0 }
+    }
+}
+
+impl Iterator for UnitTimes<'_> {
+    type Item = f64;
+
+    #[inline]
+    fn next(&mut self) -> Option<f64> {
+        self.time += match &mut self.gaps {
+            Gaps::Poisson => self.random.draw::<f64>(&Exp1),
+            Gaps::Bursty(modulated) => modulated.gap(&mut self.random),
+            Gaps::Uniform => 1.0,
+            Gaps::Recorded(recording, next) => {
+                *next += 1;
+                recording.gap(*next - 1)
+            }
+        };
+        Some(self.time)
+    }
+}
+
+/// Which query arrives each time, without end: positions below `num_rows`, uniform, with replacement.
+#[derive(Clone, Debug)]
+pub struct QueryDraws {
+    random: Random,
+    bound: u32,
+}
+
+impl QueryDraws {
+    /// The positions that `seed` draws.
+    ///
+    /// # Panics
+    /// If `num_rows` is 0 or past 2^32.
+    #[must_use]
+    pub fn of(seed: u64, num_rows: usize) -> Self {
+        let bound = u32::try_from(num_rows).expect("fewer than 2^32 queries");
+        assert!(bound > 0, "nothing to draw from");
+        Self { random: Random::new(seed, QUERY_STREAM), bound }
+    }
+}
+
+impl Iterator for QueryDraws {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        Some(self.random.below(self.bound))
+    }
+}
+
 /// The first `n` arrivals of `process` at a mean rate of 1: ascending times in units of the mean gap.
 ///
 /// The first comes one gap after time 0. The same `seed` gives the same times, and a longer sequence
 /// begins with the shorter one.
 #[must_use]
 pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> {
-    let mut random = Random::new(seed, ARRIVAL_STREAM);
-    let mut time = 0.0;
-    let mut cumulate = |gap: f64| {
-        time += gap;
-        time
-    };
-    match process {
-        ArrivalProcess::Poisson => (0..n).map(|_| cumulate(random.draw::<f64>(&Exp1))).collect(),
-        ArrivalProcess::Bursty(burstiness) => {
-            let mut modulated = Modulated::new(*burstiness, &mut random);
-            (0..n).map(|_| cumulate(modulated.gap(&mut random))).collect()
-        }
-        ArrivalProcess::Uniform => (1..=n).map(|i| i as f64).collect(),
-        ArrivalProcess::Recorded(recording) => (0..n).map(|i| cumulate(recording.gap(i))).collect(),
-    }
+    UnitTimes::of(process, seed).take(n).collect()
 }
 
 /// Stretches unit-rate arrivals to `rate_qps` queries a second.
@@ -259,9 +326,7 @@ pub fn check_rate(rate_qps: f64) -> Result<f64, String> {
 /// If `num_rows` is 0 or past 2^32.
 #[must_use]
 pub fn draw_queries(seed: u64, n: usize, num_rows: usize) -> Vec<u32> {
-    let bound = u32::try_from(num_rows).expect("fewer than 2^32 queries");
-    let mut random = Random::new(seed, QUERY_STREAM);
-    (0..n).map(|_| random.below(bound)).collect()
+    QueryDraws::of(seed, num_rows).take(n).collect()
 }
 
 #[cfg(test)]

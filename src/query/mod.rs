@@ -11,7 +11,9 @@ mod topics;
 mod trace;
 mod trace_summary;
 
-pub use arrivals::{ArrivalProcess, Burstiness, Recording, at_rate, check_rate, draw_queries, unit_arrivals};
+pub use arrivals::{
+    ArrivalProcess, Burstiness, QueryDraws, Recording, UnitTimes, at_rate, check_rate, draw_queries, unit_arrivals,
+};
 pub use features::Features;
 pub use index_features::IndexFeatures;
 pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};

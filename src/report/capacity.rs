@@ -8,39 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Source;
 use crate::files::{Digits, Provenance, Record, write_csv};
-use crate::time::Nanos;
+use crate::lab::{Capacity, LiveCheck};
 
 /// A line of `capacity.csv`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityRow {
-    /// Simulated or measured.
-    pub source: Source,
-    /// The policy's name.
-    pub policy: String,
-    /// The deadline.
-    pub deadline: Nanos,
-    /// The highest rate up to which no query missed; 0 if even the lowest rate tried had a miss.
-    pub low_qps: f64,
-    /// The lowest rate tried at which a query missed; `None` if none was found.
-    pub high_qps: Option<f64>,
-    /// The highest rate that any scheduler could sustain on these arrivals; `None` if they exclude no rate.
-    pub bound_qps: Option<f64>,
-    /// How often the verdict changed along the rates tried.
-    pub flips: usize,
-    /// The highest rate at which any scheduler is stable in the long run.
-    pub region_qps: Option<f64>,
-    /// Queries in a run.
-    pub queries: usize,
-    /// Runs at each rate, with different seeds.
-    pub seeds: usize,
-}
-
-impl CapacityRow {
-    /// Capacity as a share of the bound.
-    #[must_use]
-    pub fn share_of_bound(&self) -> Option<f64> {
-        self.bound_qps.filter(|&bound| bound > 0.0).map(|bound| self.low_qps / bound)
-    }
+    /// What was found by simulation.
+    pub capacity: Capacity,
+    /// Live runs at that rate and beyond it, where they were made.
+    pub live: Option<LiveCheck>,
 }
 
 /// A line of `capacity.csv`, as it is written.
@@ -57,6 +33,19 @@ struct Line {
     region_qps: Option<Digits<6>>,
     queries: usize,
     seeds: usize,
+    objective: String,
+    confidence: Digits<4>,
+    failing_qps: Option<Digits<6>>,
+    confirmed_queries: usize,
+    is_cut_off: bool,
+    live_qps: Option<Digits<6>>,
+    live_queries: Option<usize>,
+    live_late: Option<usize>,
+    live_held: Option<bool>,
+    beyond_qps: Option<Digits<6>>,
+    beyond_queries: Option<usize>,
+    beyond_late: Option<usize>,
+    beyond_held: Option<bool>,
 }
 
 impl Record for Line {}
@@ -66,18 +55,35 @@ impl Record for Line {}
 /// # Errors
 /// Those of the file system.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow]) -> io::Result<()> {
-    let line = |row: &CapacityRow| Line {
-        source: row.source.name().into(),
-        policy: row.policy.clone(),
-        deadline_ms: Digits(row.deadline.as_ms()),
-        max_rate_qps: Digits(row.low_qps),
-        low_qps: Digits(row.low_qps),
-        high_qps: row.high_qps.map(Digits),
-        bound_qps: row.bound_qps.map(Digits),
-        flips: row.flips,
-        region_qps: row.region_qps.map(Digits),
-        queries: row.queries,
-        seeds: row.seeds,
+    let line = |CapacityRow { capacity, live }: &CapacityRow| {
+        let at = live.map(|live| live.at);
+        let beyond = live.map(|live| live.beyond);
+        Line {
+            source: Source::Simulated.name().into(),
+            policy: capacity.policy.clone(),
+            deadline_ms: Digits(capacity.criterion.deadline.as_ms()),
+            max_rate_qps: Digits(capacity.qps),
+            low_qps: Digits(capacity.interval.low),
+            high_qps: Some(Digits(capacity.interval.high)),
+            bound_qps: Some(Digits(capacity.bound_qps)),
+            flips: capacity.flips,
+            region_qps: Some(Digits(capacity.region_qps)),
+            queries: capacity.queries,
+            seeds: capacity.seeds,
+            objective: capacity.criterion.to_string(),
+            confidence: Digits(capacity.interval.confidence),
+            failing_qps: capacity.failing_qps.map(Digits),
+            confirmed_queries: capacity.confirmed_queries,
+            is_cut_off: capacity.is_cut_off,
+            live_qps: at.map(|live| Digits(live.qps)),
+            live_queries: at.map(|live| live.verdict.queries),
+            live_late: at.map(|live| live.verdict.late),
+            live_held: at.map(|live| live.verdict.holds()),
+            beyond_qps: beyond.map(|live| Digits(live.qps)),
+            beyond_queries: beyond.map(|live| live.verdict.queries),
+            beyond_late: beyond.map(|live| live.verdict.late),
+            beyond_held: beyond.map(|live| live.verdict.holds()),
+        }
     };
     write_csv(path, provenance, rows.iter().map(line))
 }

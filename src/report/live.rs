@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::summary::{Line, SummaryRow};
 use crate::files::{Decimals, Provenance, write_csv};
+use crate::lab::Verdict;
 
 /// A line of a live `summary.csv`.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct LiveSummaryRow {
     pub overloaded: bool,
     /// What stood in the GPU's place: `real`, `replay` or `none`.
     pub gpu: &'static str,
+    /// Whether it came up to the objective; `None` where it was interrupted.
+    pub verdict: Option<Verdict>,
 }
 
 /// Writes a live `summary.csv`, whole or not at all.
@@ -41,6 +44,9 @@ pub fn write_live_summaries(path: &Path, provenance: &Provenance, rows: &[LiveSu
         line.unreleased = Some(live.unreleased);
         line.overloaded = Some(live.overloaded);
         line.gpu = Some(live.gpu.into());
+        line.late = Some(live.verdict.map(|verdict| verdict.late));
+        line.late_allowed = Some(live.verdict.map(|verdict| verdict.allowed));
+        line.held = Some(live.verdict.map(|verdict| verdict.holds()));
         line
     };
     write_csv(path, provenance, rows.iter().map(line))

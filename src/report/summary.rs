@@ -71,11 +71,27 @@ pub(super) struct Line {
     pub(super) overloaded: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gpu: Option<Cow<'static, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) late: Option<Option<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) late_allowed: Option<Option<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) held: Option<Option<bool>>,
 }
 
 impl Record for Line {
-    const OPTIONAL: &'static [&'static str] =
-        &["lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu"];
+    const OPTIONAL: &'static [&'static str] = &[
+        "lag_p50_ms",
+        "lag_p99_ms",
+        "handoff_p50_us",
+        "unfinished",
+        "unreleased",
+        "overloaded",
+        "gpu",
+        "late",
+        "late_allowed",
+        "held",
+    ];
 }
 
 /// Writes `summary.csv`, whole or not at all.
@@ -115,6 +131,9 @@ impl Line {
             unreleased: None,
             overloaded: None,
             gpu: None,
+            late: None,
+            late_allowed: None,
+            held: None,
         }
     }
 }

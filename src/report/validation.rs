@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, Stroke};
 use crate::files::{Digits, Provenance, Record, write_csv};
-use crate::lab::{ServiceRow, ValidationCapacityRow, ValidationRow};
+use crate::lab::{Criterion, ServiceRow, ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
 #[cfg(feature = "plots")]
 use crate::sched::PolicyKind;
-use crate::time::Nanos;
 
 /// A line of `validation.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +32,12 @@ struct Line {
     predicted_p50_ms: Digits<6>,
     measured_p50_ms: Digits<6>,
     measured_lag_max_ms: Digits<6>,
+    objective: String,
+    predicted_late: usize,
+    measured_late: usize,
+    late_allowed: usize,
+    predicted_held: bool,
+    measured_held: bool,
 }
 
 /// A line of `validation_capacity.csv`.
@@ -52,6 +57,7 @@ struct CapacityLine {
     gpu_handoff_us: Digits<4>,
     profiled_qps: Digits<6>,
     hindsight_qps: Option<Digits<6>>,
+    objective: String,
 }
 
 /// A line of `validation_service.csv`.
@@ -76,7 +82,12 @@ impl Record for ServiceLine {}
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_validation(path: &Path, provenance: &Provenance, rows: &[ValidationRow]) -> io::Result<()> {
+pub fn write_validation(
+    path: &Path,
+    provenance: &Provenance,
+    criterion: &Criterion,
+    rows: &[ValidationRow],
+) -> io::Result<()> {
     let line = |row: &ValidationRow| {
         let (p, m) = (&row.predicted, &row.measured);
         Line {
@@ -95,6 +106,12 @@ pub fn write_validation(path: &Path, provenance: &Provenance, rows: &[Validation
             predicted_p50_ms: Digits(p.p50_ms),
             measured_p50_ms: Digits(m.p50_ms),
             measured_lag_max_ms: Digits(m.lag_max_ms),
+            objective: criterion.to_string(),
+            predicted_late: row.predicted_verdict.late,
+            measured_late: row.verdict.late,
+            late_allowed: row.verdict.allowed,
+            predicted_held: row.predicted_verdict.holds(),
+            measured_held: row.passed(),
         }
     };
     write_csv(path, provenance, rows.iter().map(line))
@@ -111,7 +128,7 @@ pub fn write_validation_capacity(
 ) -> io::Result<()> {
     let line = |row: &ValidationCapacityRow| CapacityLine {
         policy: row.policy.clone(),
-        deadline_ms: Digits(row.deadline.as_ms()),
+        deadline_ms: Digits(row.criterion.deadline.as_ms()),
         predicted_qps: Digits(row.predicted_qps),
         measured_qps: Digits(row.measured_qps),
         error: (row.measured_qps > 0.0).then(|| Digits(row.error())),
@@ -124,6 +141,7 @@ pub fn write_validation_capacity(
         gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
         profiled_qps: Digits(row.profiled_qps),
         hindsight_qps: row.hindsight_qps.map(Digits),
+        objective: row.criterion.to_string(),
     };
     write_csv(path, provenance, rows.iter().map(line))
 }
@@ -150,7 +168,7 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
 #[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
-pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> LineChart {
+pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, title: &str) -> LineChart {
     let mut policies: Vec<&str> = Vec::new();
     for row in rows {
         if !policies.contains(&row.policy.as_str()) {
@@ -175,7 +193,7 @@ pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> Line
         let colour = PolicyKind::ALL.iter().position(|kind| kind.name() == policy);
         series.push(Series {
             name: format!("{policy}, predicted"),
-            points: line(policy, &|row| (row.predicted.mean_ms, row.predicted.missed > 0)),
+            points: line(policy, &|row| (row.predicted.mean_ms, !row.predicted_verdict.holds())),
             stroke: Stroke::Dashed,
             colour,
         });
@@ -194,7 +212,7 @@ pub fn delay_chart(rows: &[ValidationRow], deadline: Nanos, title: &str) -> Line
         is_y_log: true,
         series,
         vertical: None,
-        horizontal: Some((deadline.as_ms(), "deadline".to_owned())),
-        note: Some("hollow: a query missed its deadline".to_owned()),
+        horizontal: Some((criterion.deadline.as_ms(), "deadline".to_owned())),
+        note: Some(format!("hollow: not held ({criterion})")),
     }
 }

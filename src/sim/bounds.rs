@@ -168,7 +168,7 @@ fn climb(shares: &[Shares], classes: &[Class]) -> Region {
 }
 
 /// The highest rate at which any schedule at all can meet every deadline, for `arrivals` that ask `queries`; the
-/// certificate above. It takes 8 bytes a query of the workload, however long the run.
+/// certificate above. It takes 16 bytes an arrival. No schedule of a longer run that begins with these exceeds it either.
 ///
 /// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or
 /// queries that arrive at one moment can't all meet theirs.
@@ -183,8 +183,10 @@ pub fn clairvoyant_qps(
     deadline: Nanos,
     limit_qps: f64,
 ) -> Option<f64> {
-    let services = || arrivals.queries.iter().map(|&query| queries[query as usize].service);
+    let services = || arrivals.queries().map(|query| queries[query as usize].service);
     let classes: Vec<Class> = model.machine.classes().collect();
+    // Played some hundred times: drawn once.
+    let drawn: Vec<(f64, u32)> = arrivals.iter().collect();
     // The longest query holds up its batch, and halves may overlap: what it needs of one processor is a lower bound.
     let fastest = |service: PerClass<Cost>| {
         let needed = |&class: &Class| {
@@ -201,7 +203,7 @@ pub fn clairvoyant_qps(
     let mut best = limit_qps;
     for &view in View::of(model) {
         let shares: Vec<Shares> = queries.iter().map(|query| view.shares(model, &query.service)).collect();
-        let asked: Vec<Shares> = arrivals.queries.iter().map(|&query| shares[query as usize]).collect();
+        let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
         let tight = region_of(asked, model).map(|region| region.price);
         // By position in the workload.
         let mut weights = vec![0.0; queries.len()];
@@ -209,7 +211,7 @@ pub fn clairvoyant_qps(
             for (weight, share) in weights.iter_mut().zip(&shares) {
                 *weight = classes.iter().map(|&class| price[class] * share[class]).fold(f64::INFINITY, f64::min);
             }
-            best = least_rate(arrivals, &weights, best, deadline_s, limit_qps * NO_RATE);
+            best = least_rate(&drawn, &weights, best, deadline_s, limit_qps * NO_RATE);
             if best == 0.0 {
                 return Some(0.0);
             }
@@ -230,7 +232,7 @@ fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
 
 /// The highest rate up to `best` at which a single FIFO server with these service times keeps every delay within the
 /// deadline; 0 below `nothing_qps`.
-fn least_rate(arrivals: &Arrivals, weights: &[f64], best: f64, deadline_s: f64, nothing_qps: f64) -> f64 {
+fn least_rate(arrivals: &[(f64, u32)], weights: &[f64], best: f64, deadline_s: f64, nothing_qps: f64) -> f64 {
     let mut best = best;
     if !lindley_exceeds(arrivals, weights, best, deadline_s) {
         return best;
@@ -251,9 +253,9 @@ fn least_rate(arrivals: &Arrivals, weights: &[f64], best: f64, deadline_s: f64, 
 }
 
 /// Whether any delay of a single FIFO server exceeds `deadline_s` at this rate.
-fn lindley_exceeds(arrivals: &Arrivals, weights: &[f64], rate_qps: f64, deadline_s: f64) -> bool {
+fn lindley_exceeds(arrivals: &[(f64, u32)], weights: &[f64], rate_qps: f64, deadline_s: f64) -> bool {
     let mut free_at = 0.0_f64;
-    arrivals.unit.iter().zip(&arrivals.queries).any(|(unit, &query)| {
+    arrivals.iter().any(|&(unit, query)| {
         let arrival = unit / rate_qps;
         free_at = free_at.max(arrival) + weights[query as usize];
         free_at - arrival > deadline_s
@@ -349,7 +351,7 @@ mod tests {
     /// The bound of one query that is asked at each of `unit`.
     fn bound_of(unit: &[f64], service: PerClass<Cost>, machine: &Machine, deadline: Nanos) -> Option<f64> {
         let queries = [SimQuery { id: QueryId(0), service, estimate: service }];
-        let arrivals = Arrivals { seed: 0, unit: unit.to_vec(), queries: vec![0; unit.len()] };
+        let arrivals = Arrivals::given(0, unit.to_vec(), vec![0; unit.len()]);
         clairvoyant_qps(&arrivals, &queries, &machine.clone().into(), deadline, 1e6)
     }
 

@@ -19,12 +19,12 @@
 
 use super::{Arrivals, SimQuery};
 use crate::cost::MachineModel;
-use crate::query::at_rate;
 use crate::sched::PolicyFactory;
 use crate::time::Nanos;
 
 /// The most that each of `queries` can take of the machine under a policy; `None` if that promises nothing.
-pub(super) fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
+#[must_use]
+pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
     let promise = policy.promise()?;
     // An arrival and a completion.
     let around = promise.idle_wait + model.decision + model.decision;
@@ -39,10 +39,14 @@ pub(super) fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &
 
 /// Whether the single server of service times `dearest` (by position in the workload) shows that no query of
 /// `arrivals`, at `rate_qps`, misses a deadline so far away. False says nothing.
-pub(super) fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f64, deadline: Nanos) -> bool {
+///
+/// # Panics
+/// If an arrival names a query that `dearest` lacks, or the rate is not finite and above 0.
+#[must_use]
+pub fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f64, deadline: Nanos) -> bool {
     let mut began = Nanos::ZERO;
     let mut free_at = Nanos::ZERO;
-    at_rate(&arrivals.unit, rate_qps).zip(&arrivals.queries).all(|(arrival, &query)| {
+    arrivals.at_rate(rate_qps).all(|(arrival, query)| {
         if arrival >= free_at {
             (began, free_at) = (arrival, arrival);
         }
@@ -57,7 +61,7 @@ mod tests {
     use crate::cost::{BatchCost, Cost};
     use crate::ids::QueryId;
     use crate::machine::{Class, Machine, PerClass};
-    use crate::query::{ArrivalProcess, draw_queries, unit_arrivals};
+    use crate::query::ArrivalProcess;
     use crate::random::Random;
     use crate::sched::{PolicyKind, PolicyOptions};
     use crate::sim::{Experiment, NoMiss};
@@ -92,8 +96,7 @@ mod tests {
             decision: Nanos(200 * (seed % 2)),
             ..machine.into()
         };
-        let unit = unit_arrivals(&ArrivalProcess::Poisson, seed, 2000);
-        let arrivals = vec![Arrivals { seed, unit, queries: draw_queries(seed, 2000, 100) }];
+        let arrivals = vec![Arrivals::drawn(&ArrivalProcess::Poisson, seed, 2000, 100)];
         Experiment { model, queries, deadline: Nanos::from_ms(4.0), arrivals }
     }
 
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_busy_period_as_long_as_the_deadline_is_certified_and_one_longer_is_not() {
-        let arrivals = Arrivals { seed: 0, unit: vec![1.0, 2.0, 3.0], queries: vec![0, 0, 0] };
+        let arrivals = Arrivals::given(0, vec![1.0, 2.0, 3.0], vec![0, 0, 0]);
         let after = |deadline| nobody_misses(&[Nanos(1_500_000_000)], &arrivals, 1.0, Nanos(deadline));
         assert!(after(4_500_000_000) && !after(4_499_999_999));
         // At half the rate each finds the machine idle.

@@ -5,23 +5,13 @@
 
 use rayon::prelude::*;
 
-use super::{Capacity, Grid, NoMiss, SimQuery, SimRun, bounds, certificate, find_capacity, simulate_into};
+use super::ahead::Ahead;
+use super::{Arrivals, SimQuery, SimRun, bounds, simulate_into};
 use crate::cost::{Cost, MachineModel};
 use crate::machine::PerClass;
-use crate::query::at_rate;
+use crate::prefetch::prefetch;
 use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
 use crate::time::Nanos;
-
-/// Arrivals and queries of one seed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Arrivals {
-    /// The seed they were drawn from.
-    pub seed: u64,
-    /// Times of arrival at one query per second, in seconds, ascending.
-    pub unit: Vec<f64>,
-    /// For each, which query: a position in the experiment's queries.
-    pub queries: Vec<u32>,
-}
 
 /// What is simulated, whatever the policy and the rate.
 #[derive(Clone, Debug)]
@@ -49,9 +39,6 @@ pub enum SimError {
 }
 
 impl Experiment {
-    /// A run too short to exclude any rate below so many times the capacity region has no bound: no rate above is tried.
-    pub const UNBOUNDED: f64 = 10.0;
-
     /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to
     /// `sink`, until `enough`.
     ///
@@ -79,47 +66,46 @@ impl Experiment {
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
         let policy = policy.build(&self.model)?;
-        let times = at_rate(&arrivals.unit, rate_qps).zip(arrivals.queries.iter().copied());
-        Ok(SimRun { model: &self.model, policy, queries: &self.queries, arrivals: times, deadline: self.deadline })
+        // A row, anywhere in a large table, is asked for some arrivals before it is read.
+        let look = |&(_, row): &(Nanos, u32)| prefetch(&self.queries[row as usize..], size_of::<SimQuery>());
+        let arrivals = Ahead::of(arrivals.at_rate(rate_qps), look);
+        Ok(SimRun { model: &self.model, policy, queries: &self.queries, arrivals, deadline: self.deadline })
     }
 
-    /// The capacity region of the queries as they were drawn.
+    /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.
     #[must_use]
     pub fn region(&self) -> Option<bounds::Region> {
+        if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
+            return bounds::region(self.queries.iter().map(|query| query.service), &self.model);
+        }
         bounds::region(self.arrivals.iter().flat_map(|arrivals| self.services(arrivals)), &self.model)
     }
 
-    /// The least of the seeds' clairvoyant bounds; `None` if none excludes rates up to ten times the capacity region.
+    /// The same for a policy that does not run every query everywhere: above this rate it is not stable.
     #[must_use]
-    pub fn bound_qps(&self) -> Option<f64> {
-        let limit = Self::UNBOUNDED * self.region()?.rate_qps;
-        let bound =
-            |arrivals: &Arrivals| bounds::clairvoyant_qps(arrivals, &self.queries, &self.model, self.deadline, limit);
-        let bounds: Vec<Option<f64>> = self.arrivals.par_iter().map(bound).collect();
-        bounds.into_iter().flatten().min_by(f64::total_cmp)
+    pub fn region_of(&self, policy: &dyn PolicyFactory) -> Option<bounds::Region> {
+        let masked = |query: &SimQuery| SimQuery {
+            service: PerClass::from_fn(|class| {
+                if policy.may_run_on(class, &query.estimate) { query.service[class] } else { Cost::NEVER }
+            }),
+            ..*query
+        };
+        let queries = self.queries.iter().map(masked).collect();
+        Self { queries, model: self.model.clone(), deadline: self.deadline, arrivals: self.arrivals.clone() }.region()
     }
 
-    /// The highest rate up to which `policy` misses no deadline in any run, on `grid`.
-    ///
-    /// # Errors
-    /// If the policy can't be made for this machine, or breaks its contract.
-    pub fn capacity(&self, policy: &dyn PolicyFactory, grid: &Grid) -> Result<Capacity, SimError> {
-        let dearest = certificate::dearest(&self.queries, policy, &self.model);
-        find_capacity(grid, |rate_qps| {
-            for arrivals in &self.arrivals {
-                let is_certain = |dearest| certificate::nobody_misses(dearest, arrivals, rate_qps, self.deadline);
-                if dearest.as_deref().is_some_and(is_certain) {
-                    continue;
-                }
-                if self.play(policy, rate_qps, arrivals, NoMiss::default(), |sink| sink.is_broken)?.is_broken {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        })
+    /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such
+    /// rate.
+    #[must_use]
+    pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
+        let bound = |arrivals: &Arrivals| {
+            let arrivals = arrivals.first(most);
+            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model, self.deadline, limit_qps)
+        };
+        self.arrivals.par_iter().map(bound).collect()
     }
 
     fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerClass<Cost>> + 'a {
-        arrivals.queries.iter().map(|&query| self.queries[query as usize].service)
+        arrivals.queries().map(|query| self.queries[query as usize].service)
     }
 }

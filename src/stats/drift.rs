@@ -25,10 +25,11 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// Whether it rises by more than `share` of its level, and by more than chance explains at `significance`.
+    /// Whether it rises, by more than chance explains at `significance`, and so steeply that it is past `limit` when the
+    /// run has gone on for `runs` times as long as it was seen.
     #[must_use]
-    pub fn grows(&self, share: f64, significance: f64) -> bool {
-        self.rise > share * self.level && self.p_value < significance
+    pub fn reaches(&self, limit: f64, runs: f64, significance: f64) -> bool {
+        self.p_value < significance && self.level + self.rise * (0.5 + runs) > limit
     }
 }
 
@@ -39,13 +40,22 @@ pub fn drift(values: &[f64], stretches: usize) -> Option<Drift> {
     if stretches < 3 || values.len() < stretches {
         return None;
     }
-    let n = stretches as f64;
     let border = |i: usize| i * values.len() / stretches;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let means: Vec<f64> = (0..stretches).map(|i| mean(&values[border(i)..border(i + 1)])).collect();
-    let level = mean(&means);
+    drift_of_means(&means)
+}
+
+/// The drift of a run of which the means of equally long stretches are known, in order; `None` of fewer than three.
+#[must_use]
+pub fn drift_of_means(means: &[f64]) -> Option<Drift> {
+    if means.len() < 3 {
+        return None;
+    }
+    let n = means.len() as f64;
+    let level = means.iter().sum::<f64>() / n;
     let from_middle = |i: usize| i as f64 - (n - 1.0) / 2.0;
-    let spread: f64 = (0..stretches).map(|i| from_middle(i).powi(2)).sum();
+    let spread: f64 = (0..means.len()).map(|i| from_middle(i).powi(2)).sum();
     let slope = means.iter().enumerate().map(|(i, y)| from_middle(i) * (y - level)).sum::<f64>() / spread;
     let rest: f64 = means.iter().enumerate().map(|(i, y)| (y - level - slope * from_middle(i)).powi(2)).sum();
     let error = (rest / (n - 2.0) / spread).sqrt();
@@ -69,8 +79,10 @@ mod tests {
         let level: Vec<f64> = (0..10_000).map(|_| 5.0 + random.normal()).collect();
         let growing: Vec<f64> = level.iter().enumerate().map(|(i, y)| y + i as f64 / 10_000.0).collect();
         let (level, growing) = (drift(&level, 10).unwrap(), drift(&growing, 10).unwrap());
-        assert!(!level.grows(0.05, 0.01), "{level:?}");
-        assert!(growing.grows(0.05, 0.01) && (growing.rise - 0.9).abs() < 0.1, "{growing:?}");
+        assert!(!level.reaches(5.5, 100.0, 0.01), "{level:?}");
+        assert!(growing.reaches(8.0, 3.0, 0.01) && (growing.rise - 0.9).abs() < 0.1, "{growing:?}");
+        // It will take longer to get that far.
+        assert!(!growing.reaches(8.0, 1.5, 0.01), "{growing:?}");
     }
 
     #[test]

@@ -7,6 +7,6 @@ mod drift;
 mod interval;
 mod rounding;
 
-pub use drift::{Drift, drift};
+pub use drift::{Drift, drift, drift_of_means};
 pub use interval::{Interval, mean_interval, quantile_interval, share_interval};
 pub use rounding::significant;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, PolicyArguments, check_processors, check_seconds,
-    no_rates, not_in,
+    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_seconds,
+    no_rates, not_in, workers_here,
 };
 use super::output::say;
 use super::{Failure, interrupts};
@@ -41,9 +41,15 @@ pub(super) struct Arguments {
     seconds: f64,
     #[command(flatten)]
     deadline: DeadlineArgument,
-    /// CPU cores that work; the driver needs one of its own besides
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cpus: usize,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// CPU cores that work; the driver needs one of its own besides [default: all that are left beside the driver and the
+    /// GPUs' lanes]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
+    /// Take --cpus beyond the cores of this machine
+    #[arg(long)]
+    force: bool,
     /// How these cores share queries
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
     multicore: Multicore,
@@ -75,6 +81,8 @@ pub(super) struct Arguments {
 
 /// More arrivals in a run than this are surely a slip.
 const MAX_ARRIVALS: usize = 10_000_000;
+/// Arrivals of a live run where no seeds are named.
+const SEEDS: &str = "1";
 /// The longest run, a day.
 const MAX_SECONDS: f64 = 86_400.0;
 /// Rates that are tried where none are named, as shares of the rate above which no scheduler is stable.
@@ -100,7 +108,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     interrupts::catch();
     node.warm_up(WARM_UP)?;
-    let mut session = Session::new(arguments, node, workload_name, runs);
+    let criterion = arguments.objective.checked()?.within(arguments.deadline.checked()?);
+    let mut session = Session::new(arguments, criterion, node, workload_name, runs);
     say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
     let driven = session.drive_all(&policies, &plans);
     // Whatever has happened, what was measured is kept.
@@ -112,8 +121,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before anything is opened, and reads what policies are to know.
 fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
-    let cpus = arguments.cpus;
-    check_processors(&[("--cpus", cpus)])?;
+    let cpus = workers(arguments)?;
     if cpus == 0 && matches!(arguments.gpu, GpuChoice::None | GpuChoice::Replay) {
         return Err(Failure::input("nothing real to drive: with --cpus 0 take --gpu real, or use `tandem simulate`"));
     }
@@ -130,7 +138,8 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
         return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
     }
     arguments.arrivals.num_queries()?;
-    arguments.arrivals.seeds()?;
+    arguments.arrivals.seeds(SEEDS)?;
+    arguments.objective.checked()?;
     arguments.options.checked()?;
     let estimates = Estimates::named(&arguments.estimates)?;
     arguments.arrivals.process()?;
@@ -139,6 +148,11 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
     rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))?;
     Ok(estimates)
+}
+
+/// CPU workers.
+fn workers(arguments: &Arguments) -> Result<usize, Failure> {
+    workers_here(arguments.cpus, arguments.force, arguments.gpu, arguments.gpus.counts())
 }
 
 /// How many queries a run at this rate has.
@@ -170,7 +184,7 @@ fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arriv
     let mut plans = Vec::new();
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;
-        for seed in arguments.arrivals.seeds()? {
+        for seed in arguments.arrivals.seeds(SEEDS)? {
             plans.push(Plan { rate_qps, arrivals: draw(&process, seed, count, node.workload().rows.len()) });
         }
     }

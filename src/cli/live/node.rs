@@ -1,6 +1,6 @@
 //! What a live run needs before it starts: index, queries, their costs, and the lanes.
 
-use super::Arguments;
+use super::{Arguments, workers};
 use crate::cli::Failure;
 use crate::cli::defaults::{self, Bars, warn_of_few_cores};
 use crate::cli::output::say;
@@ -19,9 +19,10 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
     let queries = defaults::read_queries(&log, &index)?;
     let (gpus, streams) = arguments.gpus.counts();
+    let cpus = workers(arguments)?;
     let wanted = Wanted {
         algorithm: arguments.algorithm,
-        cpus: arguments.cpus,
+        cpus,
         multicore: arguments.multicore,
         gpu: arguments.gpu,
         gpus,
@@ -46,7 +47,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         "{} queries, mode {}; costs: {name}; CPU workers: {}; GPU: {}\n",
         node.workload().rows.len(),
         arguments.mode,
-        arguments.cpus,
+        cpus,
         gpu_in_words(&node),
     ))?;
     Ok((node, name))

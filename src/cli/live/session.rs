@@ -8,7 +8,7 @@ use crate::cli::Failure;
 use crate::cli::output::say;
 use crate::cli::run_logs::log_path;
 use crate::files::Provenance;
-use crate::lab::{Drive, Node};
+use crate::lab::{Criterion, Drive, Judge, Node};
 use crate::live::{Ending, GpuLane, LiveOutcome};
 use crate::machine::Class;
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
@@ -22,6 +22,7 @@ use crate::time::Nanos;
 /// The runs of one command.
 pub(super) struct Session<'a> {
     arguments: &'a Arguments,
+    criterion: Criterion,
     node: Node,
     workload_name: String,
     rows: Vec<LiveSummaryRow>,
@@ -31,8 +32,14 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(arguments: &'a Arguments, node: Node, workload_name: String, runs: usize) -> Self {
-        Self { arguments, node, workload_name, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 }
+    pub(super) fn new(
+        arguments: &'a Arguments,
+        criterion: Criterion,
+        node: Node,
+        workload_name: String,
+        runs: usize,
+    ) -> Self {
+        Self { arguments, criterion, node, workload_name, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -100,6 +107,9 @@ impl<'a> Session<'a> {
             unreleased: outcome.unreleased,
             overloaded: outcome.overloaded(),
             gpu: self.node.fleet().gpu().name(),
+            // Of a run that was interrupted nobody knows how it would have ended.
+            verdict: (!outcome.interrupted())
+                .then(|| Judge::of_log(self.criterion, &outcome.log, plan.arrivals.len(), rate_qps)),
         })
     }
 
@@ -115,6 +125,7 @@ impl<'a> Session<'a> {
             .with("mode", self.arguments.mode)
             .with("estimates", &self.arguments.estimates)
             .with("gpu", gpu_in_words(&self.node))
+            .with("objective", self.criterion)
     }
 
     fn write_log(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
@@ -146,10 +157,11 @@ impl<'a> Session<'a> {
             "cpu busy",
             "gpu busy",
             "lag p99 ms",
+            "objective",
         ];
         let mut table = Table::new(headings);
         let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
-        for LiveSummaryRow { row, lag_p99_ms, .. } in &self.rows {
+        for LiveSummaryRow { row, lag_p99_ms, verdict, .. } in &self.rows {
             let s = &row.summary;
             table.row([
                 row.policy.to_owned(),
@@ -163,6 +175,7 @@ impl<'a> Session<'a> {
                 share(s.utilisation[Class::CPU]),
                 share(s.utilisation[Class::GPU]),
                 format!("{lag_p99_ms:.3}"),
+                verdict.map_or(String::from("-"), |verdict| verdict.words()),
             ]);
         }
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
@@ -171,6 +184,6 @@ impl<'a> Session<'a> {
             (true, true) => format!(", {}", self.arguments.out.join("log.csv").display()),
             (true, false) => format!(", {}", self.arguments.out.join("log").display()),
         };
-        say(&format!("\n{table}\n{notes}written: {}{logs}\n", summary_path.display()))
+        say(&format!("\n{table}objective: {}\n{notes}written: {}{logs}\n", self.criterion, summary_path.display()))
     }
 }

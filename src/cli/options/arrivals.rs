@@ -17,12 +17,13 @@ pub(in crate::cli) struct ArrivalArguments {
     /// what no scheduler sustains, or with --trace the rate of the trace
     #[arg(long, value_name = "QPS")]
     rate: Option<String>,
-    /// Queries in a run [default: as many as a run needs to tell rates apart]
+    /// Queries in a run whose delays are told; a capacity is searched with at least so many
     #[arg(long, value_name = "N")]
     pub(in crate::cli) num_queries: Option<usize>,
-    /// Seeds of arrivals and queries, between commas, or FIRST:LAST; one run each at every rate
-    #[arg(long, value_name = "SEEDS", default_value = "1")]
-    seeds: String,
+    /// Seeds of arrivals and queries, between commas, or FIRST:LAST; one run each at every rate [default: simulated 1:10,
+    /// live 1]
+    #[arg(long, value_name = "SEEDS")]
+    seeds: Option<String>,
     /// How queries arrive: poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps
     /// are scaled to the rate
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
@@ -47,9 +48,9 @@ impl ArrivalArguments {
         }
     }
 
-    /// The seeds, each once.
-    pub(in crate::cli) fn seeds(&self) -> Result<Vec<u64>, Failure> {
-        parse_seeds(&self.seeds)
+    /// The seeds, each once; `usual` where none are named.
+    pub(in crate::cli) fn seeds(&self, usual: &str) -> Result<Vec<u64>, Failure> {
+        parse_seeds(self.seeds.as_deref().unwrap_or(usual))
     }
 
     /// How queries arrive; reads the file where one is named.
@@ -72,7 +73,7 @@ pub(in crate::cli) fn no_rates() -> Failure {
 }
 
 /// `3`, `1,2,5` or `1:20`, both ends included.
-fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
+pub(in crate::cli) fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
     let number = |text: &str| {
         let fault = || Failure::input(format!("--seeds {text:?} is not a whole number from 0 to 18446744073709551615"));
         text.trim().parse::<u64>().map_err(|_| fault())

@@ -1,6 +1,7 @@
 //! `--cpus`, `--gpus`, `--streams`: the machine.
 
 use crate::cli::Failure;
+use crate::lab::{GpuChoice, Here};
 
 /// More processors of a class than this are surely a slip.
 pub(in crate::cli) const MAX_PROCESSORS: usize = 1024;
@@ -11,6 +12,27 @@ pub(in crate::cli) fn check_processors(counts: &[(&str, usize)]) -> Result<(), F
         Some((option, count)) => Err(Failure::input(format!("{option} is {count}, expected at most {MAX_PROCESSORS}"))),
         None => Ok(()),
     }
+}
+
+/// The CPU workers of a command that drives this machine: those asked for, or all for which there is a core beside the
+/// driver and the lanes of its GPUs. More than there are cores is refused unless `is_forced`.
+pub(in crate::cli) fn workers_here(
+    asked: Option<usize>,
+    is_forced: bool,
+    gpu: GpuChoice,
+    (gpus, streams): (usize, usize),
+) -> Result<usize, Failure> {
+    let here = Here::look();
+    let workers = asked.unwrap_or_else(|| here.workers(here.gpu_lanes(gpu, gpus, streams)));
+    check_processors(&[("--cpus", workers)])?;
+    if workers > here.cores && !is_forced {
+        return Err(Failure::input(format!(
+            "--cpus is {workers}, and this machine has {} cores: workers would wait for each other, and delays tell of that \
+             (--force drives them all the same; `tandem simulate --cpus {workers}` asks what a larger machine would do)",
+            here.cores
+        )));
+    }
+    Ok(workers)
 }
 
 /// The GPUs that are driven.

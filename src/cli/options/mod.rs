@@ -8,6 +8,7 @@
 //! | `--mode`, `--algorithm`, `-k` | how a query is answered |
 //! | `--policy`, `--threshold-ratio`, ... | who schedules ([`PolicyArguments`]) |
 //! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
+//! | `--objective WHAT`, `--p99`, `--miss-share X` | what a rate must come up to ([`ObjectiveArguments`]) |
 //! | `--estimates WHAT` | what policies know of costs ([`Estimates`](crate::lab::Estimates)) |
 //! | `-o`, `--out` | where the result goes: a file, or a folder where there are several |
 //!
@@ -18,13 +19,15 @@ mod deadline;
 mod index_and_log;
 mod machine;
 mod names;
+mod objective;
 mod policies;
 mod rates;
 
-pub(super) use arrivals::{ArrivalArguments, no_rates, not_in};
+pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
 pub(super) use deadline::DeadlineArgument;
 pub(super) use index_and_log::IndexAndLog;
-pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors};
+pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};
+pub(super) use objective::ObjectiveArguments;
 pub(super) use policies::PolicyArguments;
 pub(super) use rates::parse_rate;
 

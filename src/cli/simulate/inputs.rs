@@ -2,22 +2,27 @@
 
 use super::Arguments;
 use crate::cli::Failure;
-use crate::cli::options::{no_rates, not_in};
+use crate::cli::options::not_in;
 use crate::cost::Workload;
-use crate::lab::{CapacitySearch, GpuChoice, draw_all, traced};
+use crate::files::this_machine;
+use crate::lab::{Capacities, GpuChoice, Here, draw_all, traced};
 use crate::machine::{Class, Machine};
 use crate::report::number;
 use crate::sim::Arrivals;
 
 /// More queries than this, over all seeds, would not fit an ordinary memory.
 const MAX_QUERIES: usize = 100_000_000;
-/// How many rates are tried, and from which to which share of the bound, where none are named.
-const DEFAULT_RATES: u32 = 12;
-const DEFAULT_RATE_SHARES: (f64, f64) = (0.05, 1.05);
+/// How many rates are tried where none are named, and from which share of the least capacity to which of the greatest.
+pub(super) const DEFAULT_RATES: u32 = 12;
+const DEFAULT_RATE_SHARES: (f64, f64) = (0.4, 1.05);
+/// Without capacities, from which to which share of what is stable in the long run.
+const SHARES_OF_REGION: (f64, f64) = (0.02, 1.0);
+/// Arrivals of a simulation where no seeds are named.
+const SEEDS: &str = "1:10";
 
 /// The numbers of processors, each with its option.
 pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
-    [("--cpus", arguments.cpus), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
+    [("--cpus", arguments.cpus.unwrap_or(1)), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
 }
 
 /// The machine: with a GPU if one is asked for, or unasked where its times are known.
@@ -31,10 +36,33 @@ pub(super) fn machine(arguments: &Arguments, workload: &Workload) -> Result<Mach
         (_, Some(gpus)) => gpus,
         (_, None) => usize::from(has_times),
     };
-    if arguments.cpus + gpus * arguments.streams == 0 {
+    let cpus =
+        arguments.cpus.unwrap_or_else(|| if is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
+    if cpus + gpus * arguments.streams == 0 {
         return Err(Failure::input("the machine has no processors: give --cpus or --gpus at least 1"));
     }
-    Ok(Machine::new(arguments.cpus, 0).with_gpus(gpus, arguments.streams, 1))
+    Ok(Machine::new(cpus, 0).with_gpus(gpus, arguments.streams, 1))
+}
+
+/// Whether the workload was measured on this machine.
+fn is_of_here(workload: &Workload) -> bool {
+    workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
+}
+
+/// Cores that work where this machine is simulated, beside the driver and GPUs that it may have.
+fn workers_of_here(gpus: usize, arguments: &Arguments) -> usize {
+    let here = Here::look();
+    here.workers(here.gpu_lanes(arguments.gpu, gpus, arguments.streams))
+}
+
+/// `3 CPU workers`, and why so many where that was left open.
+pub(super) fn cpus_in_words(arguments: &Arguments, workload: &Workload, machine: &Machine) -> String {
+    let words = number::counted(machine.count(Class::CPU), "CPU worker", "CPU workers");
+    match arguments.cpus {
+        Some(_) => words,
+        None if is_of_here(workload) => format!("{words} (this machine's; --cpus)"),
+        None => format!("{words} (--cpus)"),
+    }
 }
 
 /// `1 GPU`, `2 GPUs of 4 streams`.
@@ -62,7 +90,7 @@ pub(super) fn arrivals(
         let (arrivals, rate_qps) = traced(path, workload, not_in(arguments.mode))?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }
-    let seeds = arguments.arrivals.seeds()?;
+    let seeds = arguments.arrivals.seeds(SEEDS)?;
     if n.saturating_mul(seeds.len()) > MAX_QUERIES {
         let message =
             format!("--num-queries {n} with {} seed(s) is too much: at most {MAX_QUERIES} in all", seeds.len());
@@ -71,21 +99,18 @@ pub(super) fn arrivals(
     Ok((draw_all(&arguments.arrivals.process()?, &seeds, n, workload.rows.len()), None))
 }
 
-/// The rates asked for, the trace's, or some between little load and what no scheduler sustains.
-pub(super) fn rates(
-    arguments: &Arguments,
-    search: Option<&CapacitySearch<'_>>,
-    recorded_qps: Option<f64>,
-) -> Result<Vec<f64>, Failure> {
-    if let Some(rates) = arguments.arrivals.rates()? {
-        return Ok(rates);
-    }
-    if let Some(rate_qps) = recorded_qps {
-        return Ok(vec![rate_qps]);
-    }
-    let Some(search) = search else { return Err(no_rates()) };
-    let top = search.bound_qps.filter(|&bound| bound > 0.0).unwrap_or(search.region_qps);
-    let (from, to) = DEFAULT_RATE_SHARES;
-    let share = |i: u32| from + (to - from) * f64::from(i) / f64::from(DEFAULT_RATES - 1);
-    Ok((0..DEFAULT_RATES).map(|i| number::significant(top * share(i), 4)).collect())
+/// The rates asked for, or the trace's; `None` where neither says.
+pub(super) fn named_rates(arguments: &Arguments, recorded_qps: Option<f64>) -> Result<Option<Vec<f64>>, Failure> {
+    Ok(arguments.arrivals.rates()?.or(recorded_qps.map(|rate_qps| vec![rate_qps])))
+}
+
+/// Rates from well below the least capacity to a little above the greatest, each the same factor above the one before.
+pub(super) fn rates_around(capacities: &[Capacities], region_qps: f64) -> Vec<f64> {
+    let found: Vec<f64> = capacities.iter().map(|found| found.objective.qps).filter(|&qps| qps > 0.0).collect();
+    let least = found.iter().copied().min_by(f64::total_cmp).map(|qps| qps * DEFAULT_RATE_SHARES.0);
+    let most = found.iter().copied().max_by(f64::total_cmp).map(|qps| qps * DEFAULT_RATE_SHARES.1);
+    let from = least.unwrap_or(region_qps * SHARES_OF_REGION.0);
+    let to = most.unwrap_or(region_qps * SHARES_OF_REGION.1);
+    let rate = |i: u32| from * (to / from).powf(f64::from(i) / f64::from(DEFAULT_RATES - 1));
+    (0..DEFAULT_RATES).map(|i| number::significant(rate(i), 3)).collect()
 }

@@ -8,24 +8,40 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::inputs::{arrivals, counts, gpus_in_words, machine, rates, wants_gpu};
-use self::report::{delay_chart, report};
+use self::inputs::{
+    DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, machine, named_rates, rates_around, wants_gpu,
+};
+use self::report::{capacity_table, delay_chart, delay_table};
 use super::Failure;
-use super::options::{ArrivalArguments, DeadlineArgument, PolicyArguments, check_processors};
+use super::options::{
+    ArrivalArguments, DeadlineArgument, ObjectiveArguments, PolicyArguments, check_processors, no_rates,
+};
 use super::output::say;
 use super::run_logs::log_path;
 use crate::cost::MachineModel;
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
-    CapacitySearch, Estimates, GpuChoice, named_workload_in, play_all, run_length, settle_gpu_times, sim_queries,
+    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, named_workload_in, play_all,
+    settle_gpu_times, sim_queries,
 };
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
-use crate::report::number::{self, counted};
+use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
-use crate::sim::{Experiment, simulate};
+use crate::sim::{Arrivals, Experiment, simulate};
+
+/// What there is to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    /// The highest rate that each policy sustains
+    Capacity,
+    /// What queries wait at each rate
+    Delays,
+    /// A figure of these delays
+    Plot,
+}
 
 /// Options of `simulate`.
 #[derive(Debug, clap::Args)]
@@ -40,9 +56,15 @@ pub(super) struct Arguments {
     arrivals: ArrivalArguments,
     #[command(flatten)]
     deadline: DeadlineArgument,
-    /// CPU workers
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cpus: usize,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// What to find out
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', default_values_t = [Part::Capacity, Part::Delays, Part::Plot])]
+    what: Vec<Part>,
+    /// CPU workers [default: for a workload measured on this machine all its cores but the driver's and the GPUs', for
+    /// others 1]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
     /// GPUs [default: 1 where the workload has GPU times, or takes them with --gpu replay]
     #[arg(long, value_name = "N")]
     gpus: Option<usize>,
@@ -74,11 +96,16 @@ pub(super) struct Arguments {
 
 /// More log rows than this would fill an ordinary disk.
 const MAX_LOG_ROWS: usize = 50_000_000;
+/// Queries of a run whose delays are told, where nothing else is asked for.
+const DELAY_QUERIES: usize = 50_000;
+/// Where rates are not named, delays of a policy are told up to so many times its capacity: beyond they only grow.
+const HOPELESS: f64 = 1.5;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out.join("summary.csv"))?;
     arguments.options.checked()?;
     let deadline = arguments.deadline.checked()?;
+    let objective = arguments.objective.checked()?;
     check_processors(&counts(arguments))?;
     let estimates = Estimates::named(&arguments.estimates)?;
     let (workload_name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
@@ -87,63 +114,103 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
     let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = sim_queries(&workload, &estimates, &machine)?;
-    let n = arguments.arrivals.num_queries()?.unwrap_or_else(|| run_length(&queries, &model, deadline));
-    let (arrivals, recorded_qps) = arrivals(arguments, &workload, n)?;
+    let asked = arguments.arrivals.num_queries()?;
+    let (arrivals, recorded_qps) = arrivals(arguments, &workload, asked.unwrap_or(DELAY_QUERIES))?;
     let experiment = Experiment { model, queries, deadline, arrivals };
-    let search = CapacitySearch::new(&experiment);
-    let bound_qps = search.and_then(|search| search.bound_qps);
-    let rates = rates(arguments, search.as_ref(), recorded_qps)?;
+    let region_qps = experiment.region().ok_or_else(no_rates)?.rate_qps;
+    let named_rates = named_rates(arguments, recorded_qps)?;
     if arguments.log {
-        check_log_rows(&experiment, policies.len() * rates.len())?;
+        let rates = named_rates.as_ref().map_or(DEFAULT_RATES as usize, Vec::len);
+        check_log_rows(&experiment, policies.len() * rates)?;
     }
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("workload", &workload_name)
         .with("mode", arguments.mode)
-        .with("estimates", &arguments.estimates);
+        .with("estimates", &arguments.estimates)
+        .with("objective", objective.within(deadline));
     let provenance = match &replayed {
         Some(source) => provenance.with("gpu", format!("replay of {source}")),
         None => provenance,
     };
 
-    let progress = progress_bar((policies.len() * (rates.len() * experiment.arrivals.len() + 1)) as u64);
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
-    let played = play_all(&experiment, &factories, &rates, &|| progress.inc(1))?;
+    let mut notes = Vec::new();
+    let capacities = if arguments.what.contains(&Part::Capacity) {
+        match CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: asked.unwrap_or(0) }) {
+            Ok(search) => capacities(&search.beside_no_miss(), &factories)?,
+            // What there is of delays is told all the same.
+            Err(e @ LabError::TooFewArrivals { .. }) if arguments.what.len() > 1 => {
+                notes.push(format!("no capacity: {e}"));
+                Vec::new()
+            }
+            Err(e) => return Err(e.into()),
+        }
+    } else {
+        Vec::new()
+    };
+    let rates_are_named = named_rates.is_some();
+    let rates = named_rates.unwrap_or_else(|| rates_around(&capacities, region_qps));
+    let played = if arguments.what.contains(&Part::Delays) {
+        let is_hopeless = |policy: &str, rate_qps: f64| {
+            let mut found = capacities.iter().map(|found| &found.objective);
+            found.any(|found| found.policy == policy && rate_qps > found.qps * HOPELESS)
+        };
+        let wanted = |policy: &str, rate_qps| rates_are_named || !is_hopeless(policy, rate_qps);
+        let progress = progress_bar("delays", (policies.len() * rates.len() * experiment.arrivals.len()) as u64);
+        let played = play_all(&experiment, &factories, &rates, wanted, &|| progress.inc(1))?;
+        progress.finish_and_clear();
+        played
+    } else {
+        Vec::new()
+    };
     let summaries: Vec<SummaryRow> = played.into_iter().map(|run| SummaryRow::of(Source::Simulated, run)).collect();
-    let capacities = search.map(|search| capacities(&search, &experiment, &policies, &progress));
-    let capacities = capacities.transpose()?.unwrap_or_default();
-    progress.finish_and_clear();
 
-    let mut files = vec![arguments.out.join("summary.csv"), arguments.out.join("capacity.csv")];
-    write_summaries(&files[0], &provenance, &summaries)?;
-    write_capacities(&files[1], &provenance, &capacities)?;
-    let chart = arguments.out.join("delay");
-    delay_chart(&summaries, &policies, &rates, bound_qps, arguments.deadline.ms).write(&chart)?;
-    files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
+    let mut files = Vec::new();
+    if !summaries.is_empty() {
+        files.push(arguments.out.join("summary.csv"));
+        write_summaries(&arguments.out.join("summary.csv"), &provenance, &summaries)?;
+    }
+    if !capacities.is_empty() {
+        files.push(arguments.out.join("capacity.csv"));
+        let rows = capacities.iter().flat_map(Capacities::iter);
+        let rows: Vec<CapacityRow> = rows.map(|found| CapacityRow { capacity: found.clone(), live: None }).collect();
+        write_capacities(&arguments.out.join("capacity.csv"), &provenance, &rows)?;
+    }
+    if arguments.what.contains(&Part::Plot) && !summaries.is_empty() {
+        let chart = arguments.out.join("delay");
+        delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms).write(&chart)?;
+        files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
+    }
     if arguments.log {
         files.push(write_logs(&experiment, &policies, &rates, &provenance, &arguments.out)?);
     }
     let title = format!(
-        "{workload_name}, mode {}: {} queries; {} CPU, {}; {}, {} queries each; deadline {} ms; estimates: {}{}",
+        "{workload_name}, mode {}: {} queries; {}, {}; deadline {} ms; estimates: {}{}",
         arguments.mode,
         workload.rows.len(),
-        arguments.cpus,
+        cpus_in_words(arguments, &workload, &experiment.model.machine),
         gpus_in_words(&experiment.model.machine),
-        counted(experiment.arrivals.len(), "run", "runs"),
-        experiment.arrivals[0].queries.len(),
         arguments.deadline.ms,
         arguments.estimates,
         replayed.map(|source| format!("\nNo GPU was measured: its times are {source}.")).unwrap_or_default(),
     );
-    let report = report(&summaries, &capacities, &policies, &rates);
+    let mut text = format!("{title}\n\n");
+    if !capacities.is_empty() {
+        text.push_str(&capacity_table(&capacities));
+    }
+    notes.iter().for_each(|note| text.push_str(&format!("{note}\n")));
+    if !summaries.is_empty() {
+        text.push_str(&delay_table(&summaries, &policies, &rates, &experiment));
+    }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    say(&format!("{title}\n\n{report}\nwritten: {}\n", names.join(", ")))
+    say(&format!("{text}\nwritten: {}\n", names.join(", ")))
 }
 
-fn progress_bar(runs: u64) -> ProgressBar {
+fn progress_bar(what: &'static str, runs: u64) -> ProgressBar {
     // Drawn only where it takes more than a moment, and only on terminals.
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
-    let bar = ProgressBar::new(runs);
+    let style = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len} runs, {eta} left");
+    let bar = ProgressBar::new(runs).with_message(what);
     if let Ok(style) = style {
         bar.set_style(style);
     }
@@ -151,34 +218,16 @@ fn progress_bar(runs: u64) -> ProgressBar {
     bar
 }
 
-fn capacities(
-    search: &CapacitySearch<'_>,
-    experiment: &Experiment,
-    policies: &[BuiltIn],
-    progress: &ProgressBar,
-) -> Result<Vec<CapacityRow>, Failure> {
-    let row = |policy: &BuiltIn| {
-        let found = search.of(policy)?;
-        progress.inc(1);
-        Ok(CapacityRow {
-            source: Source::Simulated,
-            policy: policy.name().to_owned(),
-            deadline: experiment.deadline,
-            low_qps: found.low_qps,
-            high_qps: found.high_qps,
-            bound_qps: search.bound_qps,
-            flips: found.flips,
-            region_qps: Some(search.region_qps),
-            queries: experiment.arrivals[0].queries.len(),
-            seeds: experiment.arrivals.len(),
-        })
-    };
-    policies.iter().map(row).collect()
+fn capacities(search: &CapacitySearch<'_>, policies: &[&dyn PolicyFactory]) -> Result<Vec<Capacities>, Failure> {
+    let progress = progress_bar("capacities", (policies.len() * search.seeds()) as u64);
+    let found = search.of_all(policies, &|| progress.inc(1))?;
+    progress.finish_and_clear();
+    Ok(found)
 }
 
 /// Refuses, before anything is simulated, logs that would fill the disk.
 fn check_log_rows(experiment: &Experiment, runs: usize) -> Result<(), Failure> {
-    let queries: usize = experiment.arrivals.iter().map(|arrivals| arrivals.queries.len()).sum();
+    let queries: usize = experiment.arrivals.iter().map(Arrivals::len).sum();
     match queries.saturating_mul(runs) {
         0..=MAX_LOG_ROWS => Ok(()),
         rows => Err(Failure::input(format!(

@@ -2,20 +2,21 @@
 
 use std::fmt::Write as _;
 
-use crate::report::capacity::CapacityRow;
+use crate::lab::{Capacities, Capacity};
 use crate::report::number;
 use crate::report::plot::{LineChart, Point, Series};
 use crate::report::summary::SummaryRow;
 use crate::report::table::Table;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
+use crate::sim::{Arrivals, Experiment};
 
-/// Mean delay over the seeds and whether any query missed, for a policy at a rate.
-fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> (f64, bool) {
+/// Mean delay over the seeds and whether any query missed, for a policy at a rate; `None` where that was not played.
+fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
     let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
     let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
         (sum + row.summary.mean_ms, count + 1, missed + row.summary.missed)
     });
-    (sum / f64::from(count), missed > 0)
+    (count > 0).then(|| (sum / f64::from(count), missed > 0))
 }
 
 /// The paper's Figure 7: average delay against arrival rate, one line a policy.
@@ -28,10 +29,10 @@ pub(super) fn delay_chart(
 ) -> LineChart {
     let line = |policy: &BuiltIn| {
         let point = |&rate_qps: &f64| {
-            let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps);
-            Point { x: rate_qps, y, is_hollow }
+            let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps)?;
+            Some(Point { x: rate_qps, y, is_hollow })
         };
-        let mut points: Vec<Point> = rates.iter().map(point).collect();
+        let mut points: Vec<Point> = rates.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         // Each policy keeps its colour, whichever others are drawn.
         let colour = PolicyKind::ALL.iter().position(|&other| other == policy.kind);
@@ -41,6 +42,7 @@ pub(super) fn delay_chart(
         title: String::from("Average delay against arrival rate"),
         x_label: String::from("arrival rate (queries per second)"),
         y_label: String::from("average delay (ms)"),
+        is_x_log: true,
         is_y_log: true,
         series: policies.iter().map(line).collect(),
         vertical: bound_qps.filter(|&bound| bound > 0.0).map(|bound| (bound, String::from("no scheduler beyond"))),
@@ -49,43 +51,97 @@ pub(super) fn delay_chart(
     }
 }
 
-/// What a person reads: capacities, then delays.
-pub(super) fn report(
-    summaries: &[SummaryRow],
-    capacities: &[CapacityRow],
-    policies: &[BuiltIn],
-    rates: &[f64],
-) -> String {
-    let mut text = String::from("Highest rate up to which no query misses its deadline:\n");
-    let mut table = Table::new(["policy", "qps", "first miss at", "of any scheduler's", "flips"]);
-    for row in capacities {
-        let share = row.share_of_bound().map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
-        let high = row.high_qps.map_or(String::from("-"), |high| number::text(high, 5));
-        table.row([row.policy.to_owned(), number::text(row.low_qps, 5), high, share, row.flips.to_string()]);
+/// Capacities, one line a policy, and what the columns mean.
+pub(super) fn capacity_table(capacities: &[Capacities]) -> String {
+    let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
+    let rate = |qps: f64| number::text(qps, 4);
+    let mut text = format!("Capacity: the highest rate that keeps {}, in queries a second:\n", first.criterion);
+    let has_no_miss = capacities.iter().any(|found| found.no_miss.is_some());
+    let beside = has_no_miss.then_some("no miss");
+    let columns = ["policy", "q/s", "interval", "fails at", "of limit", "flips"];
+    let mut table = Table::new(columns.into_iter().chain(beside));
+    for Capacities { objective: found, no_miss } in capacities {
+        let at_least = if found.is_cut_off { ">= " } else { "" };
+        let row = [
+            found.policy.clone(),
+            format!("{at_least}{}", rate(found.qps)),
+            format!("{} to {}", rate(found.interval.low), rate(found.interval.high)),
+            found.failing_qps.map_or(String::from("-"), rate),
+            format!("{:.1} %", 100.0 * found.share_of_bound()),
+            found.flips.to_string(),
+        ];
+        table.row(row.into_iter().chain(no_miss.as_ref().map(|found| rate(found.qps))));
     }
     let _ = write!(text, "{table}");
-    if capacities.iter().any(|row| row.high_qps.is_none()) {
-        text.push_str(
-            "first miss at -: at none of the rates tried; a run of more queries (--num-queries) would tell more\n",
+    let confidence = first.interval.confidence;
+    let _ = writeln!(
+        text,
+        "{}; no scheduler is stable in the long run above {} q/s",
+        match first.seeds {
+            1 => String::from("one run a rate, so no interval (--seeds 1:10 gives one)"),
+            seeds => format!(
+                "median of {seeds} runs with its {} % interval; fails at: the lowest rate that failed in any",
+                number::text(100.0 * confidence, 3)
+            ),
+        },
+        rate(first.region_qps)
+    );
+    text.push_str(&lengths(capacities));
+    if capacities.iter().any(|found| found.objective.is_cut_off) {
+        text.push_str(">=: the arrivals end before they could tell of higher rates\n");
+    }
+    if capacities.iter().any(|found| found.objective.flips > 0) {
+        text.push_str("flips: how often a rate held though a lower one had failed, so that the limit isn't sharp\n");
+    }
+    text
+}
+
+/// How long the runs were.
+fn lengths(capacities: &[Capacities]) -> String {
+    let found: Vec<&Capacity> =
+        capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
+    let limit_ms = found.first().map_or(0.0, |found| found.criterion.limit.as_ms());
+    let mut text = String::new();
+    let queries = found.iter().map(|found| found.queries);
+    if let (Some(least), Some(most)) = (queries.clone().min(), queries.max()) {
+        let _ = writeln!(
+            text,
+            "searched with runs of {least} to {most} queries: a hundred times {limit_ms} ms, and a hundred late ones that \
+             may be,\nor cut off, but not growing; each answer held in a run of {}",
+            confirmed_in_words(&found)
         );
     }
-    if capacities.iter().any(|row| row.flips > 1) {
-        text.push_str("flips above 1: as rates rise misses come, go and come again, so the limit isn't sharp\n");
+    let short: Vec<&str> = found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
+    if !short.is_empty() {
+        let _ = writeln!(text, "shorter than a hundred times {limit_ms} ms even so: {}", short.join(", "));
     }
-    if let Some(row) = capacities.first() {
-        let bound = row.bound_qps.map_or_else(
-            || String::from("a run as short as this excludes no rate"),
-            |qps| format!("no scheduler can exceed {} here", number::text(qps, 5)),
-        );
-        let region = number::optional(row.region_qps, 5);
-        let _ = writeln!(text, "{bound}; none is stable in the long run above {region}");
-    }
-    text.push_str("\nAverage delay in ms (*: a query missed its deadline):\n");
+    text
+}
+
+/// `2000000 queries`, or from the least to the most.
+fn confirmed_in_words(found: &[&Capacity]) -> String {
+    let confirmed = found.iter().map(|found| found.confirmed_queries);
+    let (least, most) = (confirmed.clone().min().unwrap_or(0), confirmed.max().unwrap_or(0));
+    if least == most { format!("{least} queries") } else { format!("{least} to {most}") }
+}
+
+/// Average delays, one line a rate, one column a policy.
+pub(super) fn delay_table(
+    summaries: &[SummaryRow],
+    policies: &[BuiltIn],
+    rates: &[f64],
+    experiment: &Experiment,
+) -> String {
+    let queries = experiment.arrivals.first().map_or(0, Arrivals::len);
+    let runs = number::counted(experiment.arrivals.len(), "run", "runs");
+    let mut text = format!("\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline):\n");
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in rates {
-        let delays = policies.iter().map(|&policy| {
-            let (delay_ms, is_missed) = delay_at(summaries, policy.name(), rate_qps);
-            format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
+        let delays = policies.iter().map(|&policy| match delay_at(summaries, policy.name(), rate_qps) {
+            Some((delay_ms, is_missed)) => {
+                format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
+            }
+            None => String::from("- "),
         });
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
     }

@@ -15,11 +15,15 @@ use std::time::Instant;
 use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
-use super::options::{DeadlineArgument, GpuArguments, PolicyArguments, check_k, check_seconds};
+use super::options::{
+    DeadlineArgument, GpuArguments, ObjectiveArguments, PolicyArguments, check_k, check_seconds, workers_here,
+};
+use crate::cost::MachineModel;
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::lab::{
-    GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
+    Criterion, GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions,
+    ValidationRow,
 };
 use crate::live;
 use crate::machine::Class;
@@ -54,19 +58,25 @@ pub(super) struct Arguments {
     /// Documents that a query asks for
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
-    /// Policies to compare
-    #[arg(long = "policy", value_enum, value_delimiter = ',', default_value = "gpu-only,cpu-only,best-of,stealing")]
+    /// Policies to compare, between commas [default: gpu-only, cpu-only, best-of, stealing, and combined where batches were
+    /// measured; without a GPU lane cpu-only and mct]
+    #[arg(long = "policy", value_name = "NAME", value_enum, value_delimiter = ',')]
     policies: Vec<PolicyKind>,
     /// What stands in the GPU's place
     #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
-    /// CPU workers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    cpus: u16,
+    /// CPU workers [default: one for each core that is left beside the driver and the GPUs' lanes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+    /// Take --cpus beyond the cores of this machine
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     deadline: DeadlineArgument,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
     /// Length of a live run at the predicted capacity; slower rates take longer for the same queries
     #[arg(long, value_name = "S", default_value_t = 1.5)]
     seconds: f64,
@@ -107,9 +117,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::failed("no live run finished: nothing to compare"));
     }
     outln!("\n{}", tables::delays(&results.rows));
-    outln!("{}", tables::capacities(&results.capacities, arguments.deadline.ms));
+    let criterion = arguments.objective.checked()?.within(deadline);
+    outln!("{}", tables::capacities(&results.capacities, &criterion, arguments.seconds));
     validated.print_gpu_note();
-    write_results(arguments, &validated, &results, deadline)?;
+    write_results(arguments, &validated, &results, &criterion)?;
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
     Ok(())
 }
@@ -117,7 +128,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Every policy that the machine can run, up to an interrupt.
 fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -> Result<Results, Failure> {
     let policies = arguments.options.checked()?;
-    let options = ValidationOptions { deadline, seconds: arguments.seconds, seed: arguments.seed };
+    let objective = arguments.objective.checked()?;
+    let options = ValidationOptions { deadline, objective, seconds: arguments.seconds, seed: arguments.seed };
     let provenance = validated.provenance();
     let mut keep = |kept: KeptLog<'_>| {
         if !arguments.log {
@@ -128,10 +140,12 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
         kept.log.write(&arguments.out.join("logs").join(name), &provenance)
     };
     let machine = validated.node.machine().clone();
+    let usual = usual_policies(validated.node.model());
+    let chosen = if arguments.policies.is_empty() { &usual } else { &arguments.policies };
     let bars = Bars::default();
     let mut validation = Validation::new(&mut validated.node, options, &bars, &mut keep);
     let mut results = Results::default();
-    for &policy in &arguments.policies {
+    for &policy in chosen {
         if policy.required_classes().iter().any(|&kind| machine.count(kind) == 0) {
             errln!("{policy}: left out, it needs a GPU");
             continue;
@@ -156,14 +170,34 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
     Ok(results)
 }
 
+/// What is compared where no policy is named: those of Ding et al. and the best that batches, or what needs no GPU.
+fn usual_policies(model: &MachineModel) -> Vec<PolicyKind> {
+    let has_gpu = model.machine.count(Class::GPU) > 0;
+    let batches = model.batches[Class::GPU].is_some();
+    let of_two = [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::Stealing];
+    match (has_gpu, batches) {
+        (true, true) => of_two.into_iter().chain([PolicyKind::Combined]).collect(),
+        (true, false) => of_two.to_vec(),
+        (false, _) => vec![PolicyKind::CpuOnly, PolicyKind::Mct],
+    }
+}
+
+/// CPU workers.
+fn workers(arguments: &Arguments) -> Result<usize, Failure> {
+    workers_here(arguments.cpus.map(usize::from), arguments.force, arguments.gpu, arguments.gpus.counts())
+}
+
 /// Checks what can be before the index is made, and gives the deadline.
 fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     check_seconds(arguments.seconds, MAX_SECONDS)?;
     check_k(arguments.k)?;
     arguments.options.checked()?;
+    arguments.objective.checked()?;
     arguments.gpu.check()?;
+    workers(arguments)?;
     let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
-    if arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
+    let names_some = !arguments.policies.is_empty();
+    if names_some && arguments.gpu == GpuChoice::None && arguments.policies.iter().all(needs_gpu) {
         return Err(Failure::input("nothing to compare: these policies need a GPU, and --gpu is none"));
     }
     check_writable(&arguments.out.join("validation.csv"))?;
@@ -174,11 +208,11 @@ fn write_results(
     arguments: &Arguments,
     validated: &Validated,
     results: &Results,
-    deadline: Nanos,
+    criterion: &Criterion,
 ) -> Result<(), Failure> {
     let out = &arguments.out;
     let provenance = validated.provenance();
-    write_validation(&out.join("validation.csv"), &provenance, &results.rows)?;
+    write_validation(&out.join("validation.csv"), &provenance, criterion, &results.rows)?;
     write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, &results.capacities)?;
     write_validation_service(&out.join("validation_service.csv"), &provenance, &results.service)?;
     let both = |row: &ValidationRow| {
@@ -189,7 +223,7 @@ fn write_results(
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
-    delay_chart(&results.rows, deadline, &validated.title()).write(&out.join("validation"))?;
+    delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"))?;
     outln!(
         "Written to {}:\n  \
          validation.csv, .svg, .png  the delays above, and their picture\n  \

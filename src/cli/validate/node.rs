@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Arguments;
 use super::tables::models;
+use super::{Arguments, workers};
 use crate::cli::Failure;
 use crate::cli::defaults::{self, Bars, synthetic_index, warn_of_few_cores};
 use crate::cost::{ProfileOptions, TrainOptions, train};
@@ -29,7 +29,7 @@ impl Validated {
         let (gpus, streams) = arguments.gpus.counts();
         let wanted = Wanted {
             algorithm: arguments.algorithm,
-            cpus: usize::from(arguments.cpus),
+            cpus: workers(arguments)?,
             multicore: Multicore::Inter,
             gpu: arguments.gpu,
             gpus,

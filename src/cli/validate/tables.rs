@@ -1,7 +1,7 @@
 //! What a person reads of a validation: predicted beside measured.
 
 use crate::cost::{ModelFile, Workload};
-use crate::lab::{ValidationCapacityRow, ValidationRow};
+use crate::lab::{Criterion, ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
 use crate::report::number::text;
 use crate::report::table::Table;
@@ -39,8 +39,13 @@ pub(super) fn models(fitted: &ModelFile, workload: &Workload, folds: usize) -> S
 /// Delays, one line a policy and rate.
 pub(super) fn delays(rows: &[ValidationRow]) -> String {
     let both = &["predicted", "measured"][..];
-    let groups =
-        [("", &["policy", "rate q/s"][..]), ("mean ms", both), ("p99 ms", both), ("missed", both), ("", &["gpu"])];
+    let groups = [
+        ("", &["policy", "rate q/s"][..]),
+        ("mean ms", both),
+        ("p99 ms", both),
+        ("late", both),
+        ("", &["allowed", "live", "gpu"]),
+    ];
     let mut table = Table::grouped(groups);
     for row in rows {
         table.row([
@@ -50,21 +55,21 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
             text(row.measured.mean_ms, 3),
             text(row.predicted.p99_ms, 3),
             text(row.measured.p99_ms, 3),
-            row.predicted.missed.to_string(),
-            (row.measured.missed + row.unanswered).to_string(),
+            row.predicted_verdict.late.to_string(),
+            row.verdict.late.to_string(),
+            row.verdict.allowed.to_string(),
+            if row.passed() { String::from("held") } else { String::from("missed") },
             row.gpu.to_owned(),
         ]);
     }
-    format!(
-        "Delays, simulated and live, with the same arrivals and queries; and how many missed the deadline:\n{table}"
-    )
+    format!("Delays, simulated and live, with the same arrivals and queries; and how many were late:\n{table}")
 }
 
 /// Capacities, one line a policy, and what the columns mean.
-pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> String {
+pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, seconds: f64) -> String {
     let mut table = Table::grouped([
         ("", &["policy"][..]),
-        ("capacity, q/s", &["predicted", "measured", "error", "first miss"]),
+        ("capacity, q/s", &["predicted", "measured", "error", "fails at"]),
         ("", &["gpu"]),
         ("cost while serving", &["cpu", "gpu"]),
         ("predicted from costs", &["alone", "in hindsight"]),
@@ -86,15 +91,17 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], deadline_ms: f64) -> St
         ]);
     }
     format!(
-        "Capacity: the highest rate up to which no query took more than {deadline_ms} ms.\n\
+        "Capacity: the highest rate up to which runs of {seconds} s ({:.0} x {} ms) keep {criterion}, and don't grow.\n\
          {table}  \
-         first miss          the lowest rate at which a query took longer when it was driven live\n  \
+         fails at            the lowest rate at which a live run did not\n  \
          cost while serving  so many times what a query takes alone, and so much for its way to the worker and back: found\n                      \
                              by serving backlogs of other queries, right before runs near the capacity; predictions reckon\n                      \
                              with it\n  \
          alone               the prediction if queries cost what they take alone\n  \
          in hindsight        the prediction if they cost what they took in the live run at the measured capacity: an error\n                      \
-                             that is left then is the simulator's own\n"
+                             that is left then is the simulator's own\n",
+        seconds / criterion.limit.as_secs(),
+        criterion.limit.as_ms(),
     )
 }
 
@@ -109,13 +116,15 @@ fn cost_while_serving(row: &ValidationCapacityRow, kind: Class) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Objective;
     use crate::machine::PerClass;
 
     #[test]
     fn the_capacities_fit_a_terminal_of_120_columns() {
+        let criterion = Objective::default().within(Nanos::from_ms(50.0));
         let row = ValidationCapacityRow {
             policy: "stealing".to_owned(),
-            deadline: Nanos::from_ms(50.0),
+            criterion,
             predicted_qps: 1_123_456.0,
             measured_qps: 1_123_456.0,
             measured_high_qps: Some(1_123_456.0),
@@ -126,7 +135,7 @@ mod tests {
             profiled_qps: 1_123_456.0,
             hindsight_qps: None,
         };
-        let printed = capacities(&[row], 50.0);
+        let printed = capacities(&[row], &criterion, 1.5);
         let widest = printed.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(120), "{widest:?}:\n{printed}");
     }

@@ -1,0 +1,140 @@
+//! `tandem capacity`: what this machine sustains, in one number, and whether it held.
+
+mod node;
+mod words;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::defaults::{Bars, warn_of_few_cores};
+use super::options::{DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, check_k, parse_seeds};
+use super::{Failure, interrupts};
+use crate::exec::cpu::Algorithm;
+use crate::files::{Provenance, check_writable};
+use crate::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
+use crate::query::{ArrivalProcess, Mode};
+use crate::report::capacity::{CapacityRow, write_capacities};
+use crate::sched::{PolicyFactory, PolicyKind};
+
+/// Options of `capacity`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    log: IndexAndLog,
+    /// What `profile` measured of these queries on this index; left out, what an earlier run kept in the output folder, or
+    /// else they are measured now
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// Queries to measure, from the beginning of the log
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(20..))]
+    limit: u32,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// How the terms of a query combine
+    #[arg(long, value_enum, default_value_t = Mode::Or)]
+    mode: Mode,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
+    /// Documents that a query asks for
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// Policies to choose from, between commas; left out, all that this machine can run
+    #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
+    policy: Vec<PolicyKind>,
+    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals
+    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
+    arrivals: String,
+    /// Seeds of the simulated arrivals, between commas, or FIRST:LAST
+    #[arg(long, value_name = "SEEDS", default_value = "1:10")]
+    seeds: String,
+    /// CPU cores that work [default: all that are left beside the driver and the GPUs' lanes]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
+    /// Take --cpus beyond the cores of this machine
+    #[arg(long)]
+    force: bool,
+    /// Whether GPUs take part
+    #[arg(long, value_enum, default_value_t = GpuChoice::Auto)]
+    gpu: GpuChoice,
+    /// GPUs [default: all of this machine's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    gpus: Option<u16>,
+    /// Where the results go
+    #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
+    out: PathBuf,
+    #[command(flatten)]
+    options: PolicyArguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let question = check(arguments)?;
+    let mut node = node::start(arguments)?;
+    warn_of_few_cores(&node);
+    let policies = arguments.options.policies(&arguments.policy, node.model())?;
+    let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
+    outln!("{}", words::machine(&node));
+    interrupts::catch();
+    let found = answer(&mut node, &factories, &question, &Bars::default())?;
+    let path = arguments.out.join("capacity.csv");
+    if !found.capacities.is_empty() {
+        write_capacities(&path, &provenance(arguments, &node, &question), &rows(&found))?;
+    }
+    outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));
+    if !found.capacities.is_empty() {
+        outln!("written: {}; took {:.0} s", path.display(), started.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+/// Checks what can be before anything is opened, and gives the question.
+fn check(arguments: &Arguments) -> Result<Question, Failure> {
+    check_k(arguments.k)?;
+    arguments.options.checked()?;
+    if arguments.gpu == GpuChoice::Replay {
+        return Err(Failure::input(
+            "--gpu replay: recorded times say nothing of this machine; `tandem simulate --gpu replay` plays them",
+        ));
+    }
+    arguments.gpu.check()?;
+    node::wanted(arguments)?;
+    let question = Question {
+        deadline: arguments.deadline.checked()?,
+        objective: arguments.objective.checked()?,
+        process: ArrivalProcess::named(&arguments.arrivals)?,
+        seeds: parse_seeds(&arguments.seeds)?,
+    };
+    check_writable(&arguments.out.join("capacity.csv"))?;
+    Ok(question)
+}
+
+/// One row a policy and objective; the best one's has its live runs.
+fn rows(found: &Answer) -> Vec<CapacityRow> {
+    let mut rows: Vec<CapacityRow> = Vec::new();
+    for capacities in &found.capacities {
+        rows.extend(capacities.iter().map(|capacity| CapacityRow { capacity: capacity.clone(), live: None }));
+    }
+    if let Some(best) = rows.first_mut() {
+        best.live = found.live;
+    }
+    rows
+}
+
+fn provenance(arguments: &Arguments, node: &Node, question: &Question) -> Provenance {
+    let gpu = match node.gpu() {
+        GpuSource::Real(device) => device.clone(),
+        _ => String::from("none"),
+    };
+    let provenance = Provenance::new().with_command_and_machine();
+    let index = node.workload().provenance.get("index").unwrap_or_default().to_owned();
+    provenance
+        .with("index", index)
+        .with("mode", arguments.mode)
+        .with("arrivals", &arguments.arrivals)
+        .with("objective", question.objective.within(question.deadline))
+        .with("cpu_workers", node.machine().count(crate::machine::Class::CPU))
+        .with("gpu", gpu)
+}

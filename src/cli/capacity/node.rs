@@ -1,0 +1,90 @@
+//! This machine at work: its processors opened, its queries' costs measured or taken from an earlier run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Arguments;
+use crate::cli::Failure;
+use crate::cli::defaults::{self, Bars};
+use crate::cli::options::workers_here;
+use crate::cost::{ProfileOptions, Workload};
+use crate::files::Provenance;
+use crate::index::Index;
+use crate::lab::{Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, kept_workload, workload_of_index};
+use crate::query::Query;
+
+/// Measured runs of each query.
+const REPEATS: usize = 3;
+
+/// The processors of this machine that are asked for, or all.
+pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
+    let here = Here::look();
+    let gpus = match arguments.gpu {
+        GpuChoice::None | GpuChoice::Replay => 0,
+        GpuChoice::Auto | GpuChoice::Real => arguments.gpus.map_or(here.gpus, usize::from),
+    };
+    let cpus = workers_here(arguments.cpus, arguments.force, arguments.gpu, (gpus, 1))?;
+    if cpus + gpus == 0 {
+        return Err(Failure::input("nothing to drive: --cpus is 0, and there is no GPU"));
+    }
+    // Without a GPU nothing stands in its place.
+    let gpu = if gpus == 0 { GpuChoice::None } else { GpuChoice::Real };
+    let (algorithm, multicore) = (arguments.algorithm, Multicore::Inter);
+    Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
+}
+
+/// Opens the index and the processors, measures what is missing, and starts the workers.
+pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
+    let (index, log) = arguments.log.open("what to ask of this index")?;
+    let mut queries = defaults::read_queries(&log, &index)?;
+    let mut processors = Processors::open(wanted(arguments)?, &index, &Bars::default())?;
+    let (name, workload) = match &arguments.workload {
+        Some(path) => workload_of_index(path, arguments.mode, &index)?,
+        None => {
+            queries.truncate(arguments.limit as usize);
+            costs(arguments, &mut processors, &queries, &index, &log)?
+        }
+    };
+    Ok(Node::start(processors, &name, workload, queries, &index, &Estimates::Fitted)?)
+}
+
+/// What these queries cost here: kept by an earlier run, or measured now and kept for the next.
+fn costs(
+    arguments: &Arguments,
+    processors: &mut Processors,
+    queries: &[Query],
+    index: &Arc<Index>,
+    log: &std::path::Path,
+) -> Result<(String, Workload), Failure> {
+    let path: PathBuf = arguments.out.join("here.workload.csv");
+    let name = path.display().to_string();
+    // Whatever what is kept must agree in.
+    let same = Provenance::new()
+        .with("machine", crate::files::this_machine())
+        .with("index", format!("{:016x}", index.fingerprint()))
+        .with("queries", log.display())
+        .with("limit", arguments.limit)
+        .with("modes", arguments.mode)
+        .with("k", arguments.k)
+        .with("algorithm", arguments.algorithm.name())
+        .with("gpu", processors.gpu_name().unwrap_or_else(|| String::from("none")));
+    if let Some(kept) = kept_workload(&path, &same) {
+        errln!("costs: {name}, kept by an earlier run (delete it to measure anew)");
+        return Ok((name, kept));
+    }
+    errln!("measuring {} queries {REPEATS} times", queries.len());
+    let options =
+        ProfileOptions { modes: vec![arguments.mode], k: arguments.k, repeats: REPEATS, ..ProfileOptions::default() };
+    let mut workload = processors.profile(queries, index, &options, &Bars::default())?;
+    let measured = &workload.provenance;
+    let mut provenance = Provenance::new().with_command_and_machine();
+    for key in ["cpu", "docs", "repeats", "seed"] {
+        provenance = measured.get(key).into_iter().fold(provenance, |all, value| all.with(key, value));
+    }
+    for key in ["index", "queries", "limit", "modes", "k", "algorithm", "gpu"] {
+        provenance = same.get(key).into_iter().fold(provenance, |all, value| all.with(key, value));
+    }
+    workload.provenance = provenance;
+    workload.write(&path)?;
+    Ok((name, workload))
+}

@@ -1,0 +1,93 @@
+//! The answer in words.
+
+use std::fmt::Write as _;
+
+use crate::lab::{Answer, Criterion, GpuSource, LiveRate, Node};
+use crate::machine::Class;
+use crate::report::number::{counted, text};
+use crate::report::table::Table;
+
+/// So many times slower than when it was calibrated, a machine has other work.
+const BUSY: f64 = 1.05;
+
+/// What is asked: `1 CPU worker on AMD EPYC, 2 cores; no GPU; 2000 queries`.
+pub(super) fn machine(node: &Node) -> String {
+    let gpu = match node.gpu() {
+        GpuSource::Real(device) => device.clone(),
+        _ => String::from("no GPU"),
+    };
+    let workers = counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers");
+    format!("{workers} on {}; {gpu}; {} queries", node.cpu_name(), node.workload().rows.len())
+}
+
+/// One number, how sure it is, and whether it held.
+pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
+    let Some(best) = found.capacities.first().map(|found| &found.objective) else {
+        return String::from("interrupted before there was an answer");
+    };
+    let rate = |qps: f64| text(qps, 4);
+    let mut words = if best.qps > 0.0 {
+        let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
+        format!("{} q/s ({interval}), policy {}; {criterion}\n", rate(best.qps), best.policy)
+    } else {
+        format!("0 q/s: no rate is low enough for {criterion}, under any policy\n")
+    };
+    match &found.live {
+        Some(live) => {
+            let _ = writeln!(words, "live: {}; a tenth beyond: {}", in_words(&live.at), in_words(&live.beyond));
+            if !live.at.verdict.holds() {
+                words.push_str(&held_below(found));
+                if live.at.slowdown > BUSY {
+                    let times = text(live.at.slowdown, 3);
+                    let _ = writeln!(
+                        words,
+                        "queries cost {times} times what they did when the machine was calibrated, seconds before: something \
+                         else keeps it busy"
+                    );
+                }
+            }
+        }
+        None if best.qps > 0.0 => words.push_str("live: interrupted, so that nothing is known\n"),
+        None => {}
+    }
+    words.push_str("\nby simulation, with what queries cost here while others are served:\n");
+    let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "flips", "no miss"]);
+    for capacities in &found.capacities {
+        let found = &capacities.objective;
+        table.row([
+            found.policy.clone(),
+            rate(found.qps),
+            format!("{} to {}", rate(found.interval.low), rate(found.interval.high)),
+            found.failing_qps.map_or(String::from("-"), rate),
+            format!("{:.1} %", 100.0 * found.share_of_bound()),
+            found.flips.to_string(),
+            capacities.no_miss.as_ref().map_or(String::from("-"), |found| rate(found.qps)),
+        ]);
+    }
+    let _ = write!(words, "{table}");
+    words
+}
+
+/// `held at 3120 q/s (15600 queries, 0.2 % late)`.
+fn in_words(live: &LiveRate) -> String {
+    let verdict = &live.verdict;
+    let late = 100.0 * verdict.late as f64 / verdict.queries.max(1) as f64;
+    let held = if verdict.holds() {
+        "held"
+    } else if verdict.late <= verdict.allowed {
+        "missed (still growing)"
+    } else {
+        "missed"
+    };
+    let again = if live.attempts > 1 { ", the better of two runs" } else { "" };
+    format!("{held} at {} q/s ({} queries, {} % late{again})", text(live.qps, 4), verdict.queries, text(late, 2))
+}
+
+/// What is true where the answer was not.
+fn held_below(found: &Answer) -> String {
+    let lower = match &found.held_below {
+        Some(lower) => format!("what did hold: {} q/s", text(lower.qps, 4)),
+        None => String::from("no lower rate that was tried held either"),
+    };
+    format!("What was simulated was too much: {lower}.\n")
+}

@@ -1,0 +1,50 @@
+//! Every policy at every rate with every seed: what delays come to.
+
+use rayon::prelude::*;
+
+use crate::lab::{Summary, Tally};
+use crate::sched::PolicyFactory;
+use crate::sim::{Arrivals, Experiment, SimError};
+
+/// One run of a policy at a rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// The policy's name.
+    pub policy: String,
+    /// Queries a second.
+    pub rate_qps: f64,
+    /// What its arrivals were drawn from.
+    pub seed: u64,
+    /// What it came to.
+    pub summary: Summary,
+}
+
+/// Plays every seed's arrivals at every rate through every policy, in this order, whichever run ends first; `done` hears of
+/// each run that has ended. A run in which nothing arrives is left out, and so is what is not `wanted` of a policy (by its
+/// name) at a rate.
+///
+/// # Errors
+/// If a policy can't be made for this machine, or breaks its contract.
+pub fn play_all(
+    experiment: &Experiment,
+    policies: &[&dyn PolicyFactory],
+    rates: &[f64],
+    wanted: impl Fn(&str, f64) -> bool,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<Played>, SimError> {
+    let mut runs: Vec<(&dyn PolicyFactory, f64, &Arrivals)> = Vec::new();
+    for &policy in policies {
+        for &rate_qps in rates.iter().filter(|&&rate_qps| wanted(policy.name(), rate_qps)) {
+            runs.extend(experiment.arrivals.iter().map(|arrivals| (policy, rate_qps, arrivals)));
+        }
+    }
+    let one = |&(policy, rate_qps, arrivals): &(&dyn PolicyFactory, f64, &Arrivals)| {
+        let tally = Tally::new(&experiment.model.machine, arrivals.len());
+        let tally = experiment.play(policy, rate_qps, arrivals, tally, |_| false)?;
+        done();
+        let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
+        Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary }))
+    };
+    let played: Vec<Result<Option<Played>, SimError>> = runs.par_iter().map(one).collect();
+    played.into_iter().filter_map(Result::transpose).collect()
+}

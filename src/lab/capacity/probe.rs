@@ -1,0 +1,100 @@
+//! One run at one rate, given up as soon as it is lost.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::judge::{Judge, Overdue};
+use crate::lab::Criterion;
+use crate::sched::{LogRow, PolicyFactory, Sink};
+use crate::sim::{Arrivals, Experiment, SimError, SimRun, simulate_into};
+use crate::time::Nanos;
+
+/// What a run is for: the objective, or that no query misses its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    Objective,
+    NoMiss,
+}
+
+/// What a run has told of each aim; `None` where it was given up before that was known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) objective: Option<bool>,
+    pub(super) no_miss: Option<bool>,
+}
+
+impl Told {
+    pub(super) fn of(self, aim: Aim) -> Option<bool> {
+        match aim {
+            Aim::Objective => self.objective,
+            Aim::NoMiss => self.no_miss,
+        }
+    }
+
+    /// What two runs at a rate have told.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { objective: self.objective.or(other.objective), no_miss: self.no_miss.or(other.no_miss) }
+    }
+}
+
+/// Plays these arrivals at a rate, to know whether `aim` is met.
+///
+/// # Errors
+/// If the policy can't be made for this machine, or breaks its contract.
+pub(super) fn probe(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    criterion: Criterion,
+    aim: Aim,
+    arrivals: &Arrivals,
+    rate_qps: f64,
+) -> Result<Told, SimError> {
+    let limit = match aim {
+        Aim::Objective => criterion.limit,
+        Aim::NoMiss => criterion.deadline,
+    };
+    let allowed = match aim {
+        Aim::Objective => criterion.allowed(arrivals.len()),
+        Aim::NoMiss => 0,
+    };
+    let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
+    let told = Rc::clone(&overdue);
+    let SimRun { model, policy, queries, arrivals: times, deadline } = experiment.run(policy, rate_qps, arrivals)?;
+    let times = times.inspect(move |(at, _)| told.borrow_mut().arrive(*at));
+    let run = SimRun { model, policy, queries, arrivals: times, deadline };
+    let watch = Watch { judge: Judge::new(criterion, arrivals.len()), aim, limit, allowed, overdue, is_lost: false };
+    let watch = simulate_into(run, watch, |watch| watch.is_lost)?;
+    let verdict = watch.judge.verdict(rate_qps);
+    Ok(match (watch.is_lost, aim) {
+        (false, _) => Told { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) },
+        // Whoever is late after more than the deadline has missed it.
+        (true, Aim::Objective) => {
+            Told { objective: Some(false), no_miss: (criterion.limit >= criterion.deadline).then_some(false) }
+        }
+        (true, Aim::NoMiss) => Told { objective: None, no_miss: Some(false) },
+    })
+}
+
+/// Judges a run, and notices when it is lost.
+struct Watch {
+    judge: Judge,
+    aim: Aim,
+    limit: Nanos,
+    allowed: usize,
+    overdue: Rc<RefCell<Overdue>>,
+    is_lost: bool,
+}
+
+impl Sink for Watch {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.judge.record(row);
+        let (late, in_time) = match self.aim {
+            Aim::Objective => self.judge.late_and_not(),
+            Aim::NoMiss => self.judge.missed_and_not(),
+        };
+        // Of those that are due, at most all that have finished in time were in time.
+        let overdue = self.overdue.borrow_mut().due(row.finished, self.limit).saturating_sub(in_time);
+        self.is_lost = late.max(overdue) > self.allowed;
+    }
+}
