@@ -15,31 +15,27 @@ use tandem::lab::{CapacitySearch, Objective, RunLength, Summary, Tally};
 use tandem::machine::{Class, Machine};
 use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{
-    Ask, Job, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, Promise, preferred_class,
+    Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, Promise, preferred_class,
 };
 use tandem::sim::{Arrivals, Experiment, SimQuery};
 use tandem::time::Nanos;
 
-/// The jobs that wait, in no order: a heap per class of processor would make `next` cheaper than its O(n).
-#[derive(Default)]
-struct ShortestFirst {
-    waiting: Vec<Job>,
-}
+/// Looks through all that waits: a heap per class of processor would make `next` cheaper than its O(n).
+struct ShortestFirst;
 
 impl Policy for ShortestFirst {
     fn name(&self) -> &str {
         "shortest-first"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.waiting.push(*job);
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
         Ask::ClassThenOthers(preferred_class(&job.predicted))
     }
 
-    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        let time = |i: &usize| (self.waiting[*i].alone(lane.class), self.waiting[*i].id);
-        let Some(shortest) = (0..self.waiting.len()).min_by_key(time) else { return Next::Wait };
-        batch.push(self.waiting.swap_remove(shortest).id);
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        let shortest = jobs.iter_waiting().min_by_key(|job| (job.alone(lane.class), job.id));
+        let Some(job) = shortest else { return Next::Wait };
+        batch.push(job.id);
         Next::Run
     }
 }
@@ -52,7 +48,7 @@ impl PolicyFactory for Factory {
     }
 
     fn build(&self, _model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
-        Ok(Box::new(ShortestFirst::default()))
+        Ok(Box::new(ShortestFirst))
     }
 
     // While a job waits, every processor works: rates that are low enough need not be played.

@@ -40,6 +40,7 @@ pub mod machine;
 pub mod measure;
 #[cfg(feature = "plots")]
 pub mod papers;
+mod prefetch;
 pub mod quantile;
 pub mod query;
 pub mod random;

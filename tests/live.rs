@@ -14,7 +14,7 @@ use tandem::ids::{DocId, JobId, QueryId};
 use tandem::live::{self, Ending, Fleet, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{Mode, Query};
-use tandem::sched::{Ask, Job, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::sched::{Ask, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
 use tandem::time::Nanos;
 
@@ -119,7 +119,6 @@ proptest! {
 
 /// First come, first served, on any processor; counts what has arrived.
 struct Fifo {
-    waiting: VecDeque<JobId>,
     arrived: Arc<AtomicU32>,
     batch: usize,
 }
@@ -129,15 +128,13 @@ impl Policy for Fifo {
         "fifo"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.waiting.push_back(job.id);
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
         self.arrived.fetch_add(1, Ordering::Relaxed);
         Ask::Everyone
     }
 
-    fn next(&mut self, _lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        let size = self.waiting.len().min(self.batch);
-        batch.extend(self.waiting.drain(..size));
+    fn next(&mut self, _lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        batch.extend(jobs.iter_waiting().take(self.batch).map(|job| job.id));
         if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 }
@@ -147,11 +144,11 @@ fn fifo() -> Box<dyn Policy> {
 }
 
 fn batched_fifo(batch: usize) -> Box<dyn Policy> {
-    Box::new(Fifo { waiting: VecDeque::new(), arrived: Arc::default(), batch })
+    Box::new(Fifo { arrived: Arc::default(), batch })
 }
 
 fn counting_fifo(arrived: &Arc<AtomicU32>) -> Box<dyn Policy> {
-    Box::new(Fifo { waiting: VecDeque::new(), arrived: Arc::clone(arrived), batch: 1 })
+    Box::new(Fifo { arrived: Arc::clone(arrived), batch: 1 })
 }
 
 /// An executor whose answers a closure makes from the query's number in its log.

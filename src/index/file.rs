@@ -17,9 +17,9 @@ use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{FILE_NAME, FileHeader, Section};
 use super::list::{Blocks, short_bound, short_run};
 use super::packed::Run;
-use super::prefetch::prefetch;
 use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
 use crate::ids::{DocId, TermId};
+use crate::prefetch::prefetch;
 
 /// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
 #[derive(Debug)]

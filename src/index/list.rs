@@ -3,10 +3,10 @@
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
 use super::packed::{Code, FullBlock, Run, read_bits};
-use super::prefetch::prefetch;
 use super::probe::{Probe, ProbeShape};
 use super::{BLOCK_LEN, Bm25};
 use crate::ids::DocId;
+use crate::prefetch::prefetch;
 
 /// A term's postings, borrowed from an index.
 ///

@@ -36,7 +36,6 @@ mod file;
 mod layout;
 mod list;
 mod packed;
-mod prefetch;
 mod probe;
 mod writer;
 

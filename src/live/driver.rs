@@ -18,6 +18,7 @@ use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper};
+use super::run::room_for;
 use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{Machine, PerClass};
@@ -69,6 +70,7 @@ pub(super) fn drive<C: Clock>(
         Lane::Worker(lane) => vec![Nanos::ZERO; lane.slots()],
         Lane::Recorded => Vec::new(),
     });
+    let room_of = |class| if model.machine.count(class) > 0 { jobs.len() } else { 0 };
     let mut driver = Driver {
         starts: starts.collect(),
         last_done: vec![0; lanes.len()],
@@ -82,13 +84,12 @@ pub(super) fn drive<C: Clock>(
         jobs,
         queue: EventQueue::new(),
         actions: Vec::with_capacity(2 * lanes.len() + 1),
-        rows: Vec::new(),
         lanes,
         // Each job arrives and finishes, and decisions are at most as many as events.
         journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
-        lags: Vec::with_capacity(jobs.len()),
-        decisions: Vec::with_capacity(3 * jobs.len()),
-        handoffs: PerClass::default(),
+        lags: room_for(jobs.len(), Nanos::MAX),
+        decisions: room_for(3 * jobs.len(), Nanos::MAX),
+        handoffs: PerClass::from_fn(|class| room_for(room_of(class), Nanos::MAX)),
         worked: PerClass::default(),
         ending: Ending::Complete,
         clock: start_clock(),
@@ -117,7 +118,6 @@ struct Driver<'a, C, T> {
     /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
-    rows: Vec<u32>,
     /// By lane and slot of its ring: when the batch was handed over,
     starts: Vec<Vec<Nanos>>,
     /// and by lane: when the last one was done, since the fleet was made.
@@ -279,25 +279,21 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             match action {
                 Action::WakeAt(at) => self.queue.wake_at(at),
                 Action::Start(processor, number) => {
-                    let rows = self.dispatcher.batch(processor, number).unwrap_or_default().iter().map(|job| job.row);
+                    let rows = self.dispatcher.rows(processor, number);
                     let lane = processor.index();
                     match &mut self.lanes[lane] {
                         Lane::Worker(worker) => {
                             self.starts[lane][worker.next_slot()] = now;
                             let mut until = 0;
                             if worker.pretends() {
-                                self.rows.clear();
-                                self.rows.extend(rows.clone());
-                                until = self.clock.since_epoch(self.times.start(processor, &self.rows, now));
+                                until = self.clock.since_epoch(self.times.start(processor, rows, now));
                             }
-                            worker.order(rows, until);
+                            worker.order(rows.iter().copied(), until);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
                         }
                         Lane::Recorded => {
-                            self.rows.clear();
-                            self.rows.extend(rows);
-                            self.queue.finish_at(self.times.start(processor, &self.rows, now), processor);
+                            self.queue.finish_at(self.times.start(processor, rows, now), processor);
                         }
                     }
                 }

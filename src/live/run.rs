@@ -113,8 +113,7 @@ fn check(fleet: &Fleet, jobs: &[Job]) -> Result<(), LiveError> {
     Ok(())
 }
 
-/// An empty log with room for so many rows, whose memory is there already: the first touch of a page costs a system
-/// call's time.
+/// An empty log with room for so many rows.
 fn log_with_room(rows: usize) -> RunLog {
     let blank = LogRow {
         job: JobId(0),
@@ -122,7 +121,7 @@ fn log_with_room(rows: usize) -> RunLog {
         arrival: Nanos::ZERO,
         released: Nanos::ZERO,
         started: Nanos::ZERO,
-        finished: Nanos::ZERO,
+        finished: Nanos::MAX,
         processor: ProcessorId(0),
         class: Class::CPU,
         batch: 0,
@@ -130,9 +129,15 @@ fn log_with_room(rows: usize) -> RunLog {
         predicted: PerClass::default(),
         stolen: false,
     };
-    let mut log = RunLog { rows: vec![blank; rows] };
-    log.rows.clear();
-    log
+    RunLog { rows: room_for(rows, blank) }
+}
+
+/// An empty vector with room for so many, whose memory is there already: the first touch of a page costs a system call's
+/// time. `blank` is not all zeros: such memory would come untouched.
+pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
+    let mut room = vec![blank; count];
+    room.clear();
+    room
 }
 
 fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {

@@ -11,10 +11,8 @@
 //!         |/                      after a full batch that kept it: four more
 //! ```
 
-use std::collections::VecDeque;
-
 use super::batching::{ask_batching, batching_classes};
-use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::{Class, PerClass};
@@ -33,11 +31,10 @@ pub struct Adaptive {
     share: f64,
     /// By class: the size of the next batch.
     size: PerClass<f64>,
-    queue: VecDeque<JobId>,
 }
 
 impl Adaptive {
-    /// An empty queue; batches begin at one query.
+    /// For this machine; batches begin at one query.
     ///
     /// # Errors
     /// If the machine has no GPU, or an option makes no sense.
@@ -49,7 +46,6 @@ impl Adaptive {
             most_queries: PerClass::from_fn(most),
             share: options.batch_share,
             size: PerClass::from_fn(|_| 1.0),
-            queue: VecDeque::new(),
         })
     }
 }
@@ -59,22 +55,20 @@ impl Policy for Adaptive {
         "adaptive"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.queue.push_back(job.id);
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
         ask_batching(&self.classes)
     }
 
-    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        if self.queue.is_empty() || !self.classes.contains(&lane.class) || lane.under_way > 0 {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if jobs.num_waiting() == 0 || !self.classes.contains(&lane.class) || lane.under_way > 0 {
             return Next::Wait;
         }
-        let size = (self.size[lane.class] as usize).min(self.queue.len());
-        batch.extend(self.queue.drain(..size));
+        batch.extend(jobs.iter_waiting().take(self.size[lane.class] as usize).map(|job| job.id));
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, batch: &[Job], service: Nanos, _now: Nanos) -> Ask {
-        let allowed = batch.iter().map(Job::allowance).min().unwrap_or(Nanos::MAX).scaled(self.share);
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, _now: Nanos) -> Ask {
+        let allowed = batch.iter().map(|&id| jobs.job(id).allowance()).min().unwrap_or(Nanos::MAX).scaled(self.share);
         let size = &mut self.size[lane.class];
         if service > allowed {
             *size = (*size * DECREASE).max(1.0);

@@ -4,9 +4,7 @@
 //! The third configuration of Ding et al. 2009, section 9. It shows what choosing well is worth without running in
 //! parallel.
 
-use std::collections::VecDeque;
-
-use super::{Ask, Job, Lane, Next, Policy, PolicyError};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -14,7 +12,6 @@ use crate::time::Nanos;
 /// Runs one job at a time, on its better class of processor.
 #[derive(Clone, Debug)]
 pub struct BestOf {
-    queue: VecDeque<(JobId, Class)>,
     is_running: bool,
 }
 
@@ -25,13 +22,13 @@ impl BestOf {
     /// If `machine` lacks CPUs or GPUs: then there is nothing to choose.
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "best-of", &[Class::CPU, Class::GPU])?;
-        Ok(Self { queue: VecDeque::new(), is_running: false })
+        Ok(Self { is_running: false })
     }
 
     /// Whom the job in front concerns, if anything may start.
-    fn ask(&self) -> Ask {
-        match self.queue.front() {
-            Some(&(_, class)) if !self.is_running => Ask::Class(class),
+    fn ask(&self, jobs: &Jobs) -> Ask {
+        match jobs.oldest() {
+            Some(job) if !self.is_running => Ask::Class(job.preferred_class()),
             _ => Ask::Nobody,
         }
     }
@@ -42,25 +39,23 @@ impl Policy for BestOf {
         "best-of"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.queue.push_back((job.id, job.preferred_class()));
-        self.ask()
+    fn arrive(&mut self, _job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
+        self.ask(jobs)
     }
 
-    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        match self.queue.front() {
-            Some(&(job, class)) if !self.is_running && class == lane.class => {
-                self.queue.pop_front();
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        match jobs.oldest() {
+            Some(job) if !self.is_running && job.preferred_class() == lane.class => {
                 self.is_running = true;
-                batch.push(job);
+                batch.push(job.id);
                 Next::Run
             }
             _ => Next::Wait,
         }
     }
 
-    fn finished(&mut self, _lane: Lane, _batch: &[Job], _service: Nanos, _now: Nanos) -> Ask {
+    fn finished(&mut self, _lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> Ask {
         self.is_running = false;
-        self.ask()
+        self.ask(jobs)
     }
 }

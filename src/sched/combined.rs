@@ -20,8 +20,8 @@
 
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
-use super::waiting::{Order, WaitingJobs};
-use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::order::Order;
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::{BatchLoad, MachineModel};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, PerClass};
@@ -44,7 +44,6 @@ pub struct Combined {
     /// and the classes and number of those that work on single queries.
     workers: Vec<Class>,
     num_workers: usize,
-    jobs: WaitingJobs,
     /// By class of worker: the jobs, that on which a batch gains least first.
     gains: PerClass<Order<u64>>,
     /// What waits, as one batch on the first batching class.
@@ -71,7 +70,6 @@ impl Combined {
             batching,
             workers: worker_classes,
             num_workers: workers.len(),
-            jobs: WaitingJobs::default(),
             gains: PerClass::default(),
             waiting: BatchLoad::default(),
         })
@@ -82,9 +80,8 @@ impl Combined {
         self.batching.first().map(|&(_, class)| class)
     }
 
-    /// Takes a job off the queue, and out of what waits.
-    fn take(&mut self, id: JobId) -> Option<Job> {
-        let job = self.jobs.take(id)?;
+    /// Takes a job out of what waits.
+    fn take(&mut self, job: &Job) {
         if let Some(class) = self.batching_class() {
             let cost = job.predicted[class];
             self.waiting.queries -= 1;
@@ -94,55 +91,55 @@ impl Combined {
                 self.waiting = BatchLoad::default();
             }
         }
-        Some(job)
     }
 
-    fn batch_for_gpu(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn batch_for_gpu(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if lane.under_way > 0 {
-            let close_at = self.forecast.close_at(lane, self.jobs.len());
+            let close_at = self.forecast.close_at(lane, jobs.num_waiting());
             if close_at > now {
                 return Next::WaitUntil(close_at);
             }
         }
-        let load = self.limits.fill(self.jobs.iter(), lane, &self.forecast, now, batch);
+        let load = self.limits.fill(jobs.iter_waiting(), lane, &self.forecast, now, batch);
         for &id in batch.iter() {
-            self.take(id);
+            self.take(jobs.job(id));
         }
         self.forecast.start(lane, &load, now);
         Next::Run
     }
 
-    fn batch_for_worker(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn batch_for_worker(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if lane.under_way > 0 {
             return Next::Wait;
         }
         // What a GPU would have done by then, if it took all that waits next.
         let gpu_finish = self.forecast.earliest_finish(&self.batching, &self.waiting, now);
-        let crowd = self.jobs.len() / (CROWD * self.num_workers.max(1));
+        let crowd = jobs.num_waiting() / (CROWD * self.num_workers.max(1));
         let most = crowd.clamp(1, MOST_AT_ONCE);
         let mut finish = now + self.forecast.model().handoff[lane.class];
         let mut stop_at = Nanos::MAX;
         while batch.len() < most {
-            let Some((_, job)) = self.gains[lane.class].first(&self.jobs) else { break };
-            let job = if finish + job.alone(lane.class) <= gpu_finish {
-                *job
-            } else if let Some(oldest) = self.jobs.oldest()
-                && oldest.deadline < gpu_finish
-                && finish + oldest.alone(lane.class) <= oldest.deadline
-            {
-                // It cannot wait for the batch.
-                *oldest
-            } else {
-                break;
-            };
-            if batch.is_empty() {
-                stop_at = finish + job.allowance().scaled(SHARE_AT_ONCE);
-            } else if finish + job.alone(lane.class) > stop_at {
+            let Some((_, job)) = self.gains[lane.class].first(jobs) else { break };
+            let job_finish = finish + job.alone(lane.class);
+            if job_finish > gpu_finish || job_finish > stop_at {
                 break;
             }
-            finish += job.alone(lane.class);
-            self.take(job.id);
+            self.gains[lane.class].pop();
+            self.take(job);
+            if batch.is_empty() {
+                stop_at = finish + job.allowance().scaled(SHARE_AT_ONCE);
+            }
+            finish = job_finish;
             batch.push(job.id);
+        }
+        if batch.is_empty()
+            && let Some(oldest) = jobs.oldest()
+            && oldest.deadline < gpu_finish
+            && finish + oldest.alone(lane.class) <= oldest.deadline
+        {
+            // It cannot wait for the batch.
+            self.take(oldest);
+            batch.push(oldest.id);
         }
         if batch.is_empty() { Next::Wait } else { Next::Run }
     }
@@ -153,30 +150,29 @@ impl Policy for Combined {
         "combined"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.jobs.insert(job);
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
         let batching = self.batching_class();
         if let Some(class) = batching {
             self.waiting = self.waiting.with(job.predicted[class]);
         }
         for &class in &self.workers {
             let key = batching.map_or(0, |batching| gain(job.alone(class), job.predicted[batching].added));
-            self.gains[class].push(key, job.id, &self.jobs);
+            self.gains[class].push(key, job.id, jobs);
         }
         Ask::ClassThenOthers(job.preferred_class())
     }
 
-    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        if self.jobs.len() == 0 {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if jobs.num_waiting() == 0 {
             Next::Wait
         } else if lane.class.is_gpu() {
-            self.batch_for_gpu(lane, now, batch)
+            self.batch_for_gpu(lane, jobs, now, batch)
         } else {
-            self.batch_for_worker(lane, now, batch)
+            self.batch_for_worker(lane, jobs, now, batch)
         }
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.forecast.finished(lane, now);
         Ask::Nobody
     }

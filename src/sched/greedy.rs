@@ -7,11 +7,9 @@
 //!
 //! The rule is old: "continuous batching" of inference servers, group commit of databases.
 
-use std::collections::VecDeque;
-
 use super::batching::{BatchLimits, ask_batching, batching_classes};
 use super::forecast::Forecast;
-use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -23,11 +21,10 @@ pub struct Greedy {
     classes: Vec<Class>,
     limits: BatchLimits,
     forecast: Forecast,
-    queue: VecDeque<Job>,
 }
 
 impl Greedy {
-    /// An empty queue.
+    /// For this machine.
     ///
     /// # Errors
     /// If the machine has no GPU, or an option makes no sense.
@@ -37,7 +34,6 @@ impl Greedy {
             classes: batching_classes(model, "greedy")?,
             limits: BatchLimits::new(options),
             forecast: Forecast::new(model),
-            queue: VecDeque::new(),
         })
     }
 }
@@ -47,28 +43,26 @@ impl Policy for Greedy {
         "greedy"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.queue.push_back(*job);
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
         ask_batching(&self.classes)
     }
 
-    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        if self.queue.is_empty() || !self.classes.contains(&lane.class) {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if jobs.num_waiting() == 0 || !self.classes.contains(&lane.class) {
             return Next::Wait;
         }
         if lane.under_way > 0 {
-            let close_at = self.forecast.close_at(lane, self.queue.len());
+            let close_at = self.forecast.close_at(lane, jobs.num_waiting());
             if close_at > now {
                 return Next::WaitUntil(close_at);
             }
         }
-        let load = self.limits.fill(&self.queue, lane, &self.forecast, now, batch);
-        self.queue.drain(..batch.len());
+        let load = self.limits.fill(jobs.iter_waiting(), lane, &self.forecast, now, batch);
         self.forecast.start(lane, &load, now);
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.forecast.finished(lane, now);
         Ask::Nobody
     }

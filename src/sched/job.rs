@@ -6,7 +6,7 @@ use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
 /// One arrival of a query, with what a policy may know of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     /// Which arrival it is.
     pub id: JobId,

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Ask, Job, Lane, Next, Policy, PolicyError};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
@@ -47,7 +47,7 @@ impl Policy for EarliestCompletion {
         "mct"
     }
 
-    fn arrive(&mut self, job: &Job, now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, now: Nanos) -> Ask {
         let alone: PerClass<Nanos> = job.predicted.map(|cost| cost.alone);
         let mut earliest = (Nanos::MAX, 0);
         for (i, queue) in self.queues.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Policy for EarliestCompletion {
         Ask::Processor(ProcessorId(i as u32))
     }
 
-    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn next(&mut self, lane: Lane, _jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         let queue = &mut self.queues[lane.processor.index()];
         if lane.under_way > 0 {
             return Next::Wait;
@@ -75,7 +75,7 @@ impl Policy for EarliestCompletion {
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.queues[lane.processor.index()].free_at = now;
         Ask::Nobody
     }

@@ -3,9 +3,7 @@
 //! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
 //! queue with c servers.
 
-use std::collections::VecDeque;
-
-use super::{Ask, Job, Lane, Next, Policy, PolicyError};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -15,7 +13,6 @@ use crate::time::Nanos;
 pub struct OnlyOn {
     class: Class,
     name: &'static str,
-    queue: VecDeque<JobId>,
 }
 
 impl OnlyOn {
@@ -26,7 +23,7 @@ impl OnlyOn {
     pub fn new(class: Class, machine: &Machine) -> Result<Self, PolicyError> {
         let name = if class.is_gpu() { "gpu-only" } else { "cpu-only" };
         PolicyError::require(machine, name, &[class])?;
-        Ok(Self { class, name, queue: VecDeque::new() })
+        Ok(Self { class, name })
     }
 }
 
@@ -35,16 +32,15 @@ impl Policy for OnlyOn {
         self.name
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.queue.push_back(job.id);
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
         Ask::Class(self.class)
     }
 
-    fn next(&mut self, lane: Lane, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if lane.class != self.class || lane.under_way > 0 {
             return Next::Wait;
         }
-        batch.extend(self.queue.pop_front());
+        batch.extend(jobs.oldest().map(|job| job.id));
         if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 }

@@ -1,6 +1,6 @@
 //! The contract of a policy.
 
-use super::Job;
+use super::{Job, Jobs};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::Class;
 use crate::time::Nanos;
@@ -49,24 +49,25 @@ pub enum Ask {
 
 /// Decides which waiting jobs a lane runs next.
 ///
-/// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls, and
-/// owns its queues. Equal histories give equal decisions. Every call costs O(log n) at most in the jobs waiting, for
-/// each job that it hands out or takes in.
+/// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls. The jobs
+/// are the dispatcher's, in one table that every call may read; a policy orders their numbers. First come, first served
+/// needs no queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories give equal decisions. Every call
+/// costs O(log n) at most in the jobs waiting, for each job that it hands out or takes in.
 pub trait Policy: Send {
     /// Its name, as in files.
     fn name(&self) -> &str;
 
-    /// Takes a job that has just arrived, and says whom that concerns.
-    fn arrive(&mut self, job: &Job, now: Nanos) -> Ask;
+    /// Learns of a job that has just arrived, and waits among `jobs`; says whom that concerns.
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> Ask;
 
-    /// Chooses work for `lane`, which has room: fills `batch`, which comes empty, or lets it wait. Jobs that it names
-    /// have left the policy's queues.
-    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next;
+    /// Chooses work for `lane`, which has room: fills `batch`, which comes empty, with waiting jobs, or lets it wait. The
+    /// jobs that it names start and wait no more.
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next;
 
     /// Learns that `lane` has finished `batch` after `service`, for policies that adapt or count, and says whom that
     /// concerns besides the lane itself, which is asked in any case.
-    fn finished(&mut self, lane: Lane, batch: &[Job], service: Nanos, now: Nanos) -> Ask {
-        let _ = (lane, batch, service, now);
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> Ask {
+        let _ = (lane, batch, jobs, service, now);
         Ask::Nobody
     }
 }

@@ -29,8 +29,8 @@
 //!
 //! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
 
-use super::waiting::{Order, WaitingJobs};
-use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions, StealGuard};
+use super::order::Order;
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions, StealGuard};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
@@ -54,7 +54,6 @@ pub struct Stealing {
     classes: Vec<Class>,
     counts: PerClass<u64>,
     options: PolicyOptions,
-    jobs: WaitingJobs,
     queues: PerClass<ClassQueues>,
     third: Order<()>,
 }
@@ -71,7 +70,6 @@ impl Stealing {
             classes: machine.classes().collect(),
             counts: PerClass::from_fn(|class| machine.count(class) as u64),
             options: *options,
-            jobs: WaitingJobs::default(),
             queues: PerClass::default(),
             third: Order::default(),
         })
@@ -114,8 +112,7 @@ impl Stealing {
     }
 
     /// A job for a processor of `class`, and whether it was another's.
-    fn choose(&mut self, class: Class, now: Nanos) -> Option<(JobId, bool)> {
-        let jobs = &self.jobs;
+    fn choose(&mut self, class: Class, jobs: &Jobs, now: Nanos) -> Option<(JobId, bool)> {
         let urgent = self.queues[class].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
         let found = urgent.map(|(_, job)| job);
         let found = found.or_else(|| self.queues[class].own.first(jobs).map(|(_, job)| job));
@@ -132,7 +129,7 @@ impl Stealing {
             }
         }
         let (_, victim, id) = least_lost?;
-        let job = self.jobs.get(id)?;
+        let job = jobs.job(id);
         self.may_steal(job, class, victim, now).then_some((id, true))
     }
 }
@@ -142,35 +139,32 @@ impl Policy for Stealing {
         "stealing"
     }
 
-    fn arrive(&mut self, job: &Job, _now: Nanos) -> Ask {
-        self.jobs.insert(job);
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
         let (preferred, better, next_best) = self.choices(job);
         let urgent_at = job.arrival + job.allowance().scaled(self.options.urgent_share);
         if self.is_bound(better, next_best) {
             let priority = self.priority(job, better, next_best);
             let queues = &mut self.queues[preferred];
-            queues.own.push(priority, job.id, &self.jobs);
-            queues.steals.push(loss_by_moving(better, next_best), job.id, &self.jobs);
-            queues.urgency.push(urgent_at, job.id, &self.jobs);
+            queues.own.push(priority, job.id, jobs);
+            queues.steals.push(loss_by_moving(better, next_best), job.id, jobs);
+            queues.urgency.push(urgent_at, job.id, jobs);
             queues.backlog += better;
         } else {
-            self.third.push((), job.id, &self.jobs);
-            self.queues[preferred].urgency.push(urgent_at, job.id, &self.jobs);
+            self.third.push((), job.id, jobs);
+            self.queues[preferred].urgency.push(urgent_at, job.id, jobs);
         }
         Ask::ClassThenOthers(preferred)
     }
 
-    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if lane.under_way > 0 {
             return Next::Wait;
         }
-        let Some((id, stolen)) = self.choose(lane.class, now) else { return Next::Wait };
-        if let Some(job) = self.jobs.take(id) {
-            let (preferred, better, next_best) = self.choices(&job);
-            if self.is_bound(better, next_best) {
-                let backlog = &mut self.queues[preferred].backlog;
-                *backlog = *backlog - better;
-            }
+        let Some((id, stolen)) = self.choose(lane.class, jobs, now) else { return Next::Wait };
+        let (preferred, better, next_best) = self.choices(jobs.job(id));
+        if self.is_bound(better, next_best) {
+            let backlog = &mut self.queues[preferred].backlog;
+            *backlog = *backlog - better;
         }
         batch.push(id);
         if stolen { Next::Steal } else { Next::Run }
@@ -208,18 +202,20 @@ mod tests {
     const GPU: Lane = Lane { processor: ProcessorId(1), class: Class::GPU, under_way: 0 };
 
     /// One CPU, one GPU, and these jobs waiting.
-    fn with_jobs(options: PolicyOptions, jobs: &[Job]) -> Stealing {
+    fn with_jobs(options: PolicyOptions, arrivals: &[Job]) -> (Stealing, Jobs) {
         let mut policy = Stealing::new(&options, &Machine::new(1, 1)).unwrap();
-        for job in jobs {
-            policy.arrive(job, job.arrival);
+        let mut jobs = Jobs::default();
+        for job in arrivals {
+            jobs.arrive(job, job.arrival);
+            policy.arrive(job, &jobs, job.arrival);
         }
-        policy
+        (policy, jobs)
     }
 
-    fn run(policy: &mut Stealing, lane: Lane, now_ms: u64) -> Option<u32> {
+    fn run((policy, jobs): &mut (Stealing, Jobs), lane: Lane, now_ms: u64) -> Option<u32> {
         let mut batch = Vec::new();
-        policy.next(lane, Nanos(now_ms * 1_000_000), &mut batch);
-        batch.first().map(|job| job.0)
+        policy.next(lane, jobs, Nanos(now_ms * 1_000_000), &mut batch);
+        batch.first().map(|&id| jobs.start(id).id.0)
     }
 
     #[test]

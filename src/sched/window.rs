@@ -3,11 +3,9 @@
 //! The textbook's batching, and most servers' default ("delayed batching" with a maximum size). The window is what a
 //! lone query pays at low load; [`greedy`](super::Greedy) pays nothing.
 
-use std::collections::VecDeque;
-
 use super::batching::{BatchLimits, ask_batching, batching_classes};
 use super::forecast::Forecast;
-use super::{Ask, Job, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -21,11 +19,10 @@ pub struct Window {
     length: Nanos,
     limits: BatchLimits,
     forecast: Forecast,
-    queue: VecDeque<Job>,
 }
 
 impl Window {
-    /// An empty queue.
+    /// For this machine.
     ///
     /// # Errors
     /// If the machine has no GPU, or an option makes no sense.
@@ -37,7 +34,6 @@ impl Window {
             length: options.window(),
             limits: BatchLimits::new(options).at_most(options.window_queries),
             forecast: Forecast::new(model),
-            queue: VecDeque::new(),
         })
     }
 }
@@ -47,28 +43,27 @@ impl Policy for Window {
         "window"
     }
 
-    fn arrive(&mut self, job: &Job, now: Nanos) -> Ask {
-        self.queue.push_back(*job);
+    fn arrive(&mut self, _job: &Job, jobs: &Jobs, now: Nanos) -> Ask {
         // The first of a window sets the clock, the last closes it; those between change nothing.
-        let concerns = self.queue.len() == 1 || self.queue.len() >= self.size || self.closes_at() <= now;
+        let waiting = jobs.num_waiting();
+        let concerns = waiting == 1 || waiting >= self.size || self.closes_at(jobs) <= now;
         if concerns { ask_batching(&self.classes) } else { Ask::Nobody }
     }
 
-    fn next(&mut self, lane: Lane, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        if self.queue.is_empty() || !self.classes.contains(&lane.class) {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if jobs.num_waiting() == 0 || !self.classes.contains(&lane.class) {
             return Next::Wait;
         }
-        let closes_at = self.closes_at();
-        if self.queue.len() < self.size && now < closes_at {
+        let closes_at = self.closes_at(jobs);
+        if jobs.num_waiting() < self.size && now < closes_at {
             return Next::WaitUntil(closes_at);
         }
-        let load = self.limits.fill(&self.queue, lane, &self.forecast, now, batch);
-        self.queue.drain(..batch.len());
+        let load = self.limits.fill(jobs.iter_waiting(), lane, &self.forecast, now, batch);
         self.forecast.start(lane, &load, now);
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[Job], _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.forecast.finished(lane, now);
         Ask::Nobody
     }
@@ -76,7 +71,7 @@ impl Policy for Window {
 
 impl Window {
     /// When the window of the oldest job closes, counted from its arrival.
-    fn closes_at(&self) -> Nanos {
-        self.queue.front().map_or(Nanos::MAX, |job| job.arrival + self.length)
+    fn closes_at(&self, jobs: &Jobs) -> Nanos {
+        jobs.oldest().map_or(Nanos::MAX, |job| job.arrival + self.length)
     }
 }

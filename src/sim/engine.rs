@@ -120,11 +120,9 @@ pub fn drive<S: Sink>(
     mut jobs: impl Iterator<Item = Job>,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
-    // What arrives next is made one event ahead: by then its query's row, anywhere in a large table, has come.
     let mut next = jobs.next();
     let mut events = EventQueue::new();
     let mut actions = Vec::new();
-    let mut rows = Vec::new();
     // When the dispatcher has done what it was given.
     let mut free_at = Nanos::ZERO;
     loop {
@@ -158,14 +156,7 @@ pub fn drive<S: Sink>(
         for &action in &actions {
             match action {
                 Action::Start(processor, number) => {
-                    let finish = match dispatcher.batch(processor, number).unwrap_or_default() {
-                        [job] => times.start(processor, &[job.row], free_at),
-                        jobs => {
-                            rows.clear();
-                            rows.extend(jobs.iter().map(|job| job.row));
-                            times.start(processor, &rows, free_at)
-                        }
-                    };
+                    let finish = times.start(processor, dispatcher.rows(processor, number), free_at);
                     events.finish_at(finish, processor);
                 }
                 Action::WakeAt(at) => events.wake_at(at),

@@ -7,6 +7,7 @@
 //! Invariant: no clock is read here, and random numbers are drawn from seeds alone; equal inputs give equal logs, bit
 //! for bit.
 
+mod ahead;
 mod arrivals;
 pub mod bounds;
 pub mod certificate;

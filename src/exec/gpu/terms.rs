@@ -10,6 +10,7 @@ use super::arguments::{NO_DIRECTORY, TermEntry};
 use super::lists::shift;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
+use crate::prefetch::prefetch;
 use crate::query::QueryTerm;
 
 /// Ranks of which a list's scores are known: those that the index stores.
@@ -85,16 +86,9 @@ impl TermTable {
     /// Asks for what is known of some terms: it is about to be read.
     #[inline]
     pub(super) fn prefetch(&self, terms: &[QueryTerm]) {
-        #[cfg(target_arch = "x86_64")]
         for term in terms {
-            if let Some(record) = self.records.get(term.term.index()) {
-                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                // SAFETY: a hint, about memory that is there.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(record).cast()) };
-            }
+            prefetch(self.records.get(term.term.index()..).unwrap_or_default(), 1);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = terms;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Asking for memory before it is read.
 //!
 //! An index is larger than a processor's caches, and a query reads a few lines here and a few there: each takes a
-//! hundred nanoseconds to come, as long as decoding three blocks. What will surely be read soon is asked for first, so
-//! that such lines come together.
+//! hundred nanoseconds to come, as long as decoding three blocks, or simulating a query. What will surely be read soon is
+//! asked for first, so that such lines come together.
 
 /// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
@@ -10,7 +10,7 @@ const LINE_BYTES: usize = 64;
 
 /// Asks for the cache lines of the first `num_bytes` of `items`, as far as there are so many.
 #[inline(always)]
-pub(super) fn prefetch<T>(items: &[T], num_bytes: usize) {
+pub(crate) fn prefetch<T>(items: &[T], num_bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..num_bytes.min(size_of_val(items))).step_by(LINE_BYTES) {
         // SAFETY: asking for a line reads nothing, and this one holds a byte of `items`.

@@ -19,7 +19,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dispatcher, Job, LawBroken, Policy, RunLog};
+use super::super::{Job, Policy, RunLog};
+use super::{Dispatcher, LawBroken};
 use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, write_csv};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::Machine;

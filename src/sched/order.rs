@@ -1,70 +1,15 @@
-//! Waiting jobs that stand in several queues at once.
+//! Orders over waiting jobs, which stand in several of them at once.
 //!
 //! A job of the stealing policy can be taken by priority, by age, by urgency or by a thief. Each of these orders is a
-//! queue or heap of job numbers; the jobs themselves are kept here, once. Taking a job removes it here, and its entries
-//! in the other orders die: they are dropped when they come to the front, or all at once when most of an order is dead
-//! (lazy deletion). So an order that nobody asks stays as small as the queue it is of.
+//! queue or heap of job numbers. Once a job [waits](Jobs) no more, its entries in the other orders are dead: they are
+//! dropped when they come to the front, or all at once when most of an order is dead (lazy deletion). So an order that
+//! nobody asks stays as small as what waits.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::Job;
+use super::{Job, Jobs};
 use crate::ids::JobId;
-
-/// The jobs that wait, by number, in a ring as long as the span of their numbers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct WaitingJobs {
-    ring: VecDeque<Option<Job>>,
-    first: u32,
-    waiting: usize,
-}
-
-impl WaitingJobs {
-    /// Adds a job; numbers ascend by one from call to call.
-    #[inline]
-    pub(super) fn insert(&mut self, job: &Job) {
-        if self.ring.is_empty() {
-            self.first = job.id.0;
-        }
-        debug_assert_eq!(job.id.index(), self.first as usize + self.ring.len(), "jobs arrive in order");
-        self.ring.push_back(Some(*job));
-        self.waiting += 1;
-    }
-
-    /// How many wait.
-    pub(super) fn len(&self) -> usize {
-        self.waiting
-    }
-
-    /// Those that wait, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Job> {
-        self.ring.iter().flatten()
-    }
-
-    /// The job that has waited longest.
-    pub(super) fn oldest(&self) -> Option<&Job> {
-        // Taking a job clears the front.
-        self.ring.front()?.as_ref()
-    }
-
-    /// The job, if it still waits.
-    #[inline]
-    pub(super) fn get(&self, id: JobId) -> Option<&Job> {
-        self.ring.get(id.0.checked_sub(self.first)? as usize)?.as_ref()
-    }
-
-    /// Takes the job, if it still waits.
-    #[inline]
-    pub(super) fn take(&mut self, id: JobId) -> Option<Job> {
-        let job = self.ring.get_mut(id.0.checked_sub(self.first)? as usize)?.take();
-        self.waiting -= usize::from(job.is_some());
-        while let Some(None) = self.ring.front() {
-            self.ring.pop_front();
-            self.first += 1;
-        }
-        job
-    }
-}
 
 /// One order over waiting jobs: the smallest key first, then the job that arrived first.
 ///
@@ -88,14 +33,15 @@ impl<K: Ord + Copy> Order<K> {
 
     /// Adds a job, which must wait among `jobs`.
     #[inline]
-    pub(super) fn push(&mut self, key: K, id: JobId, jobs: &WaitingJobs) {
-        if jobs.waiting == 1 {
+    pub(super) fn push(&mut self, key: K, id: JobId, jobs: &Jobs) {
+        let waiting = jobs.num_waiting();
+        if waiting == 1 {
             // All others are dead.
             self.queue.clear();
             self.jumpers.clear();
-        } else if self.queue.len() + self.jumpers.len() > 2 * jobs.waiting + Self::FEW {
-            self.queue.retain(|(_, id)| jobs.get(*id).is_some());
-            self.jumpers.retain(|Reverse((_, id))| jobs.get(*id).is_some());
+        } else if self.queue.len() + self.jumpers.len() > 2 * waiting + Self::FEW {
+            self.queue.retain(|(_, id)| jobs.waiting(*id).is_some());
+            self.jumpers.retain(|Reverse((_, id))| jobs.waiting(*id).is_some());
         }
         match self.queue.back() {
             Some(last) if (key, id) < *last => self.jumpers.push(Reverse((key, id))),
@@ -103,9 +49,19 @@ impl<K: Ord + Copy> Order<K> {
         }
     }
 
+    /// Drops the first entry, which [`first`](Self::first) has just given: its job is about to run.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        match (self.queue.front(), self.jumpers.peek()) {
+            (Some(queued), Some(Reverse(jumper))) if jumper < queued => drop(self.jumpers.pop()),
+            (None, _) => drop(self.jumpers.pop()),
+            (Some(_), _) => drop(self.queue.pop_front()),
+        }
+    }
+
     /// The first job that still waits, with its key.
     #[inline]
-    pub(super) fn first<'a>(&mut self, jobs: &'a WaitingJobs) -> Option<(K, &'a Job)> {
+    pub(super) fn first<'a>(&mut self, jobs: &'a Jobs) -> Option<(K, &'a Job)> {
         loop {
             let (is_jumper, &(key, id)) = match (self.queue.front(), self.jumpers.peek()) {
                 (None, None) => return None,
@@ -113,7 +69,7 @@ impl<K: Ord + Copy> Order<K> {
                 (Some(queued), _) => (false, queued),
                 (None, Some(Reverse(jumper))) => (true, jumper),
             };
-            if let Some(job) = jobs.get(id) {
+            if let Some(job) = jobs.waiting(id) {
                 return Some((key, job));
             }
             if is_jumper {
@@ -140,32 +96,34 @@ mod tests {
     #[test]
     fn an_order_gives_what_sorting_gives_without_what_has_been_taken() {
         let keys = [5, 7, 3, 7, 9, 1, 9, 4, 5, 0];
-        let mut jobs = WaitingJobs::default();
+        let mut jobs = Jobs::default();
         let mut order = Order::default();
         for (id, key) in (0..).map(JobId).zip(keys) {
-            jobs.insert(&job(id));
+            jobs.arrive(&job(id), Nanos::ZERO);
             order.push(key, id, &jobs);
         }
         // Taken through another order: 0 and 5 first.
-        jobs.take(JobId(0));
-        jobs.take(JobId(5));
+        jobs.start(JobId(0));
+        jobs.start(JobId(5));
         let mut found = Vec::new();
         while let Some((key, id)) = order.first(&jobs).map(|(key, job)| (key, job.id)) {
             found.push((key, id.0));
-            jobs.take(id);
+            jobs.start(id);
         }
         assert_eq!(found, [(0, 9), (3, 2), (4, 7), (5, 8), (7, 1), (7, 3), (9, 4), (9, 6)]);
     }
 
     #[test]
     fn an_order_that_nobody_asks_stays_as_small_as_what_waits() {
-        let mut jobs = WaitingJobs::default();
+        let mut jobs = Jobs::default();
         let mut order = Order::default();
         for id in (0..10_000).map(JobId) {
-            jobs.insert(&job(id));
+            jobs.arrive(&job(id), Nanos::ZERO);
             // Keys that fall: all but the first jump the queue. Ten always wait.
             order.push(u32::MAX - id.0, id, &jobs);
-            jobs.take(JobId(id.0.wrapping_sub(10)));
+            if let Some(old) = id.0.checked_sub(10) {
+                jobs.start(JobId(old));
+            }
         }
         assert!(order.queue.len() + order.jumpers.len() <= 2 * 11 + Order::<u32>::FEW + 1);
         assert_eq!(order.first(&jobs).map(|(_, job)| job.id), Some(JobId(9_999)));

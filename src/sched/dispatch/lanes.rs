@@ -1,14 +1,16 @@
 //! The lanes of a machine as the dispatcher sees them: what each holds, and which have room.
 
-use super::{Job, Lane};
-use crate::ids::ProcessorId;
+use super::super::Lane;
+use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
 /// A batch under way. Its memory is the lane's, and is used again and again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
-    pub(super) jobs: Vec<Job>,
+    pub(super) jobs: Vec<JobId>,
+    /// Their rows in the workload, as whoever runs them asks for.
+    pub(super) rows: Vec<u32>,
     pub(super) number: u32,
     pub(super) started: Nanos,
     pub(super) stolen: bool,
@@ -135,6 +137,7 @@ impl Lanes {
         }
         let batch = &mut ring.batches[place];
         batch.jobs.clear();
+        batch.rows.clear();
         batch
     }
 
@@ -160,11 +163,11 @@ impl Lanes {
 
     /// The batch of this number, if it is under way there.
     #[inline]
-    pub(super) fn batch(&self, processor: ProcessorId, number: u32) -> Option<&[Job]> {
+    pub(super) fn batch(&self, processor: ProcessorId, number: u32) -> Option<&Running> {
         let ring = self.rings.get(processor.index())?;
         // The last one is asked for most.
         let places = (0..ring.held).rev().map(|after| &ring.batches[ring.place(after)]);
-        places.into_iter().find(|batch| batch.number == number).map(|batch| &batch.jobs[..])
+        places.into_iter().find(|batch| batch.number == number)
     }
 }
 

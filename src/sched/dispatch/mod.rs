@@ -20,18 +20,29 @@
 //!
 //! Memory is O(jobs in flight), besides what the [`Sink`] keeps.
 
-use std::collections::VecDeque;
+mod concerned;
+mod events;
+mod jobs;
+mod journal;
+mod lanes;
 
-use super::lanes::{Lanes, Running};
+pub use events::{Due, EventQueue};
+pub use jobs::Jobs;
+pub use journal::{Journal, Parity, Told};
+
+use concerned::Concerned;
+use jobs::Place;
+use lanes::{Lanes, Running};
+
 use super::{Ask, Job, LogRow, Next, Policy, RunLog};
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::{Class, Machine, PerClass};
+use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
 /// What the loop around the dispatcher has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start the batch of this number, which [`Dispatcher::batch`] gives, on this processor now; report
+    /// Start the batch of this number, which [`Dispatcher::rows`] gives, on this processor now; report
     /// [`Dispatcher::finish`] when it is done. Batches of a processor end in the order in which they start.
     Start(ProcessorId, u32),
     /// Report [`Dispatcher::wake`] at this time. It takes the place of any later wake-up that was asked for before.
@@ -56,75 +67,12 @@ pub trait Sink {
     fn record(&mut self, row: &LogRow);
 }
 
-/// Where a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Waiting,
-    Running,
-    Finished,
-}
-
-/// A job in flight.
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    job: Job,
-    released: Nanos,
-    place: Place,
-}
-
-/// Lanes that the events since the last decisions concern.
-#[derive(Clone, Debug, Default)]
-struct Concerned {
-    processors: Vec<ProcessorId>,
-    /// Bit c: class c is concerned.
-    classes: u8,
-    /// By class: how many of its lanes are to be asked,
-    lanes: PerClass<u32>,
-    /// and for how many of these one of each other class is asked in their place.
-    others_too: PerClass<u32>,
-    everyone: bool,
-}
-
-impl Concerned {
-    #[inline]
-    fn add(&mut self, ask: Ask) {
-        match ask {
-            Ask::Nobody => {}
-            Ask::Processor(processor) => self.processors.push(processor),
-            Ask::Class(class) => {
-                self.classes |= 1 << class.index();
-                self.lanes[class] += 1;
-            }
-            Ask::ClassThenOthers(class) => {
-                self.classes |= 1 << class.index();
-                self.lanes[class] += 1;
-                self.others_too[class] += 1;
-            }
-            Ask::Everyone => self.everyone = true,
-        }
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.processors.clear();
-        if self.classes != 0 {
-            self.classes = 0;
-            self.lanes = PerClass::default();
-            self.others_too = PerClass::default();
-        }
-        self.everyone = false;
-    }
-}
-
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
 pub struct Dispatcher<S = RunLog> {
     policy: Box<dyn Policy>,
     lanes: Lanes,
     classes: Vec<Class>,
-    /// Jobs from number `first_flight` on; the front one has not finished.
-    flights: VecDeque<Flight>,
-    first_flight: u32,
-    waiting: usize,
+    jobs: Jobs,
     running: usize,
     batches: u32,
     now: Nanos,
@@ -143,7 +91,7 @@ impl<S> std::fmt::Debug for Dispatcher<S> {
         f.debug_struct("Dispatcher")
             .field("policy", &self.policy.name())
             .field("now", &self.now)
-            .field("waiting", &self.waiting)
+            .field("waiting", &self.jobs.num_waiting())
             .field("running", &self.running)
             .finish_non_exhaustive()
     }
@@ -173,9 +121,7 @@ impl<S: Sink> Dispatcher<S> {
             policy,
             lanes: Lanes::of(machine),
             classes: machine.classes().collect(),
-            flights: VecDeque::new(),
-            first_flight: 0,
-            waiting: 0,
+            jobs: Jobs::default(),
             running: 0,
             batches: 0,
             now: Nanos::ZERO,
@@ -195,8 +141,8 @@ impl<S: Sink> Dispatcher<S> {
     #[inline]
     pub fn arrive(&mut self, now: Nanos, job: &Job) -> Result<(), LawBroken> {
         self.pass_to(now)?;
-        let expected = self.first_flight as usize + self.flights.len();
-        if job.id.index() != expected {
+        let expected = self.jobs.next_id();
+        if job.id != expected {
             return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
         }
         if job.arrival < self.last_arrival {
@@ -204,9 +150,8 @@ impl<S: Sink> Dispatcher<S> {
             return Err(self.broken(format!("time went back from an arrival at {last} ns to one at {this} ns")));
         }
         self.last_arrival = job.arrival;
-        self.flights.push_back(Flight { job: *job, released: now, place: Place::Waiting });
-        self.waiting += 1;
-        let ask = self.policy.arrive(job, now);
+        self.jobs.arrive(job, now);
+        let ask = self.policy.arrive(job, &self.jobs, now);
         self.concerned.add(ask);
         Ok(())
     }
@@ -218,18 +163,18 @@ impl<S: Sink> Dispatcher<S> {
     #[inline]
     pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<(), LawBroken> {
         self.pass_to(now)?;
-        let Some((lane, &Running { ref jobs, number, started, stolen })) = self.lanes.finish(processor) else {
+        let Some((lane, &Running { ref jobs, number, started, stolen, .. })) = self.lanes.finish(processor) else {
             return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
         };
         self.running -= jobs.len();
-        for job in jobs {
-            let flight = &mut self.flights[(job.id.0 - self.first_flight) as usize];
-            flight.place = Place::Finished;
+        for &id in jobs {
+            self.jobs.finish(id);
+            let job = self.jobs.job(id);
             self.sink.record(&LogRow {
-                job: job.id,
+                job: id,
                 query: job.query,
                 arrival: job.arrival,
-                released: flight.released,
+                released: self.jobs.released(id),
                 started,
                 finished: now,
                 processor,
@@ -240,13 +185,13 @@ impl<S: Sink> Dispatcher<S> {
                 stolen,
             });
         }
-        while self.flights.front().is_some_and(|flight| flight.place == Place::Finished) {
-            self.flights.pop_front();
-            self.first_flight += 1;
+        let ask = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
+        self.jobs.leave();
+        // Where nothing waits nobody is to be asked, and a job that arrives later asks for itself.
+        if self.jobs.num_waiting() > 0 {
+            self.concerned.add(ask);
+            self.concerned.add(Ask::Processor(processor));
         }
-        let ask = self.policy.finished(lane, jobs, now.since(started), now);
-        self.concerned.add(ask);
-        self.concerned.add(Ask::Processor(processor));
         Ok(())
     }
 
@@ -257,7 +202,9 @@ impl<S: Sink> Dispatcher<S> {
     pub fn wake(&mut self, now: Nanos) -> Result<(), LawBroken> {
         self.pass_to(now)?;
         self.held_wake = None;
-        self.concerned.add(Ask::Everyone);
+        if self.jobs.num_waiting() > 0 {
+            self.concerned.add(Ask::Everyone);
+        }
         Ok(())
     }
 
@@ -269,29 +216,29 @@ impl<S: Sink> Dispatcher<S> {
     pub fn decide(&mut self, now: Nanos, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         self.pass_to(now)?;
         // As most events of a lightly loaded run leave it.
-        if self.waiting == 0 {
-            self.concerned.clear();
+        if self.jobs.num_waiting() == 0 {
             return Ok(());
         }
         self.ask_concerned(actions)
     }
 
-    /// The jobs of a batch that is under way on `processor`.
+    /// Of the jobs of a batch that is under way on `processor`: their rows in the workload. Empty if there is none.
     #[must_use]
-    pub fn batch(&self, processor: ProcessorId, number: u32) -> Option<&[Job]> {
-        self.lanes.batch(processor, number)
+    #[inline]
+    pub fn rows(&self, processor: ProcessorId, number: u32) -> &[u32] {
+        self.lanes.batch(processor, number).map_or(&[], |batch| &batch.rows)
     }
 
     /// Jobs that have arrived and not finished.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.waiting + self.running
+        self.jobs.num_waiting() + self.running
     }
 
     /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
     #[must_use]
     pub fn oldest_arrival(&self) -> Option<Nanos> {
-        self.flights.front().map(|flight| flight.job.arrival)
+        self.jobs.first().map(|job| job.arrival)
     }
 
     /// What has been recorded so far.
@@ -318,7 +265,7 @@ impl<S: Sink> Dispatcher<S> {
     fn ask_concerned(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         for i in 0..self.concerned.processors.len() {
             let processor = self.concerned.processors[i];
-            while self.waiting > 0 && self.lanes.has_room(processor) && self.ask(processor, actions)? {}
+            while self.jobs.num_waiting() > 0 && self.lanes.has_room(processor) && self.ask(processor, actions)? {}
         }
         self.concerned.processors.clear();
         while self.concerned.classes != 0 {
@@ -340,10 +287,16 @@ impl<S: Sink> Dispatcher<S> {
         if std::mem::take(&mut self.concerned.everyone) {
             self.ask_everyone(actions)?;
         }
-        if self.waiting > 0 && self.lanes.under_way == 0 && self.held_wake.is_none() && self.asked_wake.is_none() {
+        if self.jobs.num_waiting() > 0
+            && self.lanes.under_way == 0
+            && self.held_wake.is_none()
+            && self.asked_wake.is_none()
+        {
             self.ask_everyone(actions)?;
             if self.lanes.under_way == 0 && self.asked_wake.is_none() {
-                return Err(self.broken(format!("{} jobs wait, nothing runs and no wake-up is due", self.waiting)));
+                return Err(
+                    self.broken(format!("{} jobs wait, nothing runs and no wake-up is due", self.jobs.num_waiting()))
+                );
             }
         }
         if let Some(at) = self.asked_wake.take()
@@ -358,7 +311,7 @@ impl<S: Sink> Dispatcher<S> {
     /// Asks up to `count` lanes of a class, until one waits; gives how many have started something.
     fn ask_class(&mut self, class: Class, count: u32, actions: &mut Vec<Action>) -> Result<u32, LawBroken> {
         for started in 0..count {
-            if self.waiting == 0 {
+            if self.jobs.num_waiting() == 0 {
                 return Ok(started);
             }
             let Some(processor) = self.lanes.first_with_room(class) else { return Ok(started) };
@@ -374,7 +327,7 @@ impl<S: Sink> Dispatcher<S> {
         loop {
             let mut any_started = false;
             let mut from = 0;
-            while self.waiting > 0
+            while self.jobs.num_waiting() > 0
                 && let Some(processor) = self.lanes.next_with_room(from)
             {
                 any_started |= self.ask(processor, actions)?;
@@ -391,7 +344,7 @@ impl<S: Sink> Dispatcher<S> {
     fn ask(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
-        let next = self.policy.next(self.lanes.lane(processor), self.now, &mut chosen);
+        let next = self.policy.next(self.lanes.lane(processor), &self.jobs, self.now, &mut chosen);
         let result = match next {
             Next::Run => self.start(processor, &chosen, false, actions).map(|()| true),
             Next::Steal => self.start(processor, &chosen, true, actions).map(|()| true),
@@ -421,21 +374,18 @@ impl<S: Sink> Dispatcher<S> {
         let batch = self.lanes.start(processor);
         (batch.number, batch.started, batch.stolen) = (self.batches, self.now, stolen);
         for &id in chosen {
-            let flight = id.0.checked_sub(self.first_flight).and_then(|i| self.flights.get_mut(i as usize));
-            let fault = match flight {
-                // Numbers below the first in flight have finished; those above have not arrived.
-                None if id.0 < self.first_flight => format!("job {id} ran again after it had finished"),
-                None => format!("job {id} ran before it arrived"),
-                Some(flight) if flight.place != Place::Waiting => format!("job {id} ran twice"),
-                Some(flight) => {
-                    flight.place = Place::Running;
-                    batch.jobs.push(flight.job);
+            let fault = match self.jobs.place(id) {
+                Some(Place::Waiting) => {
+                    batch.rows.push(self.jobs.start(id).row);
+                    batch.jobs.push(id);
                     continue;
                 }
+                Some(_) => format!("job {id} ran twice"),
+                None if self.jobs.is_past(id) => format!("job {id} ran again after it had finished"),
+                None => format!("job {id} ran before it arrived"),
             };
             return Err(self.broken(fault));
         }
-        self.waiting -= chosen.len();
         self.running += chosen.len();
         actions.push(Action::Start(processor, self.batches));
         self.batches += 1;
@@ -449,144 +399,4 @@ impl<S: Sink> Dispatcher<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cost::Cost;
-    use crate::ids::QueryId;
-    use crate::sched::Lane;
-
-    /// A policy that gives what it is told to, right or wrong.
-    struct Scripted(Vec<(Next, Vec<u32>)>);
-
-    impl Policy for Scripted {
-        fn name(&self) -> &str {
-            "scripted"
-        }
-        fn arrive(&mut self, _: &Job, _: Nanos) -> Ask {
-            Ask::Everyone
-        }
-        fn next(&mut self, _: Lane, _: Nanos, batch: &mut Vec<JobId>) -> Next {
-            if self.0.is_empty() {
-                return Next::Wait;
-            }
-            let (next, jobs) = self.0.remove(0);
-            batch.extend(jobs.into_iter().map(JobId));
-            next
-        }
-    }
-
-    #[derive(Clone, Copy)]
-    enum Event {
-        Arrive(u32),
-        Finish(u32),
-        Wake,
-    }
-    use Event::{Arrive, Finish, Wake};
-
-    fn job(id: u32) -> Job {
-        let predicted = PerClass::from_fn(|_| Cost::alone(Nanos(5)));
-        Job { id: JobId(id), query: QueryId(id), row: id, arrival: Nanos(1), deadline: Nanos(100), predicted }
-    }
-
-    fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
-        let now = Nanos(now);
-        match event {
-            Arrive(id) => dispatcher.arrive(now, &job(id))?,
-            Finish(processor) => dispatcher.finish(now, ProcessorId(processor))?,
-            Wake => dispatcher.wake(now)?,
-        }
-        dispatcher.decide(now, actions)
-    }
-
-    fn run(ids: &[u32]) -> (Next, Vec<u32>) {
-        (Next::Run, ids.to_vec())
-    }
-
-    fn wait_until(at: u64) -> (Next, Vec<u32>) {
-        (Next::WaitUntil(Nanos(at)), Vec::new())
-    }
-
-    /// Two CPUs; the message of the first law broken by `script` when `events` are handled in turn.
-    fn first_fault(script: Vec<(Next, Vec<u32>)>, events: &[(u64, Event)]) -> String {
-        let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 0);
-        let mut actions = Vec::new();
-        for &(now, event) in events {
-            if let Err(broken) = handle(&mut dispatcher, now, event, &mut actions) {
-                return broken.to_string();
-            }
-        }
-        String::from("no law was broken")
-    }
-
-    #[test]
-    fn every_broken_law_is_named() {
-        type Case = (Vec<(Next, Vec<u32>)>, Vec<(u64, Event)>, &'static str);
-        let cases: Vec<Case> = vec![
-            (vec![], vec![(1, Arrive(0))], "nothing runs"),
-            (vec![run(&[0])], vec![(3, Arrive(0)), (2, Finish(0))], "time went back"),
-            (vec![run(&[1])], vec![(1, Arrive(0))], "before it arrived"),
-            (vec![run(&[0]), run(&[0])], vec![(1, Arrive(0)), (1, Arrive(1))], "ran twice"),
-            (vec![run(&[0, 0])], vec![(1, Arrive(0))], "ran twice"),
-            (vec![run(&[])], vec![(1, Arrive(0))], "empty batch"),
-            (vec![(Next::Wait, vec![0])], vec![(1, Arrive(0))], "and waits"),
-            (vec![wait_until(1)], vec![(1, Arrive(0))], "has passed"),
-            (vec![], vec![(1, Arrive(4))], "job 4 arrived where job 0 was due"),
-            (vec![], vec![(1, Finish(1))], "nothing ran on it"),
-            (vec![], vec![(1, Finish(9))], "nothing ran on it"),
-            (vec![run(&[0]), run(&[0])], vec![(1, Arrive(0)), (2, Finish(0)), (3, Arrive(1))], "after it had finished"),
-        ];
-        for (script, events, expected) in cases {
-            let message = first_fault(script, &events);
-            assert!(message.contains(expected), "{message:?} should name {expected:?}");
-        }
-    }
-
-    #[test]
-    fn only_the_earliest_wake_up_is_asked_for_and_once() {
-        let script = vec![wait_until(20), wait_until(10), wait_until(10), (Next::Wait, vec![])];
-        let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 0);
-        let mut actions = Vec::new();
-        handle(&mut dispatcher, 1, Arrive(0), &mut actions).unwrap();
-        handle(&mut dispatcher, 1, Arrive(1), &mut actions).unwrap();
-        assert_eq!(actions, [Action::WakeAt(Nanos(10))]);
-        // Once it has come, all are asked anew.
-        assert!(handle(&mut dispatcher, 10, Wake, &mut actions).unwrap_err().to_string().contains("nothing runs"));
-    }
-
-    #[test]
-    fn the_log_lists_jobs_in_order_of_arrival_with_their_batch() {
-        let script = vec![(Next::Wait, vec![]), wait_until(9), (Next::Steal, vec![1, 0])];
-        let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 2);
-        let mut actions = Vec::new();
-        handle(&mut dispatcher, 1, Arrive(0), &mut actions).unwrap();
-        handle(&mut dispatcher, 4, Arrive(1), &mut actions).unwrap();
-        assert_eq!(dispatcher.in_flight(), 2);
-        assert_eq!(dispatcher.batch(ProcessorId(0), 0).map(<[Job]>::len), Some(2));
-        handle(&mut dispatcher, 30, Finish(0), &mut actions).unwrap();
-        assert_eq!(dispatcher.in_flight(), 0);
-        let rows = dispatcher.into_log().rows;
-        let facts: Vec<_> =
-            rows.iter().map(|r| (r.job.0, r.released.0, r.started.0, r.finished.0, r.batch, r.stolen)).collect();
-        assert_eq!(facts, [(0, 1, 4, 30, 0, true), (1, 4, 4, 30, 0, true)]);
-    }
-
-    #[test]
-    fn a_deep_lane_holds_several_batches_that_end_in_order() {
-        let machine = Machine::default().with_gpus(1, 1, 2);
-        let script = vec![run(&[0]), run(&[1]), run(&[2])];
-        let mut dispatcher = Dispatcher::new(&machine, Box::new(Scripted(script)), 3);
-        let mut actions = Vec::new();
-        for id in 0..3 {
-            handle(&mut dispatcher, 1, Arrive(id), &mut actions).unwrap();
-        }
-        // The third waits for room.
-        assert_eq!(actions, [Action::Start(ProcessorId(0), 0), Action::Start(ProcessorId(0), 1)]);
-        actions.clear();
-        handle(&mut dispatcher, 5, Finish(0), &mut actions).unwrap();
-        assert_eq!(actions, [Action::Start(ProcessorId(0), 2)]);
-        handle(&mut dispatcher, 6, Finish(0), &mut actions).unwrap();
-        handle(&mut dispatcher, 7, Finish(0), &mut actions).unwrap();
-        let finished: Vec<u64> = dispatcher.into_log().rows.iter().map(|row| row.finished.0).collect();
-        assert_eq!(finished, [5, 6, 7]);
-    }
-}
+mod tests;

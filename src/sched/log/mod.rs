@@ -1,5 +1,7 @@
 //! The run log: one row a query, the same whether simulated or live.
 
+mod csv;
+
 use super::Sink;
 use crate::ids::{JobId, ProcessorId, QueryId};
 use crate::machine::{Class, PerClass};
