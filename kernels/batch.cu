@@ -10,18 +10,23 @@
 // AND+OR is two entries: documents with all terms in a first launch, those with any in a second one, whose warps do nothing
 // where the first entry's state (the gate) tells that it has found enough.
 //
-// Limits: those of drive.cuh. Shared memory: 14 KiB. Launch bounds: 128 threads, 8 blocks a multiprocessor: 64 registers.
-// Bound by instructions and latency (docs/gpu.md). Twin on the host: exec/cpu/exhaustive.rs.
+// A thread block is two warps: it keeps its place on the multiprocessor until the slower one is done, and with four they
+// wait for each other a third longer (docs/gpu.md).
+//
+// Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, 18 blocks a multiprocessor: 56 registers.
+// Bound by latency and by reads scattered over device memory. Twin on the host: exec/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"
 #include "drive.cuh"
 #include "merge.cuh"
 
-// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 8 blocks.
+constexpr u32 BATCH_WARPS = BATCH_THREADS / WARP;
+
+// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 16 blocks.
 #if __CUDA_ARCH__ >= 800
-constexpr u32 DRIVE_RESIDENT = 9;
+constexpr u32 BATCH_RESIDENT = 18;
 #else
-constexpr u32 DRIVE_RESIDENT = 8;
+constexpr u32 BATCH_RESIDENT = 16;
 #endif
 
 // The driver of an item, by the table that tells it for every 32nd one: each driver has an item at least, so that it is among
@@ -64,12 +69,12 @@ __device__ __forceinline__ void score_item(
     __shared__ union Shared {
         Queue queue;
         Merge<WARP_SORT_LEN> merge;
-    } all_shared[DRIVE_WARPS];
-    __shared__ volatile u32 entry_numbers[DRIVE_WARPS];
+    } all_shared[BATCH_WARPS];
+    __shared__ volatile u32 entry_numbers[BATCH_WARPS];
     Shared& shared = all_shared[threadIdx.x / WARP];
     if (batch.is_first != 0 && blockIdx.x == 0 && threadIdx.x == 0) run->started_ns = clock_ns();
     const u32 lane = threadIdx.x % WARP;
-    const u32 item = item_of(batch, blockIdx.x * DRIVE_WARPS + threadIdx.x / WARP);
+    const u32 item = item_of(batch, blockIdx.x * BATCH_WARPS + threadIdx.x / WARP);
     if (item >= batch.num_items) return;
 
     const BatchInput input(batch, words);
@@ -79,10 +84,13 @@ __device__ __forceinline__ void score_item(
     {
         const BatchQuery& entry = input.queries[driver.query];
         if (entry.gate == NO_GATE || num_found(states + entry.gate) < entry.query.k) {
-            copy_query(entry.query, entry.needs_all(), input.terms + entry.query.first_term, shared.queue, lane);
+            copy_query(
+                entry.query, entry.needs_all(), input.terms + entry.query.first_term, candidates + entry.candidates,
+                entry.capacity, shared.queue, lane
+            );
             drive_item<false>(
                 lists, shared.queue.query, driver, item, entry.needs_all(), shared.queue, states + driver.query,
-                candidates + entry.candidates, entry.capacity, lane
+                lane
             );
             if (lane == 0) scored = shared.queue.scored;
         }
@@ -126,7 +134,7 @@ __device__ __forceinline__ void score_item(
 }
 
 // A batch whose input lies in device memory.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, DRIVE_RESIDENT) score_batch(
+extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) score_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results
 ) {
@@ -134,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, DRIVE_RESIDENT) scor
 }
 
 // A batch whose input is small enough to come with the launch: no copy need arrive before it.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, DRIVE_RESIDENT) score_small_batch(
+extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) score_small_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
     Run* run, State* states, u64* candidates, u64* results
 ) {

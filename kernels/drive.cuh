@@ -16,7 +16,7 @@
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
 // a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
-// candidates depends on timing, but the best k among them do not. Twin on the host: exec/cpu/exhaustive.rs.
+// candidates depends on timing, but the best k among them do not. Twin on the host: exec/cpu/or/exhaustive.rs.
 // Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch.
 // Asking for the next list's directory before it is known to be needed gained nothing.
 #pragma once
@@ -24,9 +24,9 @@
 #include "histogram.cuh"
 #include "lists.cuh"
 
-constexpr u32 DRIVE_WARPS = DRIVE_THREADS / WARP;
 constexpr u32 EIGHTH = 8;                               // lanes that read a block's impacts: 16 postings each
 constexpr u32 GROUP = WARP / EIGHTH;                    // blocks that a warp reads at a time
+constexpr float IMPACT_STEP = 1.00001f / 255.0f;        // of an impact's byte, and what is rounded where it is multiplied
 constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer than a warp wait while blocks are read
 
 // Shared memory of a warp.
@@ -35,6 +35,8 @@ struct Queue {
     QueryTerm terms[MAX_TERMS];
     u32 places[QUEUE_LEN];  // of postings in the driving list
     u32 scored;             // postings that were scored
+    u32 capacity;           // candidates that there is room for, ...
+    u64* candidates;        // ... and where: registers are scarce, and this is seldom asked
 };
 
 // The driver of an item: the last one whose first item is not after it. The whole warp asks for one item, and looks at 32
@@ -59,8 +61,6 @@ struct Drive {
     const Query& query;
     Queue& queue;
     State* state;
-    u64* candidates;
-    u32 capacity;
     u32 driver;     // the term whose list drives
     bool needs_all;
     u32 lane;
@@ -68,10 +68,11 @@ struct Drive {
     float floor;    // a score that k documents reach: the threshold's, when it was last read
 
     __device__ __forceinline__ bool can_enter(float bound) const { return bound * BOUND_SLACK >= floor; }
-    // What the terms after the driver add at most.
-    __device__ __forceinline__ float rest() const {
-        return driver + 1 < query.num_terms ? queue.terms[driver + 1].rest : 0.0f;
+    // What the terms after a term, and after the driver, add at most.
+    __device__ __forceinline__ float rest_after(u32 t) const {
+        return t + 1 < query.num_terms ? queue.terms[t + 1].rest : 0.0f;
     }
+    __device__ __forceinline__ float rest() const { return rest_after(driver); }
 
     // The least byte of an impact in a block that can bring a document among the best; at least 1, which all postings have and
     // the places behind the last one have not; 256 if none can. One in 2^15 is taken off the floor, which is more than the
@@ -124,26 +125,38 @@ struct Drive {
     __device__ __forceinline__ void score_waiting() {
         const u32 count = min(waiting, WARP);
         waiting -= count;
-        const bool exists = lane < count;
-        const u32 place = exists ? queue.places[waiting + lane] : 0;
         if (lane == 0) queue.scored += count;
         __syncwarp();
-        score(place, exists);
+        score(lane < count);
     }
 
-    // Scores the lane's posting of the driving list, if `alive`: its document becomes a candidate if it reaches the threshold.
-    __device__ __forceinline__ void score(u32 place, bool alive) {
-        const u64 least = read_threshold(state, query.seed);
-        floor = key_score(least);
+    // The lane's posting of those that are scored: its place in the driving list.
+    __device__ __forceinline__ u32 own_place() const { return queue.places[waiting + lane]; }
+
+    // What the driving list adds to its document.
+    __device__ __forceinline__ float own_score(u32 doc, float& norm) const {
+        const QueryTerm& own = queue.terms[driver];
+        const u32 place = own_place();
+        const Header header(lists.blocks + (own.first_block + place / BLOCK_LEN));
+        norm = __ldg(lists.norms + doc);
+        return posting_score(own.weight, header.freq_at(lists.rows, place % BLOCK_LEN), norm);
+    }
+
+    // Scores the lane's posting, if `alive`: its document becomes a candidate if it reaches the threshold.
+    //
+    // What a document's own posting adds is bounded by the byte of its impact until the document has been looked up once: its
+    // norm, a read from anywhere in device memory, is spared for most.
+    __device__ __forceinline__ void score(bool alive) {
+        floor = key_score(read_threshold(state, query.seed));
         u32 doc = 0;
         float norm = 1.0f, score = 0.0f;
         if (alive) {
-            const QueryTerm& term = queue.terms[driver];
-            const Header header(lists.blocks + (term.first_block + place / BLOCK_LEN));
+            const QueryTerm& own = queue.terms[driver];
+            const u32 place = own_place();
+            const Header header(lists.blocks + (own.first_block + place / BLOCK_LEN));
             doc = header.doc_at(lists.rows, place % BLOCK_LEN);
-            const u32 freq = header.freq_at(lists.rows, place % BLOCK_LEN);
-            norm = __ldg(lists.norms + doc);
-            score = posting_score(term.weight, freq, norm);
+            const float impact = __uint2float_rn(header.impact_at(lists.rows, place % BLOCK_LEN));
+            score = driver + 1 < query.num_terms ? own.weight * header.max_impact * impact * IMPACT_STEP : own_score(doc, norm);
         }
         for (u32 t = driver + 1; t < query.num_terms; ++t) {
             const QueryTerm& term = queue.terms[t];
@@ -151,22 +164,21 @@ struct Drive {
             if (!__any_sync(FULL_WARP, alive)) return;
             if (alive) {
                 const Place place = find_doc(lists, term, doc);
-                if (place.found) {
-                    const u32 freq = place.header.freq_at(lists.rows, place.position);
-                    score = __fadd_rn(score, posting_score(term.weight, freq, norm));
-                } else if (needs_all) {
-                    alive = false;
+                if (!place.found) alive = !needs_all && can_enter(score + rest_after(t));
+                if (alive) {
+                    const u32 freq = place.found ? place.header.freq_at(lists.rows, place.position) : 0;
+                    if (t == driver + 1) score = own_score(doc, norm);
+                    if (place.found) score = __fadd_rn(score, posting_score(term.weight, freq, norm));
                 }
             }
         }
-        const u64 key = make_key(score, doc);
-        alive = alive && key >= least;
+        alive = alive && score >= floor;
         // A document of an earlier list is taken up there.
         for (u32 t = 0; t < driver; ++t) {
             if (!__any_sync(FULL_WARP, alive)) return;
             if (alive) alive = !find_doc(lists, queue.terms[t], doc).found;
         }
-        if (__any_sync(FULL_WARP, alive)) emit(alive, key);
+        if (__any_sync(FULL_WARP, alive)) emit(alive, make_key(score, doc));
     }
 
     // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it. What has
@@ -192,7 +204,7 @@ struct Drive {
         if (lane == 0) first = add_found(state, __popc(emitting));
         first = __shfl_sync(FULL_WARP, first, 0);
         const u32 slot = first + __popc(emitting & (1u << lane) - 1);
-        if (emits && slot < capacity) candidates[slot] = key;
+        if (emits && slot < queue.capacity) queue.candidates[slot] = key;
     }
 
     // Blocks [begin, end) of the driving list, up to 32 of them.
@@ -226,7 +238,7 @@ struct Drive {
 
 // Copies a query to where a warp looks it up: its terms, and itself for who has no registers for it.
 __device__ __forceinline__ void copy_query(
-    const Query& query, bool needs_all, const QueryTerm* terms, Queue& queue, u32 lane
+    const Query& query, bool needs_all, const QueryTerm* terms, u64* candidates, u32 capacity, Queue& queue, u32 lane
 ) {
     const u32 num_terms = query.num_terms;
     const u32* words = reinterpret_cast<const u32*>(terms);
@@ -237,6 +249,8 @@ __device__ __forceinline__ void copy_query(
         queue.query = query;
         if (needs_all) queue.query.need_all();
         queue.scored = 0;
+        queue.capacity = capacity;
+        queue.candidates = candidates;
     }
     __syncwarp();
 }
@@ -245,13 +259,13 @@ __device__ __forceinline__ void copy_query(
 template <bool KEEPS_COUNTS>
 __device__ __forceinline__ void drive_item(
     const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
-    u64* candidates, u32 capacity, u32 lane
+    u32 lane
 ) {
     // Others raise the threshold meanwhile: lane 0's look counts for the warp, which must stay together.
     const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
     const QueryTerm& term = queue.terms[driver.term];
     const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
-    Drive<KEEPS_COUNTS> drive = {lists, query, queue, state, candidates, capacity, driver.term, needs_all, lane, 0, floor};
+    Drive<KEEPS_COUNTS> drive = {lists, query, queue, state, driver.term, needs_all, lane, 0, floor};
     if (!drive.can_enter(term.rest)) return;  // meanwhile the threshold is above all that this list can begin
 
     const u32 number = item - driver.first_item;
@@ -260,7 +274,8 @@ __device__ __forceinline__ void drive_item(
         const bool enters = place < term.doc_freq && drive.posting_can_enter(place);
         const u32 entering = __ballot_sync(FULL_WARP, enters);
         if (lane == 0) queue.scored = __popc(entering);
-        if (entering != 0) drive.score(place, enters);
+        queue.places[lane] = place;
+        if (entering != 0) drive.score(enters);
     } else {
         const u32 end = min((number + 1) * driver.blocks_an_item, num_blocks);
         for (u32 begin = number * driver.blocks_an_item; begin < end; begin += WARP) {

@@ -8,19 +8,21 @@
 //
 // score_lone_long is for queries of more than FEW_TERMS terms: parameters that are no larger arrive sooner.
 //
-// Limits: those of drive.cuh; k up to DRIVE_THREADS. Shared memory: 17 KiB.
+// Limits: those of drive.cuh; k up to LONE_THREADS. Shared memory: 17 KiB.
 // Launch bounds: 128 threads, 8 blocks a multiprocessor: 64 registers; 10 blocks would spill some.
 // Bound by latency (docs/gpu.md). Submitting it as a captured graph gained nothing.
 
 #include "drive.cuh"
 #include "merge.cuh"
 
+constexpr u32 LONE_WARPS = LONE_THREADS / WARP;
+
 template <u32 TERMS>
 __device__ __forceinline__ void score_alone(
     const Lists& lists, const LoneQuery<TERMS>& lone, State* state, State* gate, u64* candidates, u64* results
 ) {
     __shared__ union Shared {
-        Queue queues[DRIVE_WARPS];
+        Queue queues[LONE_WARPS];
         Merge<SORT_LEN> merge;
     } shared;
     __shared__ u64 progress;
@@ -29,13 +31,13 @@ __device__ __forceinline__ void score_alone(
     const LoneStage& stage = lone.stage;
     Query query = lone.query;
     if (stage.needs_all != 0) query.need_all();
-    const u32 lane = threadIdx.x % WARP, item = blockIdx.x * DRIVE_WARPS + threadIdx.x / WARP;
+    const u32 lane = threadIdx.x % WARP, item = blockIdx.x * LONE_WARPS + threadIdx.x / WARP;
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // documents with all terms were enough
     if (item < stage.num_items && !had_all) {
         Queue& queue = shared.queues[threadIdx.x / WARP];
         const Driver driver = lone.drivers[find_driver(lone.drivers, stage.num_drivers, item, lane)];
-        copy_query(lone.query, stage.needs_all != 0, lone.terms, queue, lane);
-        drive_item<true>(lists, query, driver, item, stage.needs_all != 0, queue, state, candidates, stage.capacity, lane);
+        copy_query(lone.query, stage.needs_all != 0, lone.terms, candidates, stage.capacity, queue, lane);
+        drive_item<true>(lists, query, driver, item, stage.needs_all != 0, queue, state, lane);
     }
 
     // The barrier puts all of the block's candidates and counts before thread 0's sign-off: the block that signs off last sees
@@ -49,19 +51,19 @@ __device__ __forceinline__ void score_alone(
     const Times times = {gate != nullptr ? &gate->started_ns : &state->started_ns, clock_ns()};
     // With enough documents that have all terms, the stage before has written the results.
     if (!had_all && (stage.is_last != 0 || found >= query.k)) {
-        merge_candidates<BlockGroup<DRIVE_THREADS>>(
+        merge_candidates<BlockGroup<LONE_THREADS>>(
             query, state, candidates, found, stage.capacity, results, &times, shared.merge
         );
     }
     if (stage.is_last == 0) return;
     __syncthreads();
-    clear_state<BlockGroup<DRIVE_THREADS>>(state);
-    if (gate != nullptr) clear_state<BlockGroup<DRIVE_THREADS>>(gate);
+    clear_state<BlockGroup<LONE_THREADS>>(state);
+    if (gate != nullptr) clear_state<BlockGroup<LONE_THREADS>>(gate);
 }
 
 // For queries of up to FEW_TERMS terms. `gate` is null, or the state of the stage before: where that has found k documents,
 // this one has nothing to do.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
+extern "C" __global__ void __launch_bounds__(LONE_THREADS, 8) score_lone(
     const __grid_constant__ Lists lists, const __grid_constant__ LoneQuery<FEW_TERMS> lone, State* state, State* gate,
     u64* candidates, u64* results
 ) {
@@ -69,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone(
 }
 
 // The same for queries of more than FEW_TERMS terms.
-extern "C" __global__ void __launch_bounds__(DRIVE_THREADS, 8) score_lone_long(
+extern "C" __global__ void __launch_bounds__(LONE_THREADS, 8) score_lone_long(
     const __grid_constant__ Lists lists, const __grid_constant__ LoneQuery<MAX_TERMS> lone, State* state, State* gate,
     u64* candidates, u64* results
 ) {

@@ -14,7 +14,8 @@ constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 WARP_K = 128;           // results that a warp sorts at most
 constexpr u32 TILE_DOCS = 8192;       // documents that a thread block of score_tiles accumulates: 32 KiB of shared memory
 constexpr u32 TILE_THREADS = 256;     // threads a block: of tiles.cu, ...
-constexpr u32 DRIVE_THREADS = 128;    // ... of lone.cu and batch.cu, ...
+constexpr u32 LONE_THREADS = 128;     // ... of lone.cu, ...
+constexpr u32 BATCH_THREADS = 64;     // ... of batch.cu: few, since they keep their place until the last warp is done, ...
 constexpr u32 MERGE_THREADS = 512;    // ... of topk.cu
 constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
 
@@ -182,9 +183,9 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 }
 constexpr u32 DONE_BIT = 40;
 
-extern "C" __constant__ const u32 tandem_layout[27] = {
-    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, DRIVE_THREADS, MERGE_THREADS, SCORE_BINS,
-    DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
+extern "C" __constant__ const u32 tandem_layout[28] = {
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
+    SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
     sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };

@@ -8,7 +8,7 @@
 // In:   the two parts, with the sums before each 128 bits and each 128 values. Out: documents.
 // The first kernel sums and compacts the unary part, the second sums the binary part and puts both together.
 // Launch bounds: 256 threads; registers do not limit what is resident. Bound by instructions: the unary part is a bit a lane.
-// Twin on the host: the decoder in index/codec/rice.rs.
+// Twin on the host: the decoder in papers/codec/rice.rs.
 
 #include "published/published.cuh"
 

@@ -4,7 +4,7 @@
 // exception. accumulate adds a whole list to one accumulator a document. Both add terms in the order of their launches and
 // round as Bm25::score does, so that scores have the host's bits.
 // In:   a term's frequencies, packed or decoded, and the documents that they are of. Out: scores, of candidates or by document.
-// Launch bounds: 256 threads. Bound by latency and by scattered reads. Twin on the host: exec/cpu/exhaustive.rs.
+// Launch bounds: 256 threads. Bound by latency and by scattered reads. Twin on the host: exec/cpu/or/exhaustive.rs.
 
 #include "published/published.cuh"
 

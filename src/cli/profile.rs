@@ -93,6 +93,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.provenance = provenance;
     workload.write(&arguments.out)?;
     print_table(&workload, executors.len() > 1);
+    print_refused(&workload, &executors);
     print_batches(&workload);
     result("workload", arguments.out.display().to_string());
     result(
@@ -152,6 +153,20 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
         }
     }
     Ok(executors)
+}
+
+/// How many rows a processor left empty, since it takes fewer terms or documents than others do.
+fn print_refused(workload: &Workload, executors: &[Box<dyn Executor>]) {
+    for class in executors.iter().map(|executor| executor.class()) {
+        let empty = workload.rows.iter().filter(|row| row.measured[class].is_none()).count();
+        if empty > 0 {
+            outln!(
+                "{class} does not take {empty} of the {} rows (too many terms, or documents asked for): its times are \
+                 left empty there",
+                workload.rows.len(),
+            );
+        }
+    }
 }
 
 /// What batches cost, and how wrong the fit is.

@@ -14,6 +14,7 @@
 //!
 //! Measuring runs on a thread of its own, pinned to one core, so that it does not migrate between timings.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -101,13 +102,22 @@ pub enum ProfileError {
     },
 }
 
+impl ProfileError {
+    /// Whether a processor does not take the query, and another may.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Search { source: ExecError::BeyondGpu { .. }, .. })
+    }
+}
+
 /// Measures every query in every mode on each executor, of which there is at most one a kind, one after another.
+///
+/// What one of them refuses and another takes (a GPU, a query of very many terms) is measured on the other alone.
 ///
 /// `progress` is told, now and then, how many of [`ProfileOptions::searches`] are done. Rows are in order of mode, then
 /// query; the provenance names devices, index and options, not the command.
 ///
 /// # Errors
-/// If an option is out of range, a search fails, or two executors' hits are not equal bit for bit.
+/// If an option is out of range, a search fails, all executors refuse a query, or two executors' hits are not equal bit for bit.
 pub fn profile(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
@@ -170,7 +180,8 @@ fn measure(
             }
             let work: Vec<(usize, Mode)> =
                 options.modes.iter().flat_map(|&mode| (0..queries.len()).map(move |query| (query, mode))).collect();
-            let mut session = Session { queries, options, work, hits: Vec::new(), progress, done: 0 };
+            let (hits, refused) = (Vec::new(), PerClass::default());
+            let mut session = Session { queries, options, work, hits, refused, progress, done: 0 };
             let mut measurements = session.check_results(executors)?;
             for executor in executors.iter_mut() {
                 session.measure(executor.as_mut(), &mut measurements)?;
@@ -210,6 +221,8 @@ struct Session<'a> {
     /// Positions of queries, with modes: every search of a round.
     work: Vec<(usize, Mode)>,
     hits: Vec<Hit>,
+    /// Positions in the work, of what a processor does not take.
+    refused: PerClass<HashSet<usize>>,
     progress: &'a mut (dyn FnMut(u64) + Send),
     done: u64,
 }
@@ -222,8 +235,17 @@ impl Session<'_> {
         for i in 0..self.work.len() {
             let (query, mode) = self.work[i];
             let mut first = None;
+            let mut refusal = None;
             for executor in executors.iter_mut() {
-                self.search(executor.as_mut(), query, mode)?;
+                match self.search(executor.as_mut(), query, mode) {
+                    Err(error) if error.is_refusal() => {
+                        self.refused[executor.class()].insert(i);
+                        refusal = Some(error);
+                        self.count_one();
+                        continue;
+                    }
+                    found => found?,
+                };
                 match first {
                     None => {
                         first = Some(executor.class());
@@ -238,6 +260,9 @@ impl Session<'_> {
                 }
                 self.count_one();
             }
+            if let (None, Some(error)) = (first, refusal) {
+                return Err(error);
+            }
             let results = expected.len() as u32;
             measurements.push(Measurement { query, mode, results, measured: PerClass::default() });
         }
@@ -247,7 +272,8 @@ impl Session<'_> {
     /// Measures everything on one executor, into the rows of the same positions.
     fn measure(&mut self, executor: &mut dyn Executor, measurements: &mut [Measurement]) -> Result<(), ProfileError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.options.seed);
-        let mut order: Vec<usize> = (0..self.work.len()).collect();
+        let refused = std::mem::take(&mut self.refused[executor.class()]);
+        let mut order: Vec<usize> = (0..self.work.len()).filter(|i| !refused.contains(i)).collect();
         order.shuffle(&mut random);
         let began = Instant::now();
         for &i in order.iter().cycle() {
@@ -276,6 +302,9 @@ impl Session<'_> {
             }
         }
         for ((measurement, mut host), mut device) in measurements.iter_mut().zip(host_us).zip(device_us) {
+            if host.is_empty() {
+                continue;
+            }
             host.sort_by(f64::total_cmp);
             device.sort_by(f64::total_cmp);
             measurement.measured[executor.class()] = Some(Measured {
@@ -296,7 +325,12 @@ impl Session<'_> {
     ) -> Result<Option<BatchModel>, ProfileError> {
         let Some(options) = &self.options.batches else { return Ok(None) };
         let class = executor.class();
-        let work: Vec<(&Query, Mode)> = self.work.iter().map(|&(query, mode)| (&self.queries[query], mode)).collect();
+        // What it does not take alone, it does not take in a batch.
+        let taken = measurements.iter().filter(|measurement| measurement.measured[class].is_some());
+        let work: Vec<_> = taken.map(|taken| (&self.queries[taken.query], taken.mode)).collect();
+        if work.is_empty() {
+            return Ok(None);
+        }
         let samples = measure_batches(executor, &work, self.options.k, options)
             .map_err(|source| ProfileError::Batch { class, source })?;
         let alone = measurements.iter().filter_map(|measurement| {
@@ -423,6 +457,51 @@ mod tests {
         assert!(batches.0[Class::GPU].is_some() && batches.0[Class::CPU].is_none());
         assert_eq!(options.searches(2, 5), 150);
         assert_eq!(last, 128);
+    }
+
+    #[test]
+    fn what_one_processor_refuses_is_measured_on_the_others_alone() {
+        /// Refuses the query of four postings.
+        struct Picky(Mock);
+        impl Executor for Picky {
+            fn class(&self) -> Class {
+                self.0.class()
+            }
+            fn device(&self) -> String {
+                self.0.device()
+            }
+            fn search(
+                &mut self,
+                query: &Query,
+                mode: Mode,
+                k: usize,
+                hits: &mut Vec<Hit>,
+            ) -> Result<Execution, ExecError> {
+                if query.terms[0].doc_freq == 4 {
+                    return Err(ExecError::BeyondGpu {
+                        what: "the number of the query's terms is",
+                        count: 65,
+                        most: 64,
+                        cpu_most: 1024,
+                    });
+                }
+                self.0.search(query, mode, k, hits)
+            }
+        }
+        let picky =
+            || Box::new(Picky(Mock { kind: Class::GPU, searches: 0, score_from: (0, 1.0) })) as Box<dyn Executor>;
+        let batches = BatchOptions { sizes: vec![1, 2, 4], repeats: 4, time_a_size: Duration::ZERO, seed: 1 };
+        let options = ProfileOptions { batches: Some(batches), ..ProfileOptions::default() };
+        let mut executors = [picky(), mock(Class::CPU, (0, 1.0))];
+        let (rows, batches) = measure(&mut executors, &queries(), &options, &mut |_| ()).unwrap();
+        for row in &rows {
+            assert_eq!(row.measured[Class::GPU].is_some(), row.query != 3);
+            assert!(row.measured[Class::CPU].is_some());
+            assert_eq!(row.results, row.query as u32 + 1);
+        }
+        assert!(batches.0[Class::GPU].is_some());
+        let error = measure(&mut [picky()], &queries(), &options, &mut |_| ()).unwrap_err().to_string();
+        assert!(error.starts_with("query q3, and, on gpu: "), "{error}");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::ids::DeviceId;
 
 /// The oldest driver that reads our kernels, as CUDA encodes versions: 12.4.
 const MIN_DRIVER_VERSION: i32 = 12_040;
+/// What the L2 cache fetches from memory at a time, if it may choose: neighbours of what is read are often read next.
+const L2_FETCH_BYTES: usize = 128;
 /// The oldest compute capability that they are compiled for: Turing.
 const MIN_CAPABILITY: (i32, i32) = (7, 5);
 
@@ -61,6 +63,10 @@ impl Device {
             // SAFETY: whoever allocates here uses a buffer on one stream alone, or awaits what is written to it before
             // others read it. So no stream needs to wait for another one.
             unsafe { context.disable_event_tracking() };
+            context.bind_to_thread()?;
+            // A hint: GPUs that don't know it are as fast as they were.
+            // SAFETY: it concerns this context alone, which is this thread's.
+            let _ = unsafe { sys::cuCtxSetLimit(sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY, L2_FETCH_BYTES) };
             let info = GpuInfo {
                 ordinal,
                 name: context.name()?,

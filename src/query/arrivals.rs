@@ -258,6 +258,10 @@ impl Iterator for UnitTimes<'_> {
         };
         Some(self.time)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
 }
 
 /// Which query arrives each time, without end: positions below `num_rows`, uniform, with replacement.
@@ -286,6 +290,10 @@ impl Iterator for QueryDraws {
     #[inline]
     fn next(&mut self) -> Option<u32> {
         Some(self.random.below(self.bound))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
     }
 }
 

@@ -25,7 +25,8 @@ const IMAGES: Images = Images {
 /// Documents of a tile.
 pub(super) const TILE_DOCS: u32 = 8192;
 const TILE_THREADS: u32 = 256;
-const DRIVE_THREADS: u32 = 128;
+const LONE_THREADS: u32 = 128;
+const BATCH_THREADS: u32 = 64;
 const MERGE_THREADS: u32 = 512;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
@@ -65,7 +66,8 @@ impl Kernels {
             WARP_K,
             TILE_DOCS as usize,
             TILE_THREADS as usize,
-            DRIVE_THREADS as usize,
+            LONE_THREADS as usize,
+            BATCH_THREADS as usize,
             MERGE_THREADS as usize,
             SCORE_BINS,
             DIRECTORY_STRIDE as usize,
@@ -138,10 +140,10 @@ impl Kernels {
         let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
         let mut launch = stream.launch_builder(kernel);
         launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
-        let blocks = lone.stage.num_items.div_ceil(DRIVE_THREADS / WARP).max(1);
+        let blocks = lone.stage.num_items.div_ceil(LONE_THREADS / WARP).max(1);
         // SAFETY: the arguments are those of the kernel in kernels/lone.cu, in order and type; the caller vouches for
         // what they point to.
-        unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
+        unsafe { launch.launch(shape(blocks, LONE_THREADS)) }.map(drop)
     }
 
     /// Starts `score_batch`, a warp an item; or `score_small_batch`, if the batch's input is `small`.
@@ -169,10 +171,10 @@ impl Kernels {
         // First terms' items, and the others, each fill whole columns.
         let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
         let warps: u32 = parts.map(|items| items.next_multiple_of(batch.item_rows.max(1))).iter().sum();
-        let blocks = warps.div_ceil(DRIVE_THREADS / WARP).max(1);
+        let blocks = warps.div_ceil(BATCH_THREADS / WARP).max(1);
         // SAFETY: the arguments are those of the kernel in kernels/batch.cu, in order and type; the caller vouches for
         // what they point to.
-        unsafe { launch.launch(shape(blocks, DRIVE_THREADS)) }.map(drop)
+        unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
     }
 
     /// Starts `score_tiles`: a thread block an item, of those queries that go by tiles, or of the sample of their

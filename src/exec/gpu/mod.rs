@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! one query           score_lone (and) ─▶ score_lone (or) ─▶ keys in pinned host memory
-//!   of many terms     score_drivers (and) ─▶ score_union (or) ─▶ merge_topk ─▶ keys
-//!   for many results  score_drivers (and) ─▶ score_drivers (or) ─▶ merge_topk ─▶ keys
-//! a batch             queries ─▶ clear the states ─▶ as the last one, over all queries at once
+//! a batch             score_batch ─▶ score_tiles ─▶ score_batch (second stages) ─▶ merge_topk ─▶ keys
+//!   nearly always     score_batch, or score_small_batch, whose input is a parameter: one launch
+//! one query of many   terms by tiles, or for many results: as a batch of one
 //! ```
 //!
 //! The index lies in device memory in a form of its own (`lists.rs`), made from the file when it is uploaded

@@ -17,16 +17,17 @@ const SHARED_WAVES: u32 = 2;
 /// Batches of no more entries than this are small: what they take is the way of their longest items.
 const FEW_ENTRIES: usize = 128;
 /// What a block costs that is only looked at, in rounds: in each, a warp scores 32 postings.
-const ROUNDS_A_BLOCK: f32 = 0.05;
+const ROUNDS_A_BLOCK: f32 = 0.2;
 /// Rounds of an item of a small batch at most, ...
 const MOST_ROUNDS: f32 = 4.0;
 /// ... items that a warp of the machine gets at least, on average, where they are of more than one round, ...
 const ITEMS_A_WARP: f32 = 3.0;
 /// ... and blocks of an item at most: those that a warp looks at together.
 const MOST_BLOCKS: f32 = 32.0;
-/// Rows that the items of a small batch are dealt out in, and of one that mostly looks for documents with all terms.
-/// Those of other large batches follow each other: they gain more by looking up the same lists.
-const ROWS: u32 = 64;
+/// Rows that the items of a small batch are dealt out in, and of a large one that mostly looks for documents with all
+/// terms. Those of other large batches follow each other: they gain more by looking up the same lists.
+const FEW_ROWS: u32 = 256;
+const MANY_ROWS: u32 = 1024;
 /// Items that one hint is for: a warp looks at so many drivers at once.
 const HINTED_ITEMS: u32 = 32;
 
@@ -234,7 +235,11 @@ impl DriverShares {
     pub(super) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
         let is_small = entries.len() <= FEW_ENTRIES;
         let [all, any] = self.blocks_all_and_any;
-        self.item_rows = if is_small || all > any { ROWS } else { 1 };
+        self.item_rows = match (is_small, all > any) {
+            (true, _) => FEW_ROWS,
+            (false, true) => MANY_ROWS,
+            (false, false) => 1,
+        };
         let rounds_an_item = (self.rounds / (ITEMS_A_WARP * warps as f32)).clamp(1.0, MOST_ROUNDS);
         let sizes = ItemSizes::new(&self.counts, warps);
         let mut starts = [0_usize; MAX_TERMS];
