@@ -118,7 +118,7 @@ fn a_trace_is_played_as_it_is_and_its_log_written() {
     let output = simulate(dir.path(), "--workload w.csv --trace t.csv --policy cpu-only --log");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Three arrivals tell nothing of a capacity, and that is said.
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         said.contains("no capacity: 3 arrivals are too few to tell what rate is sustained (p99 <= 50 ms)"),
         "{said}"
