@@ -15,3 +15,4 @@ pub mod summary;
 pub mod table;
 pub mod trec;
 pub mod validation;
+mod wrap;

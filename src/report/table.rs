@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::wrap::wrapped;
+
 /// Spaces between columns.
 const GAP: usize = 2;
 /// Text in the last column is broken into lines of at least so many characters.
@@ -146,7 +148,7 @@ impl Table {
             for &Column { at, width, is_numeric } in groups.iter().flat_map(|group| &group.columns) {
                 let mut cell = row[at].clone();
                 if cell.chars().count() > width {
-                    let mut lines = lines_of(&cell, width).into_iter();
+                    let mut lines = wrapped(&cell, width).into_iter();
                     cell = lines.next().unwrap_or_default();
                     (indent, more) = (line.chars().count(), lines.collect());
                 }
@@ -168,25 +170,9 @@ impl Table {
 pub fn fitted(text: &str) -> String {
     let fit = |line: &str| match line.chars().count() {
         0..=WIDTH => line.to_owned(),
-        _ => lines_of(line, WIDTH).join("\n"),
+        _ => wrapped(line, WIDTH).join("\n"),
     };
     text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
-}
-
-/// Breaks text between words into lines of at most `width` characters, where words allow it; one line at least.
-fn lines_of(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last] = word.to_owned();
-        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
-            lines[last] = format!("{} {word}", lines[last]);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 impl fmt::Display for Table {

@@ -9,6 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{LineChart, Series, Stroke};
 use crate::report::axis::{Axis, tick_text};
+use crate::report::wrap::wrapped;
 
 /// The canvas of the SVG, in its units.
 const SIZE: (u32, u32) = (960, 540);
@@ -272,22 +273,6 @@ fn dashes(points: &[(i32, i32)]) -> Vec<Vec<(i32, i32)>> {
     }
     pieces.push(piece);
     pieces
-}
-
-/// Breaks text between words into lines of at most `width` characters where words allow it.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last] = word.to_owned();
-        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
-            lines[last] = format!("{} {word}", lines[last]);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 fn io_error<E: std::error::Error + Send + Sync>(e: DrawingAreaErrorKind<E>) -> io::Error {
