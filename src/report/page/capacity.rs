@@ -117,6 +117,10 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     if capacities.is_empty() {
         return String::new();
     }
+    // Policies that were measured in turns saw other costs, and so have bounds of their own.
+    let mut bounds = capacities.iter().filter_map(|c| c.bound_qps);
+    let first = bounds.next();
+    let shared_bound = first.filter(|first| bounds.all(|bound| bound == *first));
     let rows = capacities.iter().flat_map(|capacity| {
         let name = || capacity.policy.clone();
         let look = look_of(&capacity.policy);
@@ -129,6 +133,7 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
             look,
             value: capacity.qps,
             interval: capacity.interval,
+            bound: capacity.bound_qps.filter(|_| shared_bound.is_none()),
             is_hollow: false,
             tip: format!("{}, {}: {} q/s{between}", capacity.policy, capacity.source, number(capacity.qps)),
         };
@@ -138,14 +143,16 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
             look,
             value,
             interval: None,
+            bound: None,
             is_hollow: true,
             tip: format!("{}, predicted: {} q/s", capacity.policy, number(value)),
         });
         [Some(found), predicted].into_iter().flatten()
     });
     let least = |of: fn(&Capacity) -> Option<f64>| capacities.iter().filter_map(of).min_by(f64::total_cmp);
-    let bound = least(|c| c.bound_qps).map(|at| (at, String::from("no scheduler beyond")));
-    let region = least(|c| c.region_qps).map(|at| (at, String::from("stable up to here")));
+    let has_own_bounds = first.is_some() && shared_bound.is_none();
+    let bound = shared_bound.map(|at| (at, String::from("no scheduler beyond")));
+    let region = least(|c| c.region_qps).filter(|_| !has_own_bounds).map(|at| (at, String::from("stable up to here")));
     let deadline = capacities.iter().find_map(|c| c.deadline_ms);
     let kept = kept_in_words(&capacities[0].objective, deadline);
     let best = &capacities[0];
@@ -164,8 +171,9 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
         rows: rows.collect(),
         marks: bound.or(region).into_iter().collect(),
         note: format!(
-            "{}{}{}",
+            "{}{}{}{}",
             whiskers(capacities),
+            if has_own_bounds { " Dashed: what no scheduler exceeds with the costs that this policy met." } else { "" },
             if capacities.iter().any(|c| c.region_qps.is_some_and(|region| c.qps > region)) {
                 " Beyond the dashed line no scheduler is stable in the long run: runs this short tell nothing there."
             } else {
@@ -189,9 +197,9 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
 fn whiskers(capacities: &[Capacity]) -> String {
     match capacities.iter().find_map(|c| Some((c.confidence?, c.seeds?))) {
         Some((confidence, seeds)) => format!(
-            "Each is the median over {} seeds; whiskers: its {} interval.",
+            "Each is the median over {} seeds; whiskers: its {} % interval.",
             number(seeds),
-            percent(confidence, false)
+            number(100.0 * confidence)
         ),
         None => String::from("Whiskers reach from the highest rate that held to the lowest that failed."),
     }

@@ -108,8 +108,8 @@ fn of_capacities(all: &[Capacity]) -> Story {
     let mut certainty = Vec::new();
     match (best.confidence, best.interval, best.failing_qps) {
         (Some(confidence), Some((low, high)), _) => certainty.push(format!(
-            "The {} interval of this rate over {} seeds is {} to {}.",
-            percent(confidence, false),
+            "The {} % interval of this rate over {} seeds is {} to {}.",
+            number(100.0 * confidence),
             number(best.seeds.unwrap_or(0.0)),
             rounded(low, 4),
             rounded(high, 4)

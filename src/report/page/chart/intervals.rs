@@ -18,6 +18,8 @@ pub(in crate::report::page) struct Row {
     pub(in crate::report::page) value: f64,
     /// From where to where it may lie.
     pub(in crate::report::page) interval: Option<(f64, f64)>,
+    /// What it cannot exceed, where that differs from row to row.
+    pub(in crate::report::page) bound: Option<f64>,
     /// A hollow marker: what was predicted.
     pub(in crate::report::page) is_hollow: bool,
     pub(in crate::report::page) tip: String,
@@ -52,7 +54,8 @@ impl Intervals {
         }
         let is_log = most / least > LINEAR_RATIO;
         let highs = self.rows.iter().filter_map(|row| row.interval.map(|(_, high)| high));
-        let values = positive().chain(highs).chain(self.marks.iter().map(|(at, _)| *at));
+        let bounds = self.rows.iter().filter_map(|row| row.bound);
+        let values = positive().chain(highs).chain(bounds).chain(self.marks.iter().map(|(at, _)| *at));
         let axis = Axis::new(values, is_log);
         let top_tick = axis.ticks().last().copied().unwrap_or(0.0);
         let (factor, unit) = match top_tick {
@@ -126,6 +129,9 @@ fn drawn(row: &Row, y: f64, is_log: bool, across: &dyn Fn(f64) -> Option<f64>) -
         let ends = row.interval.and_then(|(low, high)| Some((across(low).unwrap_or(LEFT), across(high)?)));
         if let Some((low, high)) = ends.filter(|(low, high)| high - low > 0.5) {
             let _ = write!(svg, "<path class=\"whisker\" d=\"M{low:.1} {:.1}v10m0 -5H{high:.1}m0 -5v10\"/>", y - 5.0);
+        }
+        if let Some(bound) = row.bound.and_then(across) {
+            let _ = write!(svg, "<path class=\"mark\" d=\"M{bound:.1} {:.1}v{:.1}\"/>", y - STEP / 2.0, STEP);
         }
         let class = if row.is_hollow { "dot hollow" } else { "dot" };
         let _ =
