@@ -38,7 +38,7 @@ pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
             name => format!("Policies saw estimates only, of the model {name}."),
         });
     }
-    for (key, name) in [("machine", "Machine"), ("mode", "Mode"), ("workload", "Workload"), ("index", "Index")] {
+    for (key, name) in [("machine", "Run on"), ("mode", "Mode"), ("workload", "Workload"), ("index", "Index")] {
         if let Some(value) = folder.note(key) {
             // Of a path the last part, without what says how it is packed.
             let last = value.rsplit('/').next().unwrap_or(value);
