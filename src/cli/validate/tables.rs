@@ -74,6 +74,13 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
         ("cost while serving", &["cpu", "gpu"]),
         ("predicted from costs", &["alone", "in hindsight"]),
     ]);
+    // Rates are so high that some runs have to end earlier.
+    let is_cut = |row: &ValidationCapacityRow| (row.queries as f64) < 0.9 * seconds * row.predicted_qps;
+    let length = if rows.iter().any(is_cut) {
+        format!("{seconds} s, or {} queries,", rows.iter().map(|row| row.queries).max().unwrap_or(0))
+    } else {
+        format!("{seconds} s ({:.0} x {} ms)", seconds / criterion.limit.as_secs(), criterion.limit.as_ms())
+    };
     let rate = |rate_qps: f64| format!("{rate_qps:.0}");
     let rate_if_any = |rate_qps: Option<f64>| rate_qps.map_or_else(|| "-".to_owned(), rate);
     for row in rows {
@@ -91,7 +98,7 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
         ]);
     }
     format!(
-        "Capacity: the highest rate up to which runs of {seconds} s ({:.0} x {} ms) keep {criterion}, and don't grow.\n\
+        "Capacity: the highest rate up to which runs of {length} keep {criterion}, and don't grow.\n\
          {table}  \
          fails at            the lowest rate at which a live run did not\n  \
          cost while serving  so many times what a query takes alone, and so much for its way to the worker and back: found\n                      \
@@ -100,8 +107,6 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
          alone               the prediction if queries cost what they take alone\n  \
          in hindsight        the prediction if they cost what they took in the live run at the measured capacity: an error\n                      \
                              that is left then is the simulator's own\n",
-        seconds / criterion.limit.as_secs(),
-        criterion.limit.as_ms(),
     )
 }
 
