@@ -86,13 +86,17 @@ pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     bar
 }
 
-/// Draws how far the lab is on standard error, where that is a terminal; elsewhere runs that take time are named.
+/// Draws how far the lab is on standard error, where that is a terminal; elsewhere it says what begins.
 #[derive(Default)]
 pub(super) struct Bars(Mutex<Option<ProgressBar>>);
 
 impl Progress for Bars {
     fn begin(&self, step: &'static str, pieces: u64) {
-        self.put(Some(progress(step, pieces)));
+        let bar = progress(step, pieces);
+        if bar.is_hidden() {
+            errln!("{step}");
+        }
+        self.put(Some(bar));
     }
 
     fn reach(&self, done: u64, of: u64) {
