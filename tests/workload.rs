@@ -9,8 +9,10 @@ use tandem::cost::batches::{BatchModel, BatchModels};
 use tandem::cost::{Measured, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
-use tandem::machine::{Class, PerClass};
+use tandem::lab::{Estimates, sim_queries};
+use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{Features, IndexFeatures, Mode};
+use tandem::time::Nanos;
 
 const HEADER: &str = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results";
 
@@ -165,13 +167,28 @@ fn wrong_values_are_named_with_line_and_column() {
         ("1,and,2,5,10,14,1,2,3", "x.csv:4:14: `postings` is \"14\", expected the sum of all lists, at least 15"),
         ("0,and,2,5,10,15,1,2,3", "x.csv:4:1: `query_id` 0 was given in line 3 already"),
         ("1,and,2,5", "x.csv:4: 4 values, expected 9 as in the header"),
-        (
-            "1,and,4,5,10,40,1,2,3",
-            "x.csv:4: no `longest`, and it does not follow from the other columns for a query of 4 terms",
-        ),
     ] {
         assert_eq!(error(&format!("{good}{row}\n")), expected);
     }
+}
+
+#[test]
+fn the_published_columns_are_enough_where_no_model_is_asked() {
+    let rows: String = (0..40).map(|i| format!("{i},and,4,5,10,{},{}.5,2.5,3\n", 100 + i, 10 + i)).collect();
+    let workload = parse(&format!("{HEADER}\n{rows}")).unwrap();
+    assert!(workload.rows.iter().all(|row| !row.features.is_complete()));
+    let machine = Machine::new(1, 1);
+    let told = sim_queries(&workload, &Estimates::Oracle, &machine).unwrap();
+    assert_eq!(told[7].service[Class::CPU].alone, Nanos::from_us(17.5));
+    assert_eq!(told[7].estimate, told[7].service);
+    let refused = sim_queries(&workload, &Estimates::Fitted, &machine).unwrap_err().to_string();
+    assert!(refused.contains("query 0 (and): `longest`, `blocks`") && refused.contains("oracle"), "{refused}");
+    // What is unknown is written as unknown.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.csv");
+    workload.write(&path).unwrap();
+    let again = Workload::read(&path).unwrap();
+    assert!(again.rows.iter().all(|row| !row.features.is_complete() && row.features.longest == 0));
 }
 
 #[test]

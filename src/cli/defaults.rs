@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use super::Failure;
 use crate::build::synth::{SynthOptions, build_synthetic};
@@ -86,13 +86,17 @@ pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     bar
 }
 
-/// Draws how far the lab is on standard error, where that is a terminal.
+/// Draws how far the lab is on standard error, where that is a terminal; elsewhere it says what begins.
 #[derive(Default)]
 pub(super) struct Bars(Mutex<Option<ProgressBar>>);
 
 impl Progress for Bars {
     fn begin(&self, step: &'static str, pieces: u64) {
-        self.put(Some(progress(step, pieces)));
+        let bar = progress(step, pieces);
+        if bar.is_hidden() {
+            errln!("{step}");
+        }
+        self.put(Some(bar));
     }
 
     fn reach(&self, done: u64, of: u64) {
@@ -105,7 +109,27 @@ impl Progress for Bars {
     fn doing(&self, what: &str) {
         let spinner = ProgressBar::new_spinner().with_message(what.to_owned());
         spinner.enable_steady_tick(Duration::from_millis(200));
+        if spinner.is_hidden() {
+            errln!("{what}");
+        }
         self.put(Some(spinner));
+    }
+
+    fn lasts(&self, what: &str, time: Duration) {
+        let bar = ProgressBar::new(time.as_secs()).with_message(what.to_owned());
+        // Position and time left are the clock's.
+        let left = move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            // A line that can't be drawn is no reason to stop.
+            let _ = write!(text, "{} s left", time.saturating_sub(state.elapsed()).as_secs());
+        };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {left}") {
+            bar.set_style(style.with_key("left", left));
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        if bar.is_hidden() {
+            errln!("{what}, {:.1} s", time.as_secs_f64());
+        }
+        self.put(Some(bar));
     }
 
     fn end(&self) {

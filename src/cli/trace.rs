@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Failure;
-use super::options::parse_rate;
+use super::options::{ProcessArguments, own_rate, parse_rate};
 use super::output::result;
 use crate::files::{Provenance, check_writable};
 use crate::ids::QueryId;
 use crate::lab::named_workload_in;
-use crate::query::{ArrivalProcess, Mode, Trace, TraceSummary};
+use crate::query::{Mode, Trace, TraceSummary};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -23,9 +23,9 @@ pub(super) struct Arguments {
     /// Draw from query ids 0 to M - 1 instead of a workload's
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     ids: Option<u32>,
-    /// Mean rate, in queries a second
-    #[arg(long, value_name = "R", default_value = "100")]
-    rate: String,
+    /// Mean rate, in queries a second [default: 100, or that of a recording that is played in real time]
+    #[arg(long, value_name = "R")]
+    rate: Option<String>,
     /// Queries that arrive
     #[arg(
         long,
@@ -37,18 +37,21 @@ pub(super) struct Arguments {
     /// Chooses arrivals and queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps
-    /// are scaled to the rate
-    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
-    arrivals: String,
+    #[command(flatten)]
+    process: ProcessArguments,
     /// Trace file to write
     #[arg(short, long, value_name = "FILE", default_value = "out/arrivals.trace.csv")]
     out: PathBuf,
 }
 
+/// The mean rate where none is named.
+const DEFAULT_RATE_QPS: f64 = 100.0;
+
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let rate_qps = parse_rate(&arguments.rate).map_err(|what| Failure::input(format!("--rate: {what}")))?;
-    let process = ArrivalProcess::named(&arguments.arrivals)?;
+    let asked = arguments.rate.as_deref().map(parse_rate).transpose();
+    let asked = asked.map_err(|what| Failure::input(format!("--rate: {what}")))?;
+    let process = arguments.process.process()?;
+    let rate_qps = own_rate(&process, asked.as_ref().map(std::slice::from_ref))?.or(asked).unwrap_or(DEFAULT_RATE_QPS);
     check_writable(&arguments.out)?;
     let (source, ids) = queries(arguments)?;
     let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.num_queries as usize);
@@ -56,12 +59,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .with_command_and_machine()
         .with("seed", arguments.seed)
         .with("rate_qps", rate_qps)
-        .with("arrivals", &arguments.arrivals)
+        .with("arrivals", arguments.process.named(&process))
         .with("queries", format!("{} of {source}", ids.len()));
     trace.write(&arguments.out)?;
 
     let summary = TraceSummary::of(&trace);
-    outln!("arrivals          {:>12}  {}, seed {}", summary.arrivals, arguments.arrivals, arguments.seed);
+    outln!(
+        "arrivals          {:>12}  {}, seed {}",
+        summary.arrivals,
+        arguments.process.named(&process),
+        arguments.seed
+    );
+    if let Some(note) = arguments.process.note(&process, &[rate_qps]) {
+        errln!("{note}");
+    }
     outln!("queries           {:>12}  of {source}", ids.len());
     outln!("span              {:>12.3}  s", summary.span.as_secs());
     outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);

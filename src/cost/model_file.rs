@@ -180,6 +180,9 @@ impl ModelFile {
 impl CostModel for ModelFile {
     fn predict_us(&self, kind: Class, mode: Mode, features: &Features) -> Option<f64> {
         let model = self.models.iter().find(|model| (model.kind, model.mode) == (kind, mode))?;
+        if !features.is_complete() {
+            return None;
+        }
         Some(exp(model.tree.predict(&features.vector())))
     }
 }

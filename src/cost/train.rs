@@ -4,6 +4,7 @@ use crate::cost::evaluate::{assign_folds, evaluate};
 use crate::cost::model_file::{Model, ModelFile};
 use crate::cost::tree::{MAX_DEPTH, Tree};
 use crate::cost::{Evaluation, Workload};
+use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
 use crate::query::{Features, Mode};
 use crate::random::{exp, ln};
@@ -44,6 +45,18 @@ pub enum TrainError {
     /// No row has a measured time.
     #[error("no query of the workload has a measured time")]
     NothingMeasured,
+    /// A query has no features to fit to.
+    #[error(
+        "query {query} ({mode}): `longest`, `blocks`, `and_blocks` or `expected_matches` is missing and does not follow from the \
+         other columns (it does up to three terms, with a line `# docs: ...`); a model needs them, measured times as \
+         estimates (oracle) don't"
+    )]
+    NoFeatures {
+        /// The query.
+        query: QueryId,
+        /// How its terms combine.
+        mode: Mode,
+    },
     /// Too few different queries to hold some back.
     #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds")]
     TooFew {
@@ -133,6 +146,9 @@ fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, Tra
             let mut group = Group { kind, mode, rows: Vec::new(), samples: Vec::new(), true_us: Vec::new() };
             for (i, row) in workload.rows.iter().enumerate().filter(|(_, row)| row.mode == mode) {
                 if let Some(measured) = row.measured[kind] {
+                    if !row.features.is_complete() {
+                        return Err(TrainError::NoFeatures { query: row.query_id, mode });
+                    }
                     group.rows.push(i);
                     group.samples.push(row.features.vector());
                     group.true_us.push(measured.median_us);

@@ -201,6 +201,7 @@ impl Workload {
 fn line(row: &WorkloadRow) -> Line {
     let Features { terms, shortest, second_shortest, postings, longest, blocks, and_blocks, expected_matches } =
         row.features;
+    let known = |count: u64| Some(Count(count)).filter(|_| count > 0);
     let service = |class: Class| row.measured[class].map(|m| ServiceUs(m.median_us));
     let spread = |class: Class| row.measured[class].map(|m| SpreadUs(m.spread_us));
     let of_index = row.index_features.map(|features| features.vector().map(AtLeastZero));
@@ -224,10 +225,10 @@ fn line(row: &WorkloadRow) -> Line {
         shortest: Count(shortest),
         second_shortest: Count(second_shortest),
         postings: Count(postings),
-        longest: Some(Count(longest)),
-        blocks: Some(Count(blocks)),
-        and_blocks: Some(Count(and_blocks)),
-        expected_matches: Some(AtLeastZero(expected_matches)),
+        longest: known(longest),
+        blocks: known(blocks),
+        and_blocks: known(and_blocks),
+        expected_matches: Some(AtLeastZero(expected_matches)).filter(|_| row.features.is_complete()),
         cpu_us: service(Class::CPU),
         gpu_us: service(Class::GPU),
         results: row.results,
@@ -327,7 +328,7 @@ fn index_features(line: &Row<'_, Line>) -> Result<Option<IndexFeatures>, InputEr
     Ok(Some(IndexFeatures::from_vector(numbers)))
 }
 
-/// The features; those that the file lacks are derived where the list lengths follow from the others.
+/// The features; those that the file lacks are derived where the list lengths follow from the others, else unknown.
 fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
     let Line {
         terms: Count(terms),
@@ -359,26 +360,25 @@ fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
     // Expected matches depend on the size of the collection, which `profile` notes.
     let docs: Option<u64> = line.provenance().get("docs").and_then(|docs| docs.parse().ok());
     let derived = lengths.map(|lengths| Features::from_lengths(&lengths, docs.unwrap_or(1)));
-    let lacks = |name: &str, needs: &str| {
-        line.error(format!("no `{name}`, and it does not follow from the other columns {needs}"))
+    let or_derived = |given: Option<Count>, value: fn(&Features) -> u64| {
+        given.map(|count| count.0).or_else(|| derived.as_ref().map(value))
     };
-    let or_derived = |given: Option<Count>, name, value: fn(&Features) -> u64| {
-        given
-            .map(|count| count.0)
-            .or_else(|| derived.as_ref().map(value))
-            .ok_or_else(|| lacks(name, &format!("for a query of {terms} terms")))
-    };
+    let longest = or_derived(longest, |f| f.longest);
+    let blocks = or_derived(blocks, |f| f.blocks);
+    let and_blocks = or_derived(and_blocks, |f| f.and_blocks);
+    let expected_matches = expected_matches
+        .map(|number| number.0)
+        .or_else(|| derived.filter(|_| terms == 1 || docs.is_some()).map(|f| f.expected_matches))
+        // One that is unknown leaves them incomplete.
+        .filter(|_| [longest, blocks, and_blocks].iter().all(Option::is_some));
     Ok(Features {
         terms,
         shortest,
         second_shortest,
         postings,
-        longest: or_derived(longest, "longest", |f| f.longest)?,
-        blocks: or_derived(blocks, "blocks", |f| f.blocks)?,
-        and_blocks: or_derived(and_blocks, "and_blocks", |f| f.and_blocks)?,
-        expected_matches: expected_matches
-            .map(|number| number.0)
-            .or_else(|| derived.filter(|_| terms == 1 || docs.is_some()).map(|f| f.expected_matches))
-            .ok_or_else(|| lacks("expected_matches", "(up to three terms it does, with a line `# docs: ...`)"))?,
+        longest: longest.unwrap_or(0),
+        blocks: blocks.unwrap_or(0),
+        and_blocks: and_blocks.unwrap_or(0),
+        expected_matches: expected_matches.unwrap_or(f64::NAN),
     })
 }

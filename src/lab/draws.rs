@@ -15,6 +15,9 @@ use crate::sim::Arrivals;
 /// `count` arrivals of a process, each with a query drawn from `rows`, and kept: the very ones that a live run has.
 #[must_use]
 pub fn draw(process: &ArrivalProcess, seed: u64, count: usize, rows: usize) -> Arrivals {
+    if !process.stretches_evenly() {
+        return Arrivals::drawn(process, seed, count, rows);
+    }
     Arrivals::given(seed, unit_arrivals(process, seed, count), draw_queries(seed, count, rows))
 }
 

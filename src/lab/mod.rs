@@ -39,7 +39,7 @@ mod trial;
 mod validation;
 mod workload;
 
-pub use answer::{Answer, LiveCheck, LiveRate, Question, answer};
+pub use answer::{Answer, Disagreement, LiveCheck, LiveRate, Question, answer};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
 pub use draws::{draw, draw_all, traced};

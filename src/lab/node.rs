@@ -41,9 +41,11 @@ pub struct Drive<'a> {
     pub abandon_after: Option<Nanos>,
 }
 
-/// A backlog is what arrives in this time at the rate above which no scheduler is stable, or so many queries.
+/// A backlog is what arrives in this time at the rate above which its policy is not stable, or so many queries.
 const BACKLOG_SECONDS: f64 = 0.05;
 const BACKLOG_QUERIES: usize = 1000;
+/// Of a policy that is far slower than that (it may use no batches, say), what it serves in this time.
+const BACKLOG_MOST: Nanos = Nanos(400_000_000);
 /// The rate at which its queries arrive, as a multiple of that: nobody waits for work.
 const BACKLOG_OVERLOAD: f64 = 2.0;
 
@@ -150,6 +152,12 @@ impl Node {
         Some(bounds::region(self.queries.iter().map(|query| query.service), self.model())?.rate_qps)
     }
 
+    /// The rate above which a policy is not stable, as far as it says where queries may run.
+    #[must_use]
+    pub fn region_of_qps(&self, policy: &dyn PolicyFactory) -> Option<f64> {
+        Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy)?.rate_qps)
+    }
+
     /// The node as it is simulated: as slow as `calibration` found it; without one, as profiled.
     #[must_use]
     pub fn experiment(
@@ -173,17 +181,17 @@ impl Node {
         Ok(self.fleet.warm_up(time)?)
     }
 
-    /// Serves a backlog of queries, drawn from this seed, under a policy: at twice the rate that any scheduler sustains, so
-    /// that nobody waits for work. Gives that rate, too.
+    /// Serves a backlog of queries, drawn from this seed, under a policy: at twice the rate that it could sustain at best,
+    /// so that nobody waits for work, and for less than half a second. Gives that rate, too.
     ///
     /// # Errors
     /// If the policy does not fit the machine, everything costs nothing, or the run fails.
     pub fn serve_backlog(&mut self, policy: &dyn PolicyFactory, seed: u64) -> Result<(f64, LiveOutcome), LabError> {
-        let region_qps = self.region_qps().ok_or(LabError::NothingToSchedule)?;
+        let region_qps = self.region_of_qps(policy).ok_or(LabError::NothingToSchedule)?;
         let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let rate_qps = region_qps * BACKLOG_OVERLOAD;
         let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None };
+        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
         Ok((rate_qps, self.drive_well(policy, run)?))
     }
 

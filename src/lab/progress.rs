@@ -1,5 +1,7 @@
 //! Who waits may be told how far the lab is.
 
+use std::time::Duration;
+
 /// Told what takes long, and how far it is. The lab itself prints nothing.
 pub trait Progress: Sync {
     /// A step begins, of so many pieces; 0 where their number shows later.
@@ -10,6 +12,9 @@ pub trait Progress: Sync {
 
     /// What is being done now, of a step whose length nobody knows.
     fn doing(&self, what: &str);
+
+    /// What is being done now, and how long that takes: a run whose length was chosen.
+    fn lasts(&self, what: &str, time: Duration);
 
     /// The step, or what was being done, is over.
     fn end(&self);
@@ -25,6 +30,8 @@ impl Progress for Silent {
     fn reach(&self, _: u64, _: u64) {}
 
     fn doing(&self, _: &str) {}
+
+    fn lasts(&self, _: &str, _: Duration) {}
 
     fn end(&self) {}
 }

@@ -17,6 +17,8 @@ const FIRST_BACKLOGS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(200);
 /// Rates to drive live, as shares of the predicted capacity.
 const SHARES: [f64; 7] = [0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25];
+/// Runs below this share of the predicted capacity show delays and need no more than half the time.
+const FAR_BELOW: f64 = 0.85;
 /// How often the step between the last live rate that held and the first that did not is halved.
 const REFINEMENTS: usize = 2;
 /// How many rates above [`SHARES`] are tried while all hold, and the factor between them.
@@ -34,9 +36,11 @@ impl Validation<'_> {
     /// If the policy does not fit the machine, no rate is low enough, or a run fails.
     pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
         self.node.warm_up(WARM_UP)?;
+        self.progress.doing(&format!("{}: what queries cost while others are served", policy.name()));
         let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
+        self.progress.doing(&format!("{}: simulating", policy.name()));
         let (predicted_qps, count) = self.predict(policy, &Calibration::median(&first))?;
-        let validated = Trial::new(self, policy, count).run(predicted_qps, &first);
+        let validated = Trial::new(self, policy, predicted_qps, count).run(&first);
         self.progress.end();
         validated
     }
@@ -46,7 +50,9 @@ impl Validation<'_> {
 struct Trial<'v, 'a> {
     validation: &'v mut Validation<'a>,
     policy: &'v dyn PolicyFactory,
-    /// Queries a run.
+    /// Predicted at first.
+    predicted_qps: f64,
+    /// Queries of a run near that.
     count: usize,
     rows: Vec<ValidationRow>,
     /// How this machine served right before a live run at a rate.
@@ -58,23 +64,28 @@ struct Trial<'v, 'a> {
 }
 
 impl<'v, 'a> Trial<'v, 'a> {
-    fn new(validation: &'v mut Validation<'a>, policy: &'v dyn PolicyFactory, count: usize) -> Self {
+    fn new(
+        validation: &'v mut Validation<'a>,
+        policy: &'v dyn PolicyFactory,
+        predicted_qps: f64,
+        count: usize,
+    ) -> Self {
         let (rows, calibrations, served) = (Vec::new(), Vec::new(), Vec::new());
-        Self { validation, policy, count, rows, calibrations, served, runs: 0, late_runs: 0 }
+        Self { validation, policy, predicted_qps, count, rows, calibrations, served, runs: 0, late_runs: 0 }
     }
 
     /// Drives at rates around the predicted capacity. `first`: how the machine served before all of them.
-    fn run(mut self, predicted_qps: f64, first: &[Calibration]) -> Result<Validated, LabError> {
-        let capacity = if self.try_rates(predicted_qps)? { Some(self.capacity(first)?) } else { None };
+    fn run(mut self, first: &[Calibration]) -> Result<Validated, LabError> {
+        let capacity = if self.try_rates()? { Some(self.capacity(first)?) } else { None };
         let Self { mut rows, runs, late_runs, .. } = self;
         rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
         Ok(Validated { rows, capacity, runs, late_runs })
     }
 
     /// `false` if the runs were interrupted before the limit was found.
-    fn try_rates(&mut self, predicted_qps: f64) -> Result<bool, LabError> {
+    fn try_rates(&mut self) -> Result<bool, LabError> {
         for share in SHARES {
-            if !self.try_rate(share * predicted_qps)? {
+            if !self.try_rate(share * self.predicted_qps)? {
                 return Ok(false);
             }
         }
@@ -103,20 +114,22 @@ impl<'v, 'a> Trial<'v, 'a> {
         let calibration = Calibration::median(if near.is_empty() { first } else { &near });
         // Of two runs at a rate the later: it was made because the first failed.
         let at_capacity = self.served.iter().rev().find(|(rate, _)| *rate == measured_qps).map(|(_, served)| served);
-        let simulated_qps =
-            |calibration: Option<&Calibration>| self.validation.capacity(self.policy, calibration, self.count);
+        let asked: Vec<Option<&Calibration>> =
+            [Some(&calibration), None].into_iter().chain(at_capacity.map(Some)).collect();
+        self.validation.progress.doing(&format!("{}: simulating", self.policy.name()));
+        let simulated_qps = self.validation.capacities(self.policy, &asked, self.count)?;
         Ok(ValidationCapacityRow {
             policy: self.policy.name().to_owned(),
             criterion: self.validation.criterion(),
-            predicted_qps: simulated_qps(Some(&calibration))?,
+            predicted_qps: simulated_qps[0],
             measured_qps,
             measured_high_qps: high,
             queries: self.count,
             gpu: self.gpu().name(),
             slowdown: calibration.slowdown,
             handoff: calibration.handoff,
-            profiled_qps: simulated_qps(None)?,
-            hindsight_qps: at_capacity.map(|served| simulated_qps(Some(served))).transpose()?,
+            profiled_qps: simulated_qps[1],
+            hindsight_qps: simulated_qps.get(2).copied(),
         })
     }
 
@@ -146,8 +159,16 @@ impl<'v, 'a> Trial<'v, 'a> {
         Ok(true)
     }
 
+    /// Queries of a run at this rate.
+    fn count_at(&self, rate_qps: f64) -> usize {
+        if rate_qps >= FAR_BELOW * self.predicted_qps {
+            return self.count;
+        }
+        self.count.min(self.validation.queries_in(0.5 * self.validation.options.seconds, rate_qps))
+    }
+
     fn simulated(&mut self, rate_qps: f64, calibration: &Calibration) -> Result<(Summary, Verdict), LabError> {
-        let arrivals = self.validation.draw(self.count);
+        let arrivals = self.validation.draw(self.count_at(rate_qps));
         let deadline = self.validation.options.deadline;
         let experiment = self.validation.node.experiment(Some(calibration), vec![arrivals], deadline);
         let run = experiment.run(self.policy, rate_qps, &experiment.arrivals[0])?;
@@ -160,7 +181,7 @@ impl<'v, 'a> Trial<'v, 'a> {
     }
 
     fn judged(&self, log: &RunLog, rate_qps: f64) -> Verdict {
-        Judge::of_log(self.validation.criterion(), log, self.count, rate_qps)
+        Judge::of_log(self.validation.criterion(), log, self.count_at(rate_qps), rate_qps)
     }
 
     fn driven(
@@ -171,8 +192,10 @@ impl<'v, 'a> Trial<'v, 'a> {
     ) -> Result<Option<ValidationRow>, LabError> {
         let deadline: Nanos = self.validation.options.deadline;
         let policy = self.policy.name();
-        self.validation.progress.doing(&format!("live: {policy} at {rate_qps:.0} q/s"));
-        let arrivals = self.validation.draw(self.count);
+        let lasts = Duration::from_secs_f64(self.count_at(rate_qps) as f64 / rate_qps);
+        let (run, of) = (self.runs + 1, SHARES.len() + REFINEMENTS);
+        self.validation.progress.lasts(&format!("{policy}, live at {rate_qps:.0} q/s (run {run} of some {of})"), lasts);
+        let arrivals = self.validation.draw(self.count_at(rate_qps));
         let outcome = self.validation.node.drive_well(self.policy, Drive::new(rate_qps, &arrivals, deadline))?;
         if outcome.interrupted() || live::interrupted() {
             return Ok(None);

@@ -8,15 +8,17 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use super::{
     Calibration, CapacitySearch, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow, ServiceRun,
-    Summary, Verdict, draw,
+    Summary, Verdict, draw, draw_all,
 };
 use crate::live::LiveOutcome;
 use crate::machine::PerClass;
 use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, RunLog};
-use crate::sim::Arrivals;
+use crate::sim::{Arrivals, Experiment};
 use crate::time::Nanos;
 
 /// One policy at one rate, simulated and driven live with the same arrivals and queries.
@@ -106,7 +108,7 @@ pub struct ValidationOptions {
     pub deadline: Nanos,
     /// What runs have to come up to.
     pub objective: Objective,
-    /// How long a live run at the predicted capacity lasts.
+    /// How long a live run near the predicted capacity lasts; those far below, which only show delays, take half of it.
     pub seconds: f64,
     /// Draws arrivals and queries.
     pub seed: u64,
@@ -128,8 +130,8 @@ pub struct KeptLog<'a> {
 /// Keeps a log, or lets it go.
 pub type KeepLog<'a> = dyn FnMut(KeptLog<'_>) -> std::io::Result<()> + 'a;
 
-/// Fewest and most queries of a run.
-const RUN_QUERIES: (usize, usize) = (200, 5_000_000);
+/// Fewest and most queries of a run: at millions a second the delays of half a second tell whether they grow.
+const RUN_QUERIES: (usize, usize) = (200, 1_500_000);
 
 /// Compares what is predicted of a node with what it does, policy by policy.
 pub struct Validation<'a> {
@@ -207,28 +209,44 @@ impl<'a> Validation<'a> {
         policy: &dyn PolicyFactory,
         calibration: &Calibration,
     ) -> Result<(f64, usize), LabError> {
-        // The run's length depends on the capacity and the capacity, a little, on the length: two rounds settle it.
-        let length = |rate_qps: f64| ((rate_qps * self.options.seconds) as usize).clamp(RUN_QUERIES.0, RUN_QUERIES.1);
-        let region_qps = self.node.region_qps().ok_or(LabError::NothingToSchedule)?;
-        let rough = self.capacity(policy, Some(calibration), length(region_qps))?;
-        let count = length(rough);
-        Ok((self.capacity(policy, Some(calibration), count)?, count))
+        // The run's length depends on the capacity and the capacity, a little, on the length.
+        let arrivals = draw_all(&ArrivalProcess::Poisson, &[self.options.seed], 0, self.node.workload().rows.len());
+        let experiment = self.node.experiment(Some(calibration), arrivals, self.options.deadline);
+        let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::default())?;
+        let rough: f64 = search.at_a_glance(&[policy], &|| ())?.into_iter().sum();
+        let count = self.queries_in(self.options.seconds, rough);
+        Ok((self.capacities(policy, &[Some(calibration)], count)?.into_iter().sum(), count))
     }
 
-    /// The capacity by simulation, for runs of `count` queries: those of the live runs.
-    pub(super) fn capacity(
+    /// Queries of a run at a rate that is to last so long, as far as it may.
+    pub(super) fn queries_in(&self, seconds: f64, rate_qps: f64) -> usize {
+        ((rate_qps * seconds) as usize).clamp(RUN_QUERIES.0, RUN_QUERIES.1)
+    }
+
+    /// The capacities by simulation with what queries cost by each calibration, or alone, for runs of `count` queries:
+    /// those of the live runs.
+    pub(super) fn capacities(
         &self,
         policy: &dyn PolicyFactory,
-        calibration: Option<&Calibration>,
+        calibrations: &[Option<&Calibration>],
         count: usize,
-    ) -> Result<f64, LabError> {
-        let experiment = self.node.experiment(calibration, vec![self.draw(count)], self.options.deadline);
-        let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::Exactly(count))?;
-        let found = search.of(policy)?.objective;
-        if found.qps <= 0.0 {
-            return Err(LabError::DeadlineTooShort { policy: found.policy, criterion: self.criterion() });
-        }
-        Ok(found.qps)
+    ) -> Result<Vec<f64>, LabError> {
+        let arrivals = self.draw(count);
+        let options = self.options;
+        let experiment =
+            |&found: &Option<&Calibration>| self.node.experiment(found, vec![arrivals.clone()], options.deadline);
+        let experiments: Vec<Experiment> = calibrations.iter().map(experiment).collect();
+        let of = |experiment: &Experiment| {
+            let search = CapacitySearch::new(experiment, options.objective, RunLength::Exactly(count))?;
+            let found = search.of(policy)?.objective;
+            if found.qps <= 0.0 {
+                let criterion = options.objective.within(options.deadline);
+                return Err(LabError::DeadlineTooShort { policy: found.policy, criterion });
+            }
+            Ok(found.qps)
+        };
+        let found: Vec<Result<f64, LabError>> = experiments.par_iter().map(of).collect();
+        found.into_iter().collect()
     }
 
     /// What runs are judged by.

@@ -15,14 +15,14 @@
 //! | Poisson | independent, exponential: many independent users |
 //! | bursty | a two-state Markov-modulated Poisson process ([`Burstiness`]): calm, then a rush |
 //! | uniform | all equal to 1: a metronome, the least variable arrivals there are |
-//! | recorded | those of a file ([`Recording`]), divided by their mean |
+//! | recorded | those of a file ([`Recording`]), played in one of several ways ([`Replay`]) |
 
 use std::path::Path;
 
 use rand_distr::Exp1;
 
-use super::arrival_csv::read_arrivals;
-use crate::files::{InputError, open_text};
+use super::recording::{Intensified, Recording, Replay, Windows};
+use crate::files::InputError;
 use crate::random::Random;
 use crate::time::Nanos;
 
@@ -39,26 +39,48 @@ pub enum ArrivalProcess {
     Bursty(Burstiness),
     /// Equal gaps.
     Uniform,
-    /// The gaps of a recording; the seed then chooses queries only.
+    /// Those of a recording; where that is played end to end the seed chooses queries only.
     Recorded(Recording),
 }
 
 impl ArrivalProcess {
     /// What an option names: `poisson`, `bursty`, `uniform`, or else a file of recorded arrivals.
     ///
+    /// Recordings are played in the way that `replay` says.
+    ///
     /// # Errors
     /// Those of [`Recording::read`].
-    pub fn named(name: &str) -> Result<Self, InputError> {
+    pub fn named(name: &str, replay: Replay) -> Result<Self, InputError> {
         Ok(match name {
             "poisson" => Self::Poisson,
             "bursty" => Self::Bursty(Burstiness::default()),
             "uniform" => Self::Uniform,
-            file if Path::new(file).exists() => Self::Recorded(Recording::read(Path::new(file))?),
+            file if Path::new(file).exists() => Self::Recorded(Recording::read(Path::new(file), replay)?),
             other => {
                 let message = "no such file, and none of poisson, bursty, uniform";
                 return Err(InputError::file(Path::new(other), message));
             }
         })
+    }
+
+    /// The recording, if it is one.
+    #[must_use]
+    pub fn recording(&self) -> Option<&Recording> {
+        match self {
+            Self::Recorded(recording) => Some(recording),
+            _ => None,
+        }
+    }
+
+    /// The recording whose course of the rate is kept, if one is.
+    fn intensified(&self) -> Option<&Recording> {
+        self.recording().filter(|recording| recording.replay() == Replay::Intensify)
+    }
+
+    /// Whether arrivals at one rate are those at another, nearer to each other.
+    #[must_use]
+    pub fn stretches_evenly(&self) -> bool {
+        self.intensified().is_none()
     }
 }
 
@@ -146,69 +168,6 @@ impl Modulated {
     }
 }
 
-/// Arrivals that were recorded somewhere, with their mean gap made 1.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recording {
-    gaps: Vec<f64>,
-    rate_qps: f64,
-}
-
-impl Recording {
-    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`); other columns are passed
-    /// over, so that our own `*.trace.csv` files and recordings from elsewhere both serve.
-    ///
-    /// # Errors
-    /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
-    /// arrivals, or all at the same time.
-    pub fn read(path: &Path) -> Result<Self, InputError> {
-        let rows = read_arrivals(path, open_text(path)?)?;
-        let (Some(&(first_line, first)), Some(&(last_line, last))) = (rows.first(), rows.last()) else {
-            return Err(InputError::file(path, "holds no arrivals"));
-        };
-        if rows.len() < 2 {
-            return Err(InputError::line(
-                path,
-                first_line,
-                "holds one arrival, expected at least two: no gap, no rate",
-            ));
-        }
-        let span = last.since(first).as_us();
-        if span == 0.0 {
-            let message = format!("all {} arrivals are at the same time: no gap, no rate", rows.len());
-            return Err(InputError::line(path, last_line, message));
-        }
-        let mean_us = span / (rows.len() - 1) as f64;
-        let gaps = rows.windows(2).map(|pair| pair[1].1.since(pair[0].1).as_us() / mean_us).collect();
-        Ok(Self { gaps, rate_qps: 1e6 / mean_us })
-    }
-
-    /// How many arrivals were recorded.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.gaps.len() + 1
-    }
-
-    /// Never: a recording has at least two arrivals.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// The mean rate at which they were recorded.
-    #[must_use]
-    pub fn rate_qps(&self) -> f64 {
-        self.rate_qps
-    }
-
-    /// The gap before arrival number `i`; the recording repeats end to end, one mean gap between.
-    fn gap(&self, i: usize) -> f64 {
-        match i % self.len() {
-            0 => 1.0,
-            i => self.gaps[i - 1],
-        }
-    }
-}
-
 /// Times of arrival at a mean rate of 1, without end: ascending, in units of the mean gap, made as they are asked for.
 #[derive(Clone, Debug)]
 pub struct UnitTimes<'a> {
@@ -225,6 +184,7 @@ enum Gaps<'a> {
     /// So many have come: a sum of ones is exact.
     Uniform,
     Recorded(&'a Recording, usize),
+    Windows(Windows<'a>),
 }
 
 impl<'a> UnitTimes<'a> {
@@ -236,7 +196,12 @@ impl<'a> UnitTimes<'a> {
             ArrivalProcess::Poisson => Gaps::Poisson,
             ArrivalProcess::Bursty(burstiness) => Gaps::Bursty(Modulated::new(*burstiness, &mut random)),
             ArrivalProcess::Uniform => Gaps::Uniform,
-            ArrivalProcess::Recorded(recording) => Gaps::Recorded(recording, 0),
+            ArrivalProcess::Recorded(recording) => match recording.replay() {
+                // Its course of the rate is laid over these by `Stretch`.
+                Replay::Intensify => Gaps::Poisson,
+                Replay::Windows => Gaps::Windows(Windows::new(recording, seed)),
+                Replay::Repeat | Replay::Compress => Gaps::Recorded(recording, 0),
+            },
         };
         Self { gaps, random, time: 0.0 }
     }
@@ -255,6 +220,7 @@ impl Iterator for UnitTimes<'_> {
                 *next += 1;
                 recording.gap(*next - 1)
             }
+            Gaps::Windows(windows) => windows.gap(),
         };
         Some(self.time)
     }
@@ -306,14 +272,43 @@ pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> 
     UnitTimes::of(process, seed).take(n).collect()
 }
 
-/// Stretches unit-rate arrivals to `rate_qps` queries a second.
-///
-/// # Panics
-/// If the rate is not finite and above 0; options are checked with [`check_rate`] first.
-pub fn at_rate(unit: &[f64], rate_qps: f64) -> impl Iterator<Item = Nanos> + '_ {
-    assert!(check_rate(rate_qps).is_ok(), "rate {rate_qps} q/s");
-    let mean_gap_us = 1e6 / rate_qps;
-    unit.iter().map(move |&time| Nanos::from_us(time * mean_gap_us))
+/// When the arrivals of a process come at a rate, from when they come at a mean rate of 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a> {
+    mean_gap_us: f64,
+    intensified: Option<Intensified<'a>>,
+}
+
+impl<'a> Stretch<'a> {
+    /// Evenly: all gaps by the same factor.
+    ///
+    /// # Panics
+    /// If the rate is not finite and above 0; options are checked with [`check_rate`] first.
+    #[must_use]
+    pub fn evenly(rate_qps: f64) -> Self {
+        assert!(check_rate(rate_qps).is_ok(), "rate {rate_qps} q/s");
+        Self { mean_gap_us: 1e6 / rate_qps, intensified: None }
+    }
+
+    /// As the process wants it, whose times are those that `seed` draws.
+    ///
+    /// # Panics
+    /// As [`evenly`](Self::evenly).
+    #[must_use]
+    pub fn of(process: &'a ArrivalProcess, seed: u64, rate_qps: f64) -> Self {
+        let intensified = process.intensified().map(|recording| Intensified::of(recording, seed, rate_qps));
+        Self { intensified, ..Self::evenly(rate_qps) }
+    }
+
+    /// The time of what comes at `unit` mean gaps.
+    #[inline]
+    #[must_use]
+    pub fn time(&self, unit: f64) -> Nanos {
+        match &self.intensified {
+            None => Nanos::from_us(unit * self.mean_gap_us),
+            Some(intensified) => Nanos::from_secs(intensified.seconds(unit)),
+        }
+    }
 }
 
 /// Whether arrivals can come at `rate_qps` queries a second: finite and above 0.
@@ -389,7 +384,8 @@ mod tests {
     #[test]
     fn rates_stretch_one_sequence() {
         let unit = unit_arrivals(&ArrivalProcess::Poisson, 9, 100);
-        let (slow, fast): (Vec<_>, Vec<_>) = (at_rate(&unit, 10.0).collect(), at_rate(&unit, 1000.0).collect());
+        let at_rate = |rate_qps| unit.iter().map(move |&time| Stretch::evenly(rate_qps).time(time));
+        let (slow, fast): (Vec<_>, Vec<_>) = (at_rate(10.0).collect(), at_rate(1000.0).collect());
         for (slow, fast) in slow.iter().zip(&fast) {
             assert!((slow.0 as f64 / 100.0 - fast.0 as f64).abs() <= 0.51, "{slow:?} {fast:?}");
         }
@@ -401,7 +397,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.csv");
         std::fs::write(&path, "size,arrival_s\n1,10\n1,11\n1,14\n").unwrap();
-        let process = ArrivalProcess::named(path.to_str().unwrap()).unwrap();
+        let process = ArrivalProcess::named(path.to_str().unwrap(), Replay::Compress).unwrap();
         assert_eq!(unit_arrivals(&process, 0, 7), [1.0, 1.5, 3.0, 4.0, 4.5, 6.0, 7.0]);
         let ArrivalProcess::Recorded(recording) = process else { panic!("not a recording") };
         assert_eq!((recording.len(), recording.rate_qps()), (3, 0.5));
@@ -419,7 +415,7 @@ mod tests {
             ("arrival_s,arrival_us\n5,4\n", "r.csv:1:1: both"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let message = Recording::read(&path).unwrap_err().to_string();
+            let message = Recording::read(&path, Replay::Compress).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
     }

@@ -22,7 +22,8 @@ pub struct Features {
     pub blocks: u64,
     /// Upper bound of the blocks that AND decodes: for each further list, no more than one a posting of the shortest.
     pub and_blocks: u64,
-    /// Documents that AND is expected to find if terms were independent.
+    /// Documents that AND is expected to find if terms were independent; NaN where only the first four features are
+    /// known for sure ([`is_complete`](Self::is_complete)).
     pub expected_matches: f64,
 }
 
@@ -59,6 +60,13 @@ impl Features {
                 .iter()
                 .fold(shortest as f64, |matches, &n| matches * n as f64 / num_docs.max(1) as f64),
         }
+    }
+
+    /// Whether all are known. A workload file may have the published columns only, from which the others don't follow for
+    /// queries of many terms: such a query can be played, but no model knows what it costs.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.expected_matches.is_nan()
     }
 
     /// As numbers, in the order of [`Features::NAMES`].

@@ -7,17 +7,19 @@ mod index_features;
 mod log;
 mod mode;
 mod prepared;
+mod recording;
 mod topics;
 mod trace;
 mod trace_summary;
 
 pub use arrivals::{
-    ArrivalProcess, Burstiness, QueryDraws, Recording, UnitTimes, at_rate, check_rate, draw_queries, unit_arrivals,
+    ArrivalProcess, Burstiness, QueryDraws, Stretch, UnitTimes, check_rate, draw_queries, unit_arrivals,
 };
 pub use features::Features;
 pub use index_features::IndexFeatures;
 pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};
+pub use recording::{Recording, Replay};
 pub use trace::Trace;
 pub use trace_summary::TraceSummary;

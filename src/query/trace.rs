@@ -14,7 +14,7 @@ use std::io::{self, BufRead};
 use std::path::Path;
 
 use super::arrival_csv::{Arrival, ArrivalUs, read_trace};
-use super::{ArrivalProcess, at_rate, draw_queries, unit_arrivals};
+use super::{ArrivalProcess, Stretch, draw_queries, unit_arrivals};
 use crate::files::{InputError, Provenance, open_text, write_csv};
 use crate::ids::QueryId;
 use crate::time::Nanos;
@@ -39,7 +39,8 @@ impl Trace {
     pub fn draw(queries: &[QueryId], process: &ArrivalProcess, rate_qps: f64, seed: u64, n: usize) -> Self {
         let unit = unit_arrivals(process, seed, n);
         let chosen = draw_queries(seed, n, queries.len());
-        let rows = at_rate(&unit, rate_qps).zip(chosen).map(|(at, row)| (at, queries[row as usize])).collect();
+        let stretch = Stretch::of(process, seed, rate_qps);
+        let rows = unit.iter().zip(chosen).map(|(&at, row)| (stretch.time(at), queries[row as usize])).collect();
         Self { provenance: Provenance::default(), rows }
     }
 

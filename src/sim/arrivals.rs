@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::query::{ArrivalProcess, QueryDraws, UnitTimes};
+use crate::query::{ArrivalProcess, QueryDraws, Stretch, UnitTimes};
 use crate::time::Nanos;
 
 /// Arrivals and queries of one seed.
@@ -94,9 +94,21 @@ impl Arrivals {
     /// # Panics
     /// If the rate is not finite and above 0.
     pub fn at_rate(&self, rate_qps: f64) -> impl Iterator<Item = (Nanos, u32)> + Clone + use<'_> {
-        assert!(rate_qps.is_finite() && rate_qps > 0.0, "rate {rate_qps} q/s");
-        let mean_gap_us = 1e6 / rate_qps;
-        self.iter().map(move |(unit, query)| (Nanos::from_us(unit * mean_gap_us), query))
+        let stretch = match &self.source {
+            Source::Given { .. } => Stretch::evenly(rate_qps),
+            Source::Drawn { process, .. } => Stretch::of(process, self.seed, rate_qps),
+        };
+        self.iter().map(move |(unit, query)| (stretch.time(unit), query))
+    }
+
+    /// Whether the arrivals of one rate are those of another, nearer to each other: only then do bounds at one rate say
+    /// anything of others.
+    #[must_use]
+    pub fn stretch_evenly(&self) -> bool {
+        match &self.source {
+            Source::Given { .. } => true,
+            Source::Drawn { process, .. } => process.stretches_evenly(),
+        }
     }
 }
 
@@ -129,14 +141,17 @@ impl<'a, A: Iterator<Item = (&'a f64, &'a u32)>, B: Iterator<Item = (f64, u32)>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{at_rate, draw_queries, unit_arrivals};
+    use crate::query::{draw_queries, unit_arrivals};
 
     #[test]
     fn what_is_drawn_as_it_is_played_equals_what_is_kept() {
         let drawn = Arrivals::drawn(&ArrivalProcess::Poisson, 7, 500, 30);
         let (unit, queries) = (unit_arrivals(&ArrivalProcess::Poisson, 7, 500), draw_queries(7, 500, 30));
         let kept = Arrivals::given(7, unit.clone(), queries.clone());
-        assert!(drawn.iter().eq(kept.iter()) && drawn.at_rate(321.0).eq(at_rate(&unit, 321.0).zip(queries)));
+        assert!(
+            drawn.iter().eq(kept.iter())
+                && drawn.at_rate(321.0).eq(unit.iter().map(|&at| Stretch::evenly(321.0).time(at)).zip(queries))
+        );
         assert_eq!((drawn.len(), drawn.at_rate(1.0).size_hint().0), (500, 500));
     }
 

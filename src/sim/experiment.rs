@@ -99,6 +99,9 @@ impl Experiment {
     #[must_use]
     pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
         let bound = |arrivals: &Arrivals| {
+            if !arrivals.stretch_evenly() {
+                return None;
+            }
             let arrivals = arrivals.first(most);
             bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model, self.deadline, limit_qps)
         };

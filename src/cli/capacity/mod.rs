@@ -7,13 +7,16 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
-use super::options::{DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, check_k, parse_seeds};
+use super::options::{
+    DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments, any_rate, check_k,
+    parse_seeds,
+};
 use super::output::result_file;
 use super::{Failure, interrupts};
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable};
 use crate::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
-use crate::query::{ArrivalProcess, Mode};
+use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::sched::{PolicyFactory, PolicyKind};
 
@@ -45,9 +48,8 @@ pub(super) struct Arguments {
     /// Policies to choose from, between commas; left out, all that this machine can run
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     policy: Vec<PolicyKind>,
-    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals
-    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
-    arrivals: String,
+    #[command(flatten)]
+    process: ProcessArguments,
     /// Seeds of the simulated arrivals, between commas, or FIRST:LAST
     #[arg(long, value_name = "SEEDS", default_value = "1:10")]
     seeds: String,
@@ -86,6 +88,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         result_file("capacity", &path);
     }
     outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));
+    if let Some(best) = found.capacities.first()
+        && let Some(note) = arguments.process.note(&question.process, &[best.objective.qps])
+    {
+        outln!("{note}");
+    }
     if !found.capacities.is_empty() {
         outln!("written: {}; took {:.0} s", path.display(), started.elapsed().as_secs_f64());
     }
@@ -103,10 +110,12 @@ fn check(arguments: &Arguments) -> Result<Question, Failure> {
     }
     arguments.gpu.check()?;
     node::wanted(arguments)?;
+    let process = arguments.process.process()?;
+    any_rate(&process)?;
     let question = Question {
         deadline: arguments.deadline.checked()?,
         objective: arguments.objective.checked()?,
-        process: ArrivalProcess::named(&arguments.arrivals)?,
+        process,
         seeds: parse_seeds(&arguments.seeds)?,
     };
     check_writable(&arguments.out.join("capacity.csv"))?;
@@ -135,7 +144,7 @@ fn provenance(arguments: &Arguments, node: &Node, question: &Question) -> Proven
     provenance
         .with("index", index)
         .with("mode", arguments.mode)
-        .with("arrivals", &arguments.arrivals)
+        .with("arrivals", arguments.process.named(&question.process))
         .with("objective", question.objective.within(question.deadline))
         .with("cpu_workers", node.machine().count(crate::machine::Class::CPU))
         .with("gpu", gpu)

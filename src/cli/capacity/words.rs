@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::lab::{Answer, Criterion, GpuSource, LiveRate, Node};
+use crate::lab::{Answer, Criterion, Disagreement, GpuSource, LiveRate, Node};
 use crate::machine::Class;
 use crate::report::number::{counted, text};
 use crate::report::table::Table;
@@ -35,6 +35,10 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
     match &found.live {
         Some(live) => {
             let _ = writeln!(words, "live: {}; a tenth beyond: {}", in_words(&live.at), in_words(&live.beyond));
+            if found.is_lower_bound() {
+                let _ =
+                    writeln!(words, "both held: {} q/s is a lower bound of what this machine sustains", rate(best.qps));
+            }
             if !live.at.verdict.holds() {
                 words.push_str(&held_below(found));
                 if live.at.slowdown > BUSY {
@@ -49,6 +53,14 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         }
         None if best.qps > 0.0 => words.push_str("live: interrupted, so that nothing is known\n"),
         None => {}
+    }
+    for Disagreement { class, least, most } in &found.disagreements {
+        let (least, most) = (text(*least, 3), text(*most, 3));
+        let _ = writeln!(
+            words,
+            "warning: backlogs disagree: on the {class} queries cost {least} to {most} times what they do alone, and not only \
+             one of five\nis off by more than 10 %: something else keeps this machine busy, and the answer is no surer than that"
+        );
     }
     words.push_str("\nby simulation, with what queries cost here while others are served:\n");
     let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "flips", "no miss"]);
@@ -65,10 +77,15 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         ]);
     }
     let _ = write!(words, "{table}");
+    if !found.out_of_reach.is_empty() {
+        let others: Vec<String> =
+            found.out_of_reach.iter().map(|(policy, qps)| format!("{policy} {}", rate(*qps))).collect();
+        let _ = write!(words, "not looked at any closer, by what queries cost alone: {}\n", others.join(", "));
+    }
     words
 }
 
-/// `held at 3120 q/s (15600 queries, 0.2 % late)`.
+/// `held at 3120 q/s (15600 queries in 5 s, 0.2 % late)`.
 fn in_words(live: &LiveRate) -> String {
     let verdict = &live.verdict;
     let late = 100.0 * verdict.late as f64 / verdict.queries.max(1) as f64;
@@ -80,7 +97,9 @@ fn in_words(live: &LiveRate) -> String {
         "missed"
     };
     let again = if live.attempts > 1 { ", the better of two runs" } else { "" };
-    format!("{held} at {} q/s ({} queries, {} % late{again})", text(live.qps, 4), verdict.queries, text(late, 2))
+    let seconds = text(verdict.queries as f64 / live.qps, 2);
+    let (qps, late) = (text(live.qps, 4), text(late, 2));
+    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again})", verdict.queries)
 }
 
 /// What is true where the answer was not.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::session::Session;
 use super::options::{
     ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_seconds,
-    no_rates, not_in, workers_here,
+    no_rates, not_in, own_rate, workers_here,
 };
 use super::output::{result_file, say};
 use super::run_logs::LogArguments;
@@ -97,10 +97,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = arguments.arrivals.trace.as_deref();
     let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
     let (traced, traced_qps) = traced.transpose()?.unzip();
+    let own_qps = own_rate(&arguments.arrivals.process.process()?, None)?;
     let rates = arguments
         .arrivals
         .rates()?
-        .or(traced_qps.map(|rate_qps| vec![rate_qps]))
+        .or(traced_qps.or(own_qps).map(|rate_qps| vec![rate_qps]))
         .or_else(|| default_rates(node.region_qps()))
         .ok_or_else(no_rates)?;
     let plans = plans(arguments, &node, &rates, traced)?;
@@ -145,7 +146,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     arguments.objective.checked()?;
     arguments.options.checked()?;
     let estimates = Estimates::named(&arguments.estimates)?;
-    arguments.arrivals.process()?;
+    own_rate(&arguments.arrivals.process.process()?, arguments.arrivals.rates()?.as_deref())?;
     arguments.arrivals.trace.as_deref().map(Trace::read).transpose()?;
     check_writable(&arguments.out.join("summary.csv"))?;
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
@@ -183,7 +184,10 @@ fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arriv
     if let Some(arrivals) = traced {
         return Ok(rates.iter().map(|&rate_qps| Plan { rate_qps, arrivals: arrivals.clone() }).collect());
     }
-    let process = arguments.arrivals.process()?;
+    let process = arguments.arrivals.process.process()?;
+    if let Some(note) = arguments.arrivals.process.note(&process, rates) {
+        errln!("{note}");
+    }
     let mut plans = Vec::new();
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;

@@ -1,11 +1,12 @@
-//! `--rate`, `--num-queries`, `--arrivals`, `--seeds`, `--trace`: how many queries arrive in each run, and when.
+//! `--rate`, `--num-queries`, `--seeds`, `--trace`: how many queries arrive in each run, and when.
 
 use std::path::PathBuf;
 
+use super::process::ProcessArguments;
 use super::rates::parse_rates;
 use crate::cli::Failure;
 use crate::ids::QueryId;
-use crate::query::{ArrivalProcess, Mode};
+use crate::query::Mode;
 
 /// More seeds than this are surely a slip.
 const MAX_SEEDS: u64 = 1000;
@@ -24,12 +25,10 @@ pub(in crate::cli) struct ArrivalArguments {
     /// live 1]
     #[arg(long, value_name = "SEEDS")]
     seeds: Option<String>,
-    /// How queries arrive: poisson, bursty, uniform, or a CSV file with a column `arrival_us` or `arrival_s`, whose gaps
-    /// are scaled to the rate
-    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
-    arrivals: String,
+    #[command(flatten)]
+    pub(in crate::cli) process: ProcessArguments,
     /// Play the arrivals and queries of this trace file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["num_queries", "arrivals", "seeds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["num_queries", "arrivals", "replay", "seeds"])]
     pub(in crate::cli) trace: Option<PathBuf>,
 }
 
@@ -48,14 +47,17 @@ impl ArrivalArguments {
         }
     }
 
+    /// As files name it.
+    pub(in crate::cli) fn in_provenance(&self) -> Result<String, Failure> {
+        match &self.trace {
+            Some(trace) => Ok(format!("trace {}", trace.display())),
+            None => Ok(self.process.named(&self.process.process()?)),
+        }
+    }
+
     /// The seeds, each once; `usual` where none are named.
     pub(in crate::cli) fn seeds(&self, usual: &str) -> Result<Vec<u64>, Failure> {
         parse_seeds(self.seeds.as_deref().unwrap_or(usual))
-    }
-
-    /// How queries arrive; reads the file where one is named.
-    pub(in crate::cli) fn process(&self) -> Result<ArrivalProcess, Failure> {
-        Ok(ArrivalProcess::named(&self.arrivals)?)
     }
 }
 

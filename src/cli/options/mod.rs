@@ -21,6 +21,7 @@ mod machine;
 mod names;
 mod objective;
 mod policies;
+mod process;
 mod rates;
 
 pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
@@ -29,6 +30,7 @@ pub(super) use index_and_log::IndexAndLog;
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};
 pub(super) use objective::ObjectiveArguments;
 pub(super) use policies::PolicyArguments;
+pub(super) use process::{ProcessArguments, any_rate, own_rate};
 pub(super) use rates::parse_rate;
 
 use super::Failure;

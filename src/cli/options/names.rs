@@ -7,7 +7,7 @@ use crate::corpus::Words;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
-use crate::query::Mode;
+use crate::query::{Mode, Replay};
 use crate::sched::{PolicyKind, StealGuard};
 
 /// Lets options take the values of a type that has a `name()`, each with what it means.
@@ -31,6 +31,13 @@ options_take!(Mode {
     And: "Documents with all terms (conjunctive)",
     Or: "Documents with any term (disjunctive)",
     AndOr: "As `and`; as `or` when that finds fewer than k",
+});
+
+options_take!(Replay {
+    Repeat: "In real time, end to end, at its own rate",
+    Windows: "In real time, stretches of a twentieth of it that the seed draws, at its own rate",
+    Intensify: "At any rate: its course of the rate second by second, raised or lowered; within it, arrivals as Poisson's",
+    Compress: "At any rate: all gaps divided by one factor, bursts with them",
 });
 
 options_take!(Algorithm {
@@ -93,6 +100,7 @@ mod tests {
     #[test]
     fn options_take_all_that_the_library_has() {
         assert_eq!(Mode::value_variants(), Mode::ALL);
+        assert_eq!(Replay::value_variants(), Replay::ALL);
         assert_eq!(Algorithm::value_variants(), Algorithm::ALL);
         assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
         assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);

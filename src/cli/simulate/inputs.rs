@@ -1,8 +1,8 @@
 //! What is simulated: the machine, the queries, their arrivals, the rates.
 
-use super::Arguments;
+use super::{Arguments, Part};
 use crate::cli::Failure;
-use crate::cli::options::not_in;
+use crate::cli::options::{any_rate, not_in, own_rate};
 use crate::cost::Workload;
 use crate::files::this_machine;
 use crate::lab::{Capacities, GpuChoice, Here, draw_all, traced};
@@ -80,7 +80,7 @@ pub(super) fn wants_gpu(arguments: &Arguments) -> bool {
     arguments.gpus.is_some_and(|gpus| gpus > 0)
 }
 
-/// The runs, of `n` queries each, and the rate of the trace where one is played.
+/// The runs, of `n` queries each, and the rate of the trace or recording where one is played in real time.
 pub(super) fn arrivals(
     arguments: &Arguments,
     workload: &Workload,
@@ -96,7 +96,12 @@ pub(super) fn arrivals(
             format!("--num-queries {n} with {} seed(s) is too much: at most {MAX_QUERIES} in all", seeds.len());
         return Err(Failure::input(message));
     }
-    Ok((draw_all(&arguments.arrivals.process()?, &seeds, n, workload.rows.len()), None))
+    let process = arguments.arrivals.process.process()?;
+    let own_qps = own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
+    if arguments.what.contains(&Part::Capacity) {
+        any_rate(&process)?;
+    }
+    Ok((draw_all(&process, &seeds, n, workload.rows.len()), own_qps))
 }
 
 /// The rates asked for, or the trace's; `None` where neither says.

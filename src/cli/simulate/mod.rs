@@ -126,6 +126,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .with("workload", &workload_name)
         .with("mode", arguments.mode)
         .with("estimates", &arguments.estimates)
+        .with("arrivals", arguments.arrivals.in_provenance()?)
         .with("objective", objective.within(deadline));
     let provenance = match &replayed {
         Some(source) => provenance.with("gpu", format!("replay of {source}")),
@@ -197,6 +198,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         replayed.map(|source| format!("\nNo GPU was measured: its times are {source}.")).unwrap_or_default(),
     );
     let mut text = format!("{title}\n\n");
+    let found = capacities.iter().map(|found| found.objective.qps);
+    let rates_played: Vec<f64> =
+        found.chain(summaries.iter().map(|row| row.rate_qps)).filter(|&qps| qps > 0.0).collect();
+    if arguments.arrivals.trace.is_none()
+        && let Some(note) = arguments.arrivals.process.note(&arguments.arrivals.process.process()?, &rates_played)
+    {
+        text.push_str(&format!("{note}\n\n"));
+    }
     if !capacities.is_empty() {
         text.push_str(&capacity_table(&capacities));
     }

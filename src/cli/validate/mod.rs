@@ -78,7 +78,8 @@ pub(super) struct Arguments {
     deadline: DeadlineArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// Length of a live run at the predicted capacity; slower rates take longer for the same queries
+    /// Length of a live run near the predicted capacity; those far below it take half as long, and none has more than 1.5
+    /// million queries
     #[arg(long, value_name = "S", default_value_t = 1.5)]
     seconds: f64,
     /// Repetitions of the profile

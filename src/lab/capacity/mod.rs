@@ -14,9 +14,11 @@
 //!
 //! The first seed is searched from the top of the ladder. The others begin where it ended, and each of them tries one
 //! more rate further below: should the policy fail there, its verdicts are not monotone, which is told as a flip. The
-//! median is played once more, far longer; where that shows that it doesn't last, lower rates are, until one holds.
+//! median is played once more, far longer, and from there the limit is looked for in runs as long: downwards where it doesn't
+//! last, upwards where it does, since a policy that learns may need longer than a searched run to settle.
 //! Simulations' capacities and validations' predictions come from here, and mean the same.
 
+mod confirm;
 mod judge;
 mod length;
 mod played;
@@ -29,8 +31,9 @@ pub use played::{Played, play_all};
 
 use rayon::prelude::*;
 
+use self::confirm::confirm;
 use self::judge::LIMITS_AHEAD;
-use self::probe::{Aim, probe};
+use self::probe::Aim;
 use self::search::{Grounds, Ladder, SeedSearch};
 use super::{Criterion, LabError, Objective};
 use crate::quantile::nearest_rank;
@@ -70,7 +73,8 @@ pub struct Capacity {
     /// The median over the seeds: of several the one in the middle, of an even number the lesser. 0 if most seeds fail at
     /// every rate.
     pub qps: f64,
-    /// Where the median of all seeds lies, by those that were played; without what the longest run has shown not to hold.
+    /// Where the median of all seeds lies, by those that were played; without what the longest runs have shown not to hold,
+    /// and with what they have shown to.
     pub interval: Interval,
     /// The lowest rate that failed, with any seed; `None` if none did.
     pub failing_qps: Option<f64>,
@@ -196,16 +200,7 @@ impl<'a> CapacitySearch<'a> {
         policies: &[&'p dyn PolicyFactory],
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<Capacities>, SimError> {
-        let of_policy = |&policy: &&'p dyn PolicyFactory| {
-            let experiment = self.experiment;
-            let region_qps = experiment.region_of(policy).map_or(self.region_qps, |region| region.rate_qps);
-            Candidate {
-                policy,
-                ladder: Ladder { top_qps: region_qps.min(self.region_qps).min(self.told_qps) },
-                dearest: certificate::dearest(&experiment.queries, policy, &experiment.model),
-            }
-        };
-        let policies: Vec<Candidate<'p>> = policies.iter().map(of_policy).collect();
+        let policies: Vec<Candidate<'p>> = policies.iter().map(|&policy| self.candidate(policy)).collect();
         let seed = |index: usize, seed: usize, begin: Option<&BySeed>| {
             let found = self.of_seed(&policies[index], seed, begin);
             done();
@@ -231,6 +226,31 @@ impl<'a> CapacitySearch<'a> {
         let summed: Vec<Result<Capacities, SimError>> =
             policies.par_iter().zip(all).map(|(candidate, found)| self.sum_up(candidate, found)).collect();
         summed.into_iter().collect()
+    }
+
+    /// By policy, the capacity of the first seed, not played any longer: enough to tell which are out of the question.
+    /// `done` hears of each.
+    ///
+    /// # Errors
+    /// As [`of_all`](Self::of_all).
+    pub fn at_a_glance(&self, policies: &[&dyn PolicyFactory], done: &(dyn Fn() + Sync)) -> Result<Vec<f64>, SimError> {
+        let glance = |&policy: &&dyn PolicyFactory| {
+            let (found, _) = self.of_seed(&self.candidate(policy), 0, None)?;
+            done();
+            Ok(found.qps)
+        };
+        let found: Vec<Result<f64, SimError>> = policies.par_iter().map(glance).collect();
+        found.into_iter().collect()
+    }
+
+    fn candidate<'p>(&self, policy: &'p dyn PolicyFactory) -> Candidate<'p> {
+        let experiment = self.experiment;
+        let region_qps = experiment.region_of(policy).map_or(self.region_qps, |region| region.rate_qps);
+        Candidate {
+            policy,
+            ladder: Ladder { top_qps: region_qps.min(self.region_qps).min(self.told_qps) },
+            dearest: certificate::dearest(&experiment.queries, policy, &experiment.model),
+        }
     }
 
     /// The seed of this number, which begins where the first has ended.
@@ -267,7 +287,7 @@ impl<'a> CapacitySearch<'a> {
         let no_miss: Vec<Found> = no_miss.into_iter().flatten().collect();
         let mut capacity =
             self.over_seeds(candidate, self.criterion, &objective, self.bound_qps(self.criterion.objective));
-        self.confirm(candidate, &objective, &mut capacity)?;
+        confirm(self, candidate, &objective, &mut capacity)?;
         let no_miss = self.asks_no_miss_beside().then(|| {
             let criterion = Objective::NoMiss.within(self.criterion.deadline);
             let mut found = self.over_seeds(candidate, criterion, &no_miss, self.bound_qps(Objective::NoMiss));
@@ -307,48 +327,5 @@ impl<'a> CapacitySearch<'a> {
             seeds: found.len(),
             is_cut_off: qps >= self.told_qps,
         }
-    }
-
-    /// Plays what was found once more and longer, with the seed that found it; where that fails, goes down until it holds.
-    fn confirm(&self, candidate: &Candidate<'_>, found: &[Found], capacity: &mut Capacity) -> Result<(), SimError> {
-        let Some(seed) = found.iter().position(|found| found.qps == capacity.qps) else { return Ok(()) };
-        let Some(begin) = found[seed].rung else { return Ok(()) };
-        let mut holds_at = |rung: u32| {
-            let rate_qps = candidate.ladder.rate_qps(rung);
-            let arrivals = self.experiment.arrivals[seed].first(self.length.confirmed(&self.criterion, rate_qps));
-            let holds = arrivals.len() <= self.length.searched(&self.criterion, rate_qps)
-                || probe(self.experiment, candidate.policy, self.criterion, Aim::Objective, &arrivals, rate_qps)?
-                    .objective
-                    == Some(true);
-            if !holds {
-                capacity.failing_qps = Some(capacity.failing_qps.map_or(rate_qps, |failing| failing.min(rate_qps)));
-            }
-            Ok::<_, SimError>(holds)
-        };
-        let (mut rung, mut failed, mut step) = (begin, None, 1);
-        while !holds_at(rung)? {
-            failed = Some(rung);
-            rung += step;
-            step *= 2;
-        }
-        while let Some(above) = failed.filter(|&failed| rung - failed > 1) {
-            let middle = above + (rung - above) / 2;
-            if holds_at(middle)? {
-                rung = middle;
-            } else {
-                failed = Some(middle);
-            }
-        }
-        let rate_qps = candidate.ladder.rate_qps(rung);
-        let interval = &mut capacity.interval;
-        interval.low = interval.low.min(rate_qps);
-        if rung > begin {
-            interval.high = rate_qps;
-        }
-        let arrivals = self.experiment.arrivals[seed].first(self.length.confirmed(&self.criterion, rate_qps));
-        capacity.qps = rate_qps;
-        capacity.queries = self.length.searched(&self.criterion, rate_qps);
-        capacity.confirmed_queries = arrivals.len();
-        Ok(())
     }
 }

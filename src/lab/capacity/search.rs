@@ -30,7 +30,7 @@ impl Ladder {
         self.top_qps * STEP.powi(-(rung as i32))
     }
 
-    fn lowest(self) -> u32 {
+    pub(super) fn lowest(self) -> u32 {
         (LOWEST.recip().ln() / STEP.ln()) as u32
     }
 }
@@ -98,35 +98,7 @@ impl<'a> SeedSearch<'a> {
 
     fn descend_or_climb(&mut self, aim: Aim, begin: u32) -> Result<Option<u32>, SimError> {
         let lowest = self.grounds.ladder.lowest();
-        let (mut failed, mut passed, mut step) = (None, None, 1);
-        let mut rung = begin.min(lowest);
-        loop {
-            if self.meets(aim, rung)? {
-                passed = Some(rung);
-                if rung == 0 || failed.is_some() {
-                    break;
-                }
-                rung = rung.saturating_sub(step);
-            } else {
-                failed = Some(rung);
-                if rung == lowest || passed.is_some() {
-                    break;
-                }
-                rung = (rung + step).min(lowest);
-            }
-            step *= 2;
-        }
-        let Some(mut passed) = passed else { return Ok(None) };
-        let Some(mut failed) = failed else { return Ok(Some(passed)) };
-        while passed - failed > 1 {
-            let middle = failed + (passed - failed) / 2;
-            if self.meets(aim, middle)? {
-                passed = middle;
-            } else {
-                failed = middle;
-            }
-        }
-        Ok(Some(passed))
+        limit_from(begin, lowest, |rung| self.meets(aim, rung))
     }
 
     fn meets(&mut self, aim: Aim, rung: u32) -> Result<bool, SimError> {
@@ -147,5 +119,62 @@ impl<'a> SeedSearch<'a> {
         let told = known.and(told);
         self.tried.insert(rung, told);
         Ok(told.of(aim) == Some(true))
+    }
+}
+
+/// The rung that meets what is asked and above which one does not, or the top: from `begin` on by 1, 2, 4... rungs, up while
+/// they do and down while they don't; then what lies between is halved. `None` if none down to `lowest` does.
+///
+/// # Errors
+/// The first that `meets` gives.
+pub(super) fn limit_from<E>(
+    begin: u32,
+    lowest: u32,
+    mut meets: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<Option<u32>, E> {
+    let (mut failed, mut passed, mut step) = (None, None, 1);
+    let mut rung = begin.min(lowest);
+    loop {
+        if meets(rung)? {
+            passed = Some(rung);
+            if rung == 0 || failed.is_some() {
+                break;
+            }
+            rung = rung.saturating_sub(step);
+        } else {
+            failed = Some(rung);
+            if rung == lowest || passed.is_some() {
+                break;
+            }
+            rung = (rung + step).min(lowest);
+        }
+        step *= 2;
+    }
+    let Some(mut passed) = passed else { return Ok(None) };
+    let Some(mut failed) = failed else { return Ok(Some(passed)) };
+    while passed - failed > 1 {
+        let middle = failed + (passed - failed) / 2;
+        if meets(middle)? {
+            passed = middle;
+        } else {
+            failed = middle;
+        }
+    }
+    Ok(Some(passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_limit_is_found_from_wherever_one_begins(begin in 0u32..400, limit in 0u32..300, lowest in 300u32..350) {
+            let found = limit_from(begin, lowest, |rung| Ok::<_, ()>(rung >= limit));
+            prop_assert_eq!(found, Ok(Some(limit)));
+            prop_assert_eq!(limit_from(begin, lowest, |_| Ok::<_, ()>(false)), Ok(None));
+        }
     }
 }

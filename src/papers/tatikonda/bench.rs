@@ -12,7 +12,7 @@ use crate::exec::cpu::multicore::{
 use crate::exec::{ExecError, Executor};
 use crate::ids::TermId;
 use crate::papers::{Context, ExperimentError, Findings, Input};
-use crate::query::{ArrivalProcess, Mode, Query, at_rate, unit_arrivals};
+use crate::query::{ArrivalProcess, Mode, Query, Stretch, UnitTimes};
 use crate::random::Random;
 use crate::time::Nanos;
 
@@ -207,7 +207,8 @@ impl Bench {
         rate_qps: f64,
     ) -> Result<Measured, ExperimentError> {
         let n = ((self.seconds * rate_qps) as usize).max(200);
-        let arrivals = at_rate(&unit_arrivals(&ArrivalProcess::Poisson, self.seed, n), rate_qps).collect();
+        let units = UnitTimes::of(&ArrivalProcess::Poisson, self.seed).take(n);
+        let arrivals = units.map(|unit| Stretch::evenly(rate_qps).time(unit)).collect();
         let mut random = Random::new(self.seed, ORDER_STREAM);
         // A few long queries make most of the load: shuffled passes draw each of them equally often.
         let mut order: Vec<u32> = Vec::with_capacity(n);

@@ -1,0 +1,78 @@
+//! What queries cost while others are served, and how sure that is.
+
+use super::{Question, Steps};
+use crate::lab::{Calibration, LabError, Node, Progress};
+use crate::live;
+use crate::machine::{Class, Machine};
+use crate::sched::PolicyFactory;
+
+/// Backlogs of each policy.
+const BACKLOGS: u64 = 5;
+/// Backlogs disagree if the second slowest is this many times as slow as the second fastest: the median is then no surer.
+const AGREEMENT: f64 = 1.1;
+
+/// How far apart backlogs are, on one class of processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disagreement {
+    /// The class.
+    pub class: Class,
+    /// What queries cost in the fastest backlog, over what they cost alone,
+    pub least: f64,
+    /// and in the slowest.
+    pub most: f64,
+}
+
+/// Serves backlogs under each policy, in turns, so that a machine whose speed drifts is as slow to one as to another.
+pub(super) fn serve(
+    node: &mut Node,
+    policies: &[&dyn PolicyFactory],
+    question: &Question,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<Calibration>>, LabError> {
+    let seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
+    let steps = Steps::new(progress, "what queries cost while others are served", policies.len() * BACKLOGS as usize);
+    let mut served: Vec<Vec<Calibration>> = vec![Vec::new(); policies.len()];
+    for round in 0..BACKLOGS {
+        for (&policy, served) in policies.iter().zip(&mut served) {
+            if !live::interrupted() {
+                served.push(node.calibrate(policy, seed.wrapping_add(round))?);
+            }
+            steps.done();
+        }
+    }
+    progress.end();
+    Ok(served)
+}
+
+/// The classes on which they disagree.
+pub(super) fn disagreements(machine: &Machine, backlogs: &[Calibration]) -> Vec<Disagreement> {
+    let of = |class: Class| {
+        let mut slowdowns: Vec<f64> = backlogs.iter().map(|one| one.slowdown[class]).collect();
+        slowdowns.sort_by(f64::total_cmp);
+        let [least, second, .., before_last, most] = slowdowns[..] else { return None };
+        (before_last > AGREEMENT * second).then_some(Disagreement { class, least, most })
+    };
+    machine.classes().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::PerClass;
+    use crate::time::Nanos;
+
+    #[test]
+    fn one_disturbed_backlog_of_five_is_no_disagreement_and_two_are() {
+        let told = |cpu: [f64; 5]| {
+            let one = |slowdown| Calibration {
+                slowdown: PerClass::two(slowdown, 1.0),
+                handoff: PerClass::default(),
+                decision: Nanos::ZERO,
+            };
+            disagreements(&Machine::new(2, 1), &cpu.map(one))
+        };
+        assert_eq!(told([1.0, 1.05, 1.02, 3.0, 1.1]), []);
+        let expected = Disagreement { class: Class::CPU, least: 1.0, most: 3.0 };
+        assert_eq!(told([1.2, 3.0, 1.05, 1.0, 1.05]), [expected]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The question itself: what does this machine sustain?
+//!
+//! ```text
+//!   all policies       simulate at a glance, with what queries cost alone ─▶ who comes near the best
+//!   these, in turns    backlogs ─▶ Calibration: what they cost while others are served
+//!   these              CapacitySearch over seeds ─▶ capacity, interval
+//!   the best           drive live at its capacity, and a tenth beyond ─▶ held, missed
+//! ```
+//!
+//! A policy is simulated with what queries cost while *it* serves them here, not with what they cost alone. That takes
+//! backlogs, a fraction of a second each, so that it is done only for policies that may turn out to be the best. What the
+//! simulator says is then driven for as long as the objective asks. If that fails, the answer was wrong, and it is told
+//! so, with the highest of some lower rates that did hold.
+
+mod backlogs;
+mod reach;
+mod trial;
+
+pub use backlogs::Disagreement;
+
+use std::time::Duration;
+
+use rayon::prelude::*;
+
+use self::reach::{at_a_glance, within_reach};
+use self::trial::Trial;
+use super::{
+    Calibration, Capacities, CapacitySearch, LabError, Node, Objective, Progress, RunLength, Verdict, draw_all,
+};
+use crate::live;
+use crate::query::ArrivalProcess;
+use crate::sched::PolicyFactory;
+use crate::sim::Experiment;
+use crate::time::Nanos;
+
+/// How the question is put.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// From a query's arrival on.
+    pub deadline: Nanos,
+    /// What runs have to come up to.
+    pub objective: Objective,
+    /// How queries arrive.
+    pub process: ArrivalProcess,
+    /// What simulated arrivals are drawn from; live ones are drawn from the one after the last.
+    pub seeds: Vec<u64>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What each policy sustains by simulation, the best first: those that come near the best.
+    pub capacities: Vec<Capacities>,
+    /// The others, and what they sustain at a glance, with what queries cost alone.
+    pub out_of_reach: Vec<(String, f64)>,
+    /// Where backlogs did not agree on what queries cost while the best policy serves them.
+    pub disagreements: Vec<Disagreement>,
+    /// How the best one's live runs came out; `None` if they were interrupted, or no rate is low enough.
+    pub live: Option<LiveCheck>,
+    /// Where the live run at the capacity failed: the highest of some lower rates that held.
+    pub held_below: Option<LiveRate>,
+}
+
+impl Answer {
+    /// Whether the machine sustained more than was simulated, too, so that the capacity is no more than a lower bound.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.live.is_some_and(|live| live.at.verdict.holds() && live.beyond.verdict.holds())
+    }
+}
+
+/// A live run at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveRate {
+    /// Queries a second.
+    pub qps: f64,
+    /// What came of it: at the capacity the better of two runs, if the first failed.
+    pub verdict: Verdict,
+    /// How many runs there were.
+    pub attempts: u32,
+    /// What queries cost in it, over what they cost when the machine was calibrated, on the class where that is most:
+    /// well above 1, something else kept the machine busy.
+    pub slowdown: f64,
+}
+
+/// Live runs that tell whether a capacity is one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveCheck {
+    /// At the capacity.
+    pub at: LiveRate,
+    /// A tenth beyond.
+    pub beyond: LiveRate,
+}
+
+/// How long workers are kept busy before: clocks rise from idle within it.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Puts the question to a node that is at work.
+///
+/// # Errors
+/// If a policy does not fit the machine, or a run fails.
+pub fn answer(
+    node: &mut Node,
+    policies: &[&dyn PolicyFactory],
+    question: &Question,
+    progress: &dyn Progress,
+) -> Result<Answer, LabError> {
+    let glanced = at_a_glance(node, policies, question, progress)?;
+    let (near, out_of_reach) = within_reach(&glanced);
+    let near: Vec<&dyn PolicyFactory> = near.into_iter().map(|i| policies[i]).collect();
+    let out_of_reach = out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), glanced[i])).collect();
+    let mut none =
+        Answer { capacities: Vec::new(), out_of_reach, disagreements: Vec::new(), live: None, held_below: None };
+    if live::interrupted() {
+        return Ok(none);
+    }
+    node.warm_up(WARM_UP)?;
+    let backlogs = backlogs::serve(node, &near, question, progress)?;
+    if live::interrupted() {
+        return Ok(none);
+    }
+    let calibrations: Vec<Calibration> = backlogs.iter().map(|several| Calibration::median(several)).collect();
+    let found = simulate(node, &near, &calibrations, question, progress)?;
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by(|&a, &b| found[b].objective.qps.total_cmp(&found[a].objective.qps));
+    none.capacities = order.iter().map(|&i| found[i].clone()).collect();
+    let Some(&best) = order.first().filter(|&&best| found[best].objective.qps > 0.0) else { return Ok(none) };
+    let disagreements = backlogs::disagreements(node.machine(), &backlogs[best]);
+    let trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
+    let (live, held_below) = trial.check(found[best].objective.qps)?;
+    progress.end();
+    Ok(Answer { live, held_below, disagreements, ..none })
+}
+
+/// What each policy sustains, all at once: each with what queries cost while it serves them.
+fn simulate(
+    node: &Node,
+    policies: &[&dyn PolicyFactory],
+    calibrations: &[Calibration],
+    question: &Question,
+    progress: &dyn Progress,
+) -> Result<Vec<Capacities>, LabError> {
+    let rows = node.workload().rows.len();
+    let drawn = || draw_all(&question.process, &question.seeds, 0, rows);
+    let calibrated = |one| node.experiment(Some(one), drawn(), question.deadline);
+    let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
+    let steps = Steps::new(progress, "simulating those near the best", policies.len() * (question.seeds.len() + 1));
+    let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {
+        let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?.beside_no_miss();
+        let mut found = search.of_all(&[policy], &|| steps.done())?;
+        steps.done();
+        // One policy, one answer.
+        Ok(found.remove(0))
+    };
+    let found: Vec<Result<Capacities, LabError>> = experiments.par_iter().zip(policies).map(of).collect();
+    progress.end();
+    found.into_iter().collect()
+}
+
+/// Pieces of a step that end in any order, on any thread.
+struct Steps<'a> {
+    progress: &'a dyn Progress,
+    done: std::sync::atomic::AtomicU64,
+    of: u64,
+}
+
+impl<'a> Steps<'a> {
+    fn new(progress: &'a dyn Progress, step: &'static str, of: usize) -> Self {
+        progress.begin(step, of as u64);
+        Self { progress, done: 0.into(), of: of as u64 }
+    }
+
+    fn done(&self) {
+        let done = 1 + self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.progress.reach(done, self.of);
+    }
+}
