@@ -80,7 +80,7 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
     if !found.out_of_reach.is_empty() {
         let others: Vec<String> =
             found.out_of_reach.iter().map(|(policy, qps)| format!("{policy} {}", rate(*qps))).collect();
-        let _ = write!(words, "not looked at any closer, by what queries cost alone: {}\n", others.join(", "));
+        let _ = writeln!(words, "not looked at any closer, by what queries cost alone: {}", others.join(", "));
     }
     words
 }
