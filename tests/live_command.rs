@@ -138,30 +138,32 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_run_cleanly_and_keeps_what_was_measured() {
-    let lab = tiny_lab();
-    let mut child = command(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 200 --seconds 3600"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // From this line on Ctrl-C is caught; a little later there is something to keep.
-    let mut announced = String::new();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    while !announced.contains("run 1 of") {
-        assert_ne!(err.read_line(&mut announced).unwrap(), 0, "{announced}");
+fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_exit_code() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let lab = tiny_lab();
+        let mut child = command(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 200 --seconds 3600"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // From this line on signals are caught; a little later there is something to keep.
+        let mut announced = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        while !announced.contains("run 1 of") {
+            assert_ne!(err.read_line(&mut announced).unwrap(), 0, "{announced}");
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let output = child.wait_with_output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{out}");
+        assert!(out.contains("interrupted in run 1 of 2") && out.contains("were not released"), "{out}");
+        let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+        assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
+        let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
+        assert!(!log.rows.is_empty());
     }
-    std::thread::sleep(Duration::from_secs(1));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    let out = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{out}");
-    assert!(out.contains("interrupted in run 1 of 2") && out.contains("were not released"), "{out}");
-    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
-    assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
-    let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
-    assert!(!log.rows.is_empty());
 }
 
 #[test]

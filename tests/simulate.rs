@@ -118,7 +118,7 @@ fn a_trace_is_played_as_it_is_and_its_log_written() {
     let output = simulate(dir.path(), "--workload w.csv --trace t.csv --policy cpu-only --log");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Three arrivals tell nothing of a capacity, and that is said.
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         said.contains("no capacity: 3 arrivals are too few to tell what rate is sustained (p99 <= 50 ms)"),
         "{said}"
@@ -177,6 +177,8 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     let output = simulate(dir.path(), "--workload cpu.csv --num-queries 200 --gpu replay --what delays --rate 100");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let source = "times that a model of an NVIDIA H200 predicts for these queries (models/enwiki-tb05-h200.json)";
+    // Lines are broken between words.
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
     assert_eq!(rows(&dir.path().join("out/summary.csv")).len(), 5 * 10);
     let delays = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();

@@ -1,7 +1,7 @@
 //! The command line: one subcommand a file.
 //!
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
-//! done, 1 failed, 2 bad usage or input.
+//! done, 1 failed, 2 bad usage or input, 130 ended by Ctrl-C and 143 by `kill` (what was measured is kept and printed).
 
 #[macro_use]
 mod output;
@@ -10,11 +10,15 @@ mod bench;
 mod capacity;
 mod defaults;
 mod failure;
+mod format;
 mod index;
 mod interrupts;
 mod live;
+mod manual;
 mod options;
+mod origin;
 mod profile;
+mod report;
 mod reproduce;
 mod run_logs;
 mod search;
@@ -59,8 +63,14 @@ enum Command {
     Bench(bench::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
     Validate(validate::Arguments),
+    /// Make one HTML page from folders of results: the story in words, figures, tables.
+    Report(report::Arguments),
     /// Re-run a table or figure of the papers here: their numbers beside ours.
     Reproduce(reproduce::Arguments),
+    /// Print what completes `tandem` in a shell.
+    Completions(manual::CompletionArguments),
+    /// Write the manual's pages, one a command.
+    Man(manual::ManArguments),
 }
 
 /// Lets options take `-1`, so that their own checks can say what they expected: it would be "unexpected" otherwise.
@@ -72,9 +82,15 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_negative_numbers)
 }
 
+/// All commands with all their options.
+fn command() -> clap::Command {
+    format::with_format(with_negative_numbers(Arguments::command()))
+}
+
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let matches = with_negative_numbers(Arguments::command()).get_matches();
+    let matches = command().get_matches();
+    format::begin(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let result = match arguments.command {
         Command::Capacity(arguments) => capacity::run(&arguments),
@@ -87,10 +103,13 @@ pub fn run() -> ExitCode {
         Command::Live(arguments) => live::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::pages(&arguments),
     };
     match result.and_then(|()| output::finish()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => interrupts::code().unwrap_or(ExitCode::SUCCESS),
         Err(failure) => {
             errln!("error: {failure}");
             failure.code()

@@ -1,11 +1,14 @@
 //! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
 
 use super::options::{IndexAndLog, check_k};
+use super::output::result;
 use super::{Failure, defaults};
 use crate::cost::batches::BatchModel;
 use crate::cost::{ProfileOptions, Workload, profile};
@@ -92,6 +95,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     print_table(&workload, executors.len() > 1);
     print_refused(&workload, &executors);
     print_batches(&workload);
+    result("workload", arguments.out.display().to_string());
+    result(
+        "batches",
+        workload
+            .batches
+            .0
+            .iter()
+            .filter_map(|(class, model)| model.as_ref().map(|m| (class.name(), m)))
+            .collect::<BTreeMap<_, _>>(),
+    );
     outln!("workload: {}", arguments.out.display());
     Ok(())
 }
@@ -174,6 +187,7 @@ fn print_batches(workload: &Workload) {
 
 /// Service times by class and mode.
 fn print_table(workload: &Workload, compared: bool) {
+    let mut costs = Vec::new();
     outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
     for mode in Mode::ALL {
         for kind in Class::ALL {
@@ -198,8 +212,20 @@ fn print_table(workload: &Workload, compared: bool) {
                 at(1.0),
                 spread * 100.0,
             );
+            costs.push(json!({
+                "mode": mode.name(),
+                "kind": kind.name(),
+                "queries": us.len(),
+                "spread_share": spread,
+                "mean_us": us.iter().sum::<f64>() / us.len() as f64,
+                "p50_us": at(0.5),
+                "p95_us": at(0.95),
+                "p99_us": at(0.99),
+                "max_us": at(1.0),
+            }));
         }
     }
+    result("costs", costs);
     outln!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
     if compared {
         outln!("all processors returned the same documents with the same scores");

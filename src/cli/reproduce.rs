@@ -7,8 +7,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::options::{check_k, check_seconds};
-use super::output::say;
+use super::output::{result, result_file, say};
 use super::{Failure, defaults};
 use crate::files::{Provenance, check_writable, this_machine};
 use crate::index::Index;
@@ -63,6 +65,8 @@ const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(name) = &arguments.name else {
+        let known = |e: &Experiment| json!({"name": e.name, "is_here": matches!(e.here, Here::Measured(_)), "what": e.what, "paper": e.paper});
+        result("experiments", EXPERIMENTS.iter().map(known).collect::<Vec<_>>());
         return say(&list());
     };
     let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
@@ -91,6 +95,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     say(&findings.to_string())?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
+    result_file(name, &arguments.out.join(format!("{name}.csv")));
     say(&format!("\nwritten: {}\n", written.join(", ")))
 }
 

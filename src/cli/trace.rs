@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::Failure;
 use super::options::{ProcessArguments, own_rate, parse_rate};
+use super::output::result;
 use crate::files::{Provenance, check_writable};
 use crate::ids::QueryId;
 use crate::lab::named_workload_in;
@@ -79,6 +82,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("counts a second   {:>12}  {counts}", decimals(summary.count_dispersion));
     outln!("busiest second    {:>12}  arrivals", summary.busiest_second);
     outln!("trace             {}", arguments.out.display());
+    let found = json!({
+        "path": arguments.out.display().to_string(),
+        "arrivals": summary.arrivals,
+        "queries": ids.len(),
+        "seed": arguments.seed,
+        "span_s": summary.span.as_secs(),
+        "asked_rate_qps": rate_qps,
+        "mean_rate_qps": summary.rate_qps,
+        "gap_variation": summary.gap_variation,
+        "count_dispersion": summary.count_dispersion,
+        "busiest_second_arrivals": summary.busiest_second,
+    });
+    result("trace", found);
     Ok(())
 }
 

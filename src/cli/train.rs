@@ -2,8 +2,12 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::Failure;
-use crate::cost::{ModelFile, TrainError, TrainOptions, Workload, train};
+use super::origin::check_same_machine;
+use super::output::result;
+use crate::cost::{Model, ModelFile, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
 use crate::lab::named_workload;
 
@@ -54,6 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     models.provenance.insert("workload".to_owned(), names.clone());
     print_table(&names, &models);
+    give(&models);
     models.write(&arguments.out)?;
     outln!("models: {}", arguments.out.display());
     Ok(())
@@ -63,11 +68,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// different files may be equal.
 fn read(names: &[String]) -> Result<(String, Workload), Failure> {
     let Some((first, others)) = names.split_first() else { return Ok(named_workload(None)?) };
-    let (_, mut workload) = named_workload(Some(first))?;
+    let mut all = vec![named_workload(Some(first))?];
     for name in others {
-        workload.rows.extend(named_workload(Some(name))?.1.rows);
+        all.push(named_workload(Some(name))?);
     }
-    Ok((names.join(", "), workload))
+    check_same_machine(&all)?;
+    let mut workloads = all.into_iter().map(|(_, workload)| workload);
+    let mut whole = workloads.next().unwrap_or_default();
+    whole.rows.extend(workloads.flat_map(|workload| workload.rows));
+    Ok((names.join(", "), whole))
+}
+
+/// The errors of all models, for programs.
+fn give(models: &ModelFile) {
+    let model = |model: &Model| {
+        let evaluation = model.evaluation.as_ref();
+        json!({"kind": model.kind, "mode": model.mode.name(), "leaves": model.leaves(), "evaluation": evaluation})
+    };
+    result("models", models.models().iter().map(model).collect::<Vec<_>>());
 }
 
 fn print_table(names: &str, models: &ModelFile) {

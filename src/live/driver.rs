@@ -18,7 +18,6 @@ use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper};
-use super::run::room_for;
 use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{Machine, PerClass};
@@ -311,6 +310,14 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     fn fail(&mut self, error: LiveError) {
         fail(&mut self.ending, error);
     }
+}
+
+/// An empty vector with room for so many, whose memory is there already: the first touch of a page costs a system call's
+/// time. `blank` is not all zeros: such memory would come untouched.
+pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
+    let mut room = vec![blank; count];
+    room.clear();
+    room
 }
 
 fn note(journal: &mut Option<Journal>, now: Nanos, told: Told) {

@@ -50,7 +50,7 @@ mod worker;
 
 pub use ending::{Ending, LiveError};
 pub use fleet::{Fleet, GpuLane, LaneWork};
-pub use interrupt::{interrupt, interrupted};
+pub use interrupt::{interrupt, interrupt_flag, interrupted};
 pub use outcome::{LiveOutcome, Spread};
 pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::clock::{Clock, ManualClock, RealClock};
-use super::driver::{Driven, Limits, drive};
+use super::driver::{Driven, Limits, drive, room_for};
 use super::ending::LiveError;
 use super::fleet::Fleet;
 use super::interrupt;
@@ -130,14 +130,6 @@ fn log_with_room(rows: usize) -> RunLog {
         stolen: false,
     };
     RunLog { rows: room_for(rows, blank) }
-}
-
-/// An empty vector with room for so many, whose memory is there already: the first touch of a page costs a system call's
-/// time. `blank` is not all zeros: such memory would come untouched.
-pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
-    let mut room = vec![blank; count];
-    room.clear();
-    room
 }
 
 fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {

@@ -158,7 +158,11 @@ impl Chart {
     fn drawing(&self) -> LineChart {
         let series = self.lines.iter().map(|line| Series {
             name: if line.is_papers { format!("{} (paper)", line.name) } else { line.name.clone() },
-            points: line.points.iter().map(|&(x, y)| Point { x, y, is_hollow: line.is_papers }).collect(),
+            points: line
+                .points
+                .iter()
+                .map(|&(x, y)| Point { x, y, is_hollow: line.is_papers, interval: None })
+                .collect(),
             stroke: if line.is_papers { Stroke::Dashed } else { Stroke::Solid },
             colour: Some(line.colour),
         });

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! AP   = 1/R Σ precision(i) over the ranks i of relevant documents        R: relevant documents in all
+//! RR   = 1/rank of the first relevant document                            recall = relevant documents found / R
 //! nDCG = DCG / best possible DCG,   DCG@10 = Σ gain(i) / log2(i + 1), i from 1 to 10,   gain: the grade
 //! ```
 //!
@@ -32,6 +33,10 @@ pub struct Effectiveness {
     pub map: f64,
     /// Mean nDCG at rank 10.
     pub ndcg_at_10: f64,
+    /// Mean of one over the rank of the first relevant document; 0 where none was found.
+    pub reciprocal_rank: f64,
+    /// Mean share of the relevant documents that were found, at the depth of the rankings.
+    pub recall: f64,
 }
 
 impl Qrels {
@@ -83,9 +88,17 @@ impl Qrels {
             let ranked = rankings.get(query.as_str()).copied().unwrap_or_default();
             sum.map += average_precision(ranked, judgements);
             sum.ndcg_at_10 += ndcg(ranked, judgements, 10);
+            sum.reciprocal_rank += reciprocal_rank(ranked, judgements);
+            sum.recall += recall(ranked, judgements);
         }
         let queries = self.queries.len().max(1) as f64;
-        Effectiveness { map: sum.map / queries, ndcg_at_10: sum.ndcg_at_10 / queries, ..sum }
+        Effectiveness {
+            queries: sum.queries,
+            map: sum.map / queries,
+            ndcg_at_10: sum.ndcg_at_10 / queries,
+            reciprocal_rank: sum.reciprocal_rank / queries,
+            recall: sum.recall / queries,
+        }
     }
 }
 
@@ -102,6 +115,21 @@ pub fn average_precision(ranked: &[String], judgements: &Judgements) -> f64 {
         }
     }
     sum / relevant.max(1) as f64
+}
+
+/// One over the rank of the first relevant document; 0 if there is none.
+#[must_use]
+pub fn reciprocal_rank(ranked: &[String], judgements: &Judgements) -> f64 {
+    let is_relevant = |doc: &String| judgements.get(doc).is_some_and(|&grade| grade > 0);
+    ranked.iter().position(is_relevant).map_or(0.0, |before| 1.0 / (before as f64 + 1.0))
+}
+
+/// The share of the relevant documents that a ranking has; 0 if nothing is relevant.
+#[must_use]
+pub fn recall(ranked: &[String], judgements: &Judgements) -> f64 {
+    let relevant = judgements.values().filter(|&&grade| grade > 0).count();
+    let found = ranked.iter().filter(|&doc| judgements.get(doc).is_some_and(|&grade| grade > 0)).count();
+    found as f64 / relevant.max(1) as f64
 }
 
 /// nDCG of one ranking at rank `depth`; 0 if nothing is relevant.
@@ -136,6 +164,9 @@ mod tests {
         assert!((ndcg(&docs, &judgements, 10) - (1.0 + 2.0 / 2.0) / ideal).abs() < 1e-12);
         assert_eq!(ndcg(&ranked(&["a", "b", "d"]), &judgements, 10), 1.0);
         assert_eq!(ndcg(&docs, &Judgements::new(), 10), 0.0);
+        assert_eq!(reciprocal_rank(&ranked(&["x", "c", "d", "a"]), &judgements), 1.0 / 3.0);
+        assert_eq!((recall(&docs, &judgements), recall(&ranked(&["c"]), &judgements)), (2.0 / 3.0, 0.0));
+        assert_eq!((reciprocal_rank(&docs, &Judgements::new()), recall(&docs, &Judgements::new())), (0.0, 0.0));
     }
 
     #[test]

@@ -1,9 +1,13 @@
-//! Summaries, CSV files, tables and plots: the same for simulated and live runs.
+//! Summaries, CSV files, tables, plots, the page and traces for Perfetto: the same for simulated and live runs.
 
+pub mod axis;
 pub mod capacity;
 pub mod effectiveness;
+pub mod json;
 pub mod live;
 pub mod number;
+pub mod page;
+pub mod perfetto;
 #[cfg(feature = "plots")]
 pub mod plot;
 pub mod source;
@@ -11,3 +15,4 @@ pub mod summary;
 pub mod table;
 pub mod trec;
 pub mod validation;
+mod wrap;

@@ -26,7 +26,9 @@ impl Ranking {
 
 /// Writes `query Q0 doc rank score tag` lines, rank from 1; scores read back as the same floats.
 ///
-/// White space would shift the columns: in labels and ids it becomes `_`.
+/// White space would shift the columns, and an empty name would take one away: in labels and ids a blank is written
+/// `\s`, other white space `\u{...}` with its code point, a backslash `\\`, and a name without a character `\e`, so that
+/// every name can be read back.
 ///
 /// # Errors
 /// Those of `out`.
@@ -66,5 +68,58 @@ pub fn write_run_csv(
 }
 
 fn one_word(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.contains(char::is_whitespace) { text.replace(char::is_whitespace, "_").into() } else { text }
+    if text.is_empty() {
+        return "\\e".into();
+    }
+    if !text.contains(|c: char| c.is_whitespace() || c == '\\') {
+        return text;
+    }
+    let mut word = String::with_capacity(text.len() + 4);
+    for c in text.chars() {
+        match c {
+            '\\' => word.push_str("\\\\"),
+            ' ' => word.push_str("\\s"),
+            c if c.is_whitespace() => word.extend(c.escape_unicode()),
+            c => word.push(c),
+        }
+    }
+    word.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`one_word`] made a word of.
+    fn read_back(word: &str) -> String {
+        let mut text = String::new();
+        let mut rest = word;
+        while let Some((before, escape)) = rest.split_once('\\') {
+            text.push_str(before);
+            let (c, after) = match escape.as_bytes()[0] {
+                b'\\' => (Some('\\'), &escape[1..]),
+                b's' => (Some(' '), &escape[1..]),
+                b'e' => (None, &escape[1..]),
+                _ => {
+                    let (code, after) = escape[2..].split_once('}').unwrap();
+                    (char::from_u32(u32::from_str_radix(code, 16).unwrap()), after)
+                }
+            };
+            text.extend(c);
+            rest = after;
+        }
+        text + rest
+    }
+
+    #[test]
+    fn any_name_is_one_word_of_its_own_and_can_be_read_back() {
+        let names = ["", "plain", "a b", "a_b", "a  b", "a\tb\n", "\u{2003}", r"C:\s x", r"\s", r"\e", "%20", "é ü"];
+        let words: Vec<String> = names.iter().map(|&name| one_word(name.into()).into_owned()).collect();
+        for (name, word) in names.iter().zip(&words) {
+            assert_eq!(word.split_whitespace().collect::<Vec<_>>(), [word], "{name:?}");
+            assert_eq!(read_back(word), *name, "{word}");
+        }
+        assert_eq!(words.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
+        assert_eq!(words[1], "plain");
+    }
 }

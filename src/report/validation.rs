@@ -168,7 +168,7 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
 #[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
-pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, title: &str) -> LineChart {
+pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) -> LineChart {
     let mut policies: Vec<&str> = Vec::new();
     for row in rows {
         if !policies.contains(&row.policy.as_str()) {
@@ -181,7 +181,7 @@ pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, title: &str) -
             .filter(|row| row.policy == policy)
             .map(|row| {
                 let (y, is_hollow) = of(row);
-                Point { x: row.rate_qps, y, is_hollow }
+                Point { x: row.rate_qps, y, is_hollow, interval: None }
             })
             .collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -205,7 +205,8 @@ pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, title: &str) -
         });
     }
     LineChart {
-        title: title.to_owned(),
+        title: String::from("Predicted and measured delay"),
+        subtitle: what.to_owned(),
         x_label: "arrival rate (queries/s)".to_owned(),
         y_label: "mean delay (ms)".to_owned(),
         is_x_log: true,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use super::options::{IndexAndLog, check_k};
-use super::output::say;
+use super::output::{result_file, say};
 use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
 use crate::measure::{CopyRate, Times, copy_rate};
@@ -109,6 +109,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         measurements.extend(rows);
     }
     write(&path, &measurements)?;
+    result_file("bench", &path);
     let table = summary::table(&measurements);
     // The GPU's parts have tables of their own.
     let table = if table.is_empty() { String::new() } else { format!("\n{table}") };

@@ -10,8 +10,12 @@ const COPY: (&str, &str) = ("memory", "one thread");
 pub(super) fn table(measurements: &[Measurement]) -> Table {
     let copied = measurements.iter().find(|m| (m.part, m.name.as_str(), m.metric) == (COPY.0, COPY.1, "bytes_per_s"));
     let copy = copied.map(|m| m.value);
-    let mut table =
-        Table::new(["part", "of", "mean us", "p50 us", "p95 us", "p99 us", "M/s", "GB/s", "of copy", "bits"]);
+    let mut table = Table::grouped([
+        ("", &["part", "of"][..]),
+        ("microseconds", &["mean", "p50", "p95", "p99"]),
+        ("", &["M/s", "GB/s", "of copy", "bits"]),
+    ])
+    .with_keys(2);
     let same = |a: &Measurement, b: &Measurement| (a.part, &a.name) == (b.part, &b.name);
     for of_one in measurements.chunk_by(same) {
         let value = |metric: &str| of_one.iter().find(|m| m.metric == metric).map(|m| m.value);
@@ -52,7 +56,7 @@ mod tests {
             measurement("simulator", "stealing", "ns_a_query", 50.0),
         ])
         .to_string();
-        let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["memory", "one", "thread", "8.0", "100", "%"]);
         assert_eq!(rows[1], ["codecs", "bp128", "documents", "4000", "16.0", "200", "%", "6.50"]);
         assert_eq!(rows[2], ["operators", "and", "k=10", "cpu", "9.0", "1234"]);

@@ -11,6 +11,7 @@ use super::options::{
     DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments, any_rate, check_k,
     parse_seeds,
 };
+use super::output::result_file;
 use super::{Failure, interrupts};
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable};
@@ -84,6 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = arguments.out.join("capacity.csv");
     if !found.capacities.is_empty() {
         write_capacities(&path, &provenance(arguments, &node, &question), &rows(&found))?;
+        result_file("capacity", &path);
     }
     outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));
     if let Some(best) = found.capacities.first()

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
-use super::check_out;
+use serde_json::json;
+
 use super::parameters::Bm25Arguments;
+use super::{check_out, give};
 use crate::build::{BuildError, BuildOptions, Progress, build_from_text};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
@@ -90,6 +92,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.display());
+    let more = json!({
+        "text_bytes": summary.bytes,
+        "runs_on_disk": summary.runs_on_disk,
+        "resumed_bytes": summary.resumed_bytes,
+        "skipped_files": summary.skipped_files,
+        "threads": options.threads,
+        "time_s": seconds,
+    });
+    give(&index, &arguments.out, more);
     Ok(())
 }
 

@@ -12,9 +12,12 @@ mod synth;
 
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use super::Failure;
+use super::output::{is_json, result};
 use crate::files::check_writable;
-use crate::index::FILE_NAME;
+use crate::index::{FILE_NAME, Index};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -50,6 +53,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Synth(arguments) => synth::run(arguments),
         Command::Info(arguments) => info::run(arguments),
     }
+}
+
+/// Gives what an index is to the document of `--format json`; `more` is what the command has found besides.
+fn give(index: &Index, dir: &Path, more: Value) {
+    if !is_json() {
+        return;
+    }
+    let mut facts = json!({
+        "path": dir.display().to_string(),
+        "documents": index.num_docs(),
+        "tokens": index.num_tokens(),
+        "terms": index.num_terms(),
+        "postings": index.num_postings(),
+        "tokenizer": index.tokenizer_name(),
+        "fingerprint": format!("{:016x}", index.fingerprint()),
+    });
+    if let (Value::Object(facts), Value::Object(more)) = (&mut facts, more) {
+        facts.extend(more);
+    }
+    result("index", facts);
 }
 
 /// Whether the new index would take the place of the one that it is made from; `lost` says what would be gone.

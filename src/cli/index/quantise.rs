@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{check_not_itself, check_out};
+use serde_json::json;
+
+use super::{check_not_itself, check_out, give};
 use crate::build::quantise;
 use crate::cli::Failure;
 use crate::index::Index;
@@ -30,5 +32,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("documents  {:>15}", quantised.num_docs());
     outln!("postings   {:>15}", quantised.num_postings());
     outln!("index      {}", arguments.out.display());
+    give(&quantised, &arguments.out, json!({}));
     Ok(())
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{check_not_itself, check_out};
+use serde_json::json;
+
+use super::{check_not_itself, check_out, give};
 use crate::build::BuildError;
 use crate::build::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
 use crate::cli::Failure;
@@ -111,6 +113,13 @@ fn reorder(arguments: &Arguments) -> Result<(), Failure> {
     let threads = rayon::current_num_threads();
     outln!("time       {order_s:>15.2} s for the order, {write_s:.2} s to write, {threads} threads");
     outln!("index      {}", arguments.out.display());
+    let more = json!({
+        "log2_gap_bits": log_gap_bits(&reordered),
+        "log2_gap_before_bits": before,
+        "order_time_s": order_s,
+        "write_time_s": write_s,
+    });
+    give(&reordered, &arguments.out, more);
     Ok(())
 }
 

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
+use serde_json::json;
+
 use super::check_out;
 use crate::build::BuildError;
 use crate::build::synth::{SynthOptions, TextOptions, build_synthetic, write_text};
 use crate::cli::Failure;
 use crate::cli::defaults::progress;
+use crate::cli::output::{is_json, result};
 use crate::files::{check_writable, write_atomically};
 
 #[derive(Debug, clap::Args)]
@@ -87,6 +90,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outln!("            {:>15.0} postings in the lists of a query, on average", report.mean_query_postings);
     }
     outln!("index       {}", arguments.out.display());
+    let (queries, queries_path) = report.queries.as_ref().map(|(n, path)| (n, path.display().to_string())).unzip();
+    let made = json!({
+        "path": arguments.out.display().to_string(),
+        "documents": report.num_docs,
+        "terms": report.num_terms,
+        "postings": report.num_postings,
+        "occurrences": report.num_occurrences,
+        "queries": queries,
+        "queries_path": queries_path,
+        "mean_query_postings": report.mean_query_postings,
+        "index_bytes": report.index_bytes,
+        "time_s": report.seconds,
+    });
+    result("index", made);
     Ok(())
 }
 
@@ -106,6 +123,9 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     let bar = progress("bytes of text", arguments.bytes.unwrap_or(0));
     let report = |_: u64, bytes: u64| bar.set_position(bytes);
     if arguments.out == Path::new("-") {
+        if is_json() {
+            return Err(Failure::input("--format json and -o - both take the standard output: name a file"));
+        }
         let written = pool.install(|| write_text(&options, &mut std::io::stdout(), &report));
         bar.finish_and_clear();
         return match written {
@@ -122,5 +142,7 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     outln!("documents   {docs:>15}");
     outln!("text        {:>15}", HumanBytes(bytes).to_string());
     outln!("file        {}", arguments.out.display());
+    let path = arguments.out.display().to_string();
+    result("text", json!({"path": path, "documents": docs, "text_bytes": bytes}));
     Ok(())
 }

@@ -11,7 +11,8 @@ use super::options::{
     ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_seconds,
     no_rates, not_in, own_rate, workers_here,
 };
-use super::output::say;
+use super::output::{result_file, say};
+use super::run_logs::LogArguments;
 use super::{Failure, interrupts};
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
@@ -72,9 +73,8 @@ pub(super) struct Arguments {
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,
-    /// Write every run's log as well: log.csv, or the folder `log` for several runs
-    #[arg(long)]
-    log: bool,
+    #[command(flatten)]
+    logs: LogArguments,
     #[command(flatten)]
     options: PolicyArguments,
 }
@@ -106,6 +106,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(no_rates)?;
     let plans = plans(arguments, &node, &rates, traced)?;
     let runs = policies.len() * plans.len();
+    let queries: usize = plans.iter().map(|plan| plan.arrivals.len()).sum();
+    arguments.logs.check(queries.saturating_mul(policies.len()))?;
 
     interrupts::catch();
     node.warm_up(WARM_UP)?;
@@ -116,6 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Whatever has happened, what was measured is kept.
     let summary_path = arguments.out.join("summary.csv");
     session.write(&summary_path)?;
+    result_file("summary", &summary_path);
     session.print(&summary_path)?;
     driven
 }

@@ -1,12 +1,12 @@
 //! The runs of one command: driving them, and what is kept of each.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::cli::Failure;
 use crate::cli::output::say;
-use crate::cli::run_logs::log_path;
+use crate::cli::run_logs::KeptRuns;
 use crate::files::Provenance;
 use crate::lab::{Criterion, Drive, Judge, Node};
 use crate::live::{Ending, GpuLane, LiveOutcome};
@@ -28,7 +28,9 @@ pub(super) struct Session<'a> {
     rows: Vec<LiveSummaryRow>,
     /// What the user has to know beyond the table.
     notes: Vec<String>,
-    is_single: bool,
+    kept: KeptRuns<'a>,
+    /// Files besides the summary.
+    written: Vec<PathBuf>,
 }
 
 impl<'a> Session<'a> {
@@ -39,7 +41,9 @@ impl<'a> Session<'a> {
         workload_name: String,
         runs: usize,
     ) -> Self {
-        Self { arguments, criterion, node, workload_name, rows: Vec::new(), notes: Vec::new(), is_single: runs == 1 }
+        let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
+        let (rows, notes, written) = (Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, notes, kept, written }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -58,9 +62,7 @@ impl<'a> Session<'a> {
                 let outcome = self.node.drive(policy, drive)?;
                 done += 1;
                 self.note(policy, plan, &outcome);
-                if self.arguments.log {
-                    self.write_log(policy, plan, &outcome)?;
-                }
+                self.keep_log(policy, plan, &outcome)?;
                 self.rows.extend(self.row(policy, plan, &outcome));
                 match outcome.ending {
                     Ending::Complete | Ending::Overloaded => {}
@@ -113,9 +115,13 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Writes `summary.csv`: the runs that have finished.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        Ok(write_live_summaries(path, &self.provenance(), &self.rows)?)
+    /// Writes `summary.csv`: the runs that have finished; and the trace of their logs.
+    pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
+        let provenance = self.provenance();
+        write_live_summaries(path, &provenance, &self.rows)?;
+        let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
+        self.written = std::mem::replace(&mut self.kept, none).finish(&provenance)?;
+        Ok(())
     }
 
     fn provenance(&self) -> Provenance {
@@ -128,20 +134,16 @@ impl<'a> Session<'a> {
             .with("objective", self.criterion)
     }
 
-    fn write_log(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
+    fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
         let gpu_is_replayed = self.node.fleet().gpu() == GpuLane::Replay;
         let lane = |row: &LogRow| match row.class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
         };
-        let seed = plan.arrivals.seed;
-        let path = log_path(&self.arguments.out, self.is_single, policy.name(), plan.rate_qps, seed);
-        let provenance = self
-            .provenance()
-            .with("policy", policy.name())
-            .with("rate_qps", number::text(plan.rate_qps, 9))
-            .with("seed", seed);
-        Ok(outcome.log.write_with_lanes(&path, &provenance, lane)?)
+        let run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
+        let log = &outcome.log;
+        let provenance = self.provenance();
+        self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
     }
 
     pub(super) fn print(&self, summary_path: &Path) -> Result<(), Failure> {
@@ -151,6 +153,7 @@ impl<'a> Session<'a> {
             "finished",
             "mean ms",
             "p50 ms",
+            "p95 ms",
             "p99 ms",
             "max ms",
             "missed",
@@ -159,7 +162,7 @@ impl<'a> Session<'a> {
             "lag p99 ms",
             "objective",
         ];
-        let mut table = Table::new(headings);
+        let mut table = Table::new(headings).with_keys(2);
         let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
         for LiveSummaryRow { row, lag_p99_ms, verdict, .. } in &self.rows {
             let s = &row.summary;
@@ -169,6 +172,7 @@ impl<'a> Session<'a> {
                 s.queries.to_string(),
                 format!("{:.3}", s.mean_ms),
                 format!("{:.3}", s.p50_ms),
+                format!("{:.3}", s.p95_ms),
                 format!("{:.3}", s.p99_ms),
                 format!("{:.3}", s.max_ms),
                 s.missed.to_string(),
@@ -179,11 +183,7 @@ impl<'a> Session<'a> {
             ]);
         }
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
-        let logs = match (self.arguments.log, self.is_single) {
-            (false, _) => String::new(),
-            (true, true) => format!(", {}", self.arguments.out.join("log.csv").display()),
-            (true, false) => format!(", {}", self.arguments.out.join("log").display()),
-        };
+        let logs: String = self.written.iter().map(|path| format!(", {}", path.display())).collect();
         say(&format!("\n{table}objective: {}\n{notes}written: {}{logs}\n", self.criterion, summary_path.display()))
     }
 }

@@ -8,18 +8,21 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use self::answers::{answer_on_cpu, answer_on_gpu, timed};
 use self::input::{Input, input};
 use self::output::{summarise, write};
 use super::Failure;
 use super::defaults::gpu_executor;
 use super::options::{MAX_PROCESSORS, check_k};
+use super::output::{begin_json, result};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::files::{InputError, check_writable};
 use crate::index::{Bm25, Idf};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
-use crate::report::effectiveness::Qrels;
+use crate::report::effectiveness::{Effectiveness, Qrels};
 use crate::report::number::counted;
 
 #[derive(Debug, clap::Args)]
@@ -65,7 +68,7 @@ pub(super) struct Arguments {
     /// Queries that go to the GPU together
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
-    /// Judgements in TREC's form: also print MAP (to depth k) and nDCG@10
+    /// Judgements in TREC's form: also print MAP, reciprocal rank and recall (to depth k) and nDCG@10
     #[arg(long, value_name = "FILE", requires = "queries")]
     qrels: Option<PathBuf>,
     /// File for the results instead of the terminal
@@ -96,6 +99,8 @@ enum Format {
     Trec,
     /// `query_id,rank,doc_id,score`
     Csv,
+    /// One document: queries with their documents, times, effectiveness
+    Json,
 }
 
 /// The largest batch: its results are held until all are there.
@@ -103,6 +108,9 @@ const MAX_BATCH: usize = 1 << 20;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(arguments)?;
+    if arguments.format == Format::Json {
+        begin_json(arguments.out.as_deref());
+    }
     let qrels = arguments.qrels.as_deref().map(Qrels::read).transpose()?;
     let Input { index, index_dir, queries } = input(arguments)?;
     check_names(arguments, &queries, qrels.as_ref())?;
@@ -124,9 +132,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(qrels) = qrels {
         let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
         let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
-        let (queries, map, ndcg) = (found.queries, found.map, found.ndcg_at_10);
-        let queries = counted(queries, "judged query", "judged queries");
-        errln!("{queries}: MAP {map:.4} (depth {}), nDCG@10 {ndcg:.4}", arguments.k);
+        let Effectiveness { queries, map, ndcg_at_10, reciprocal_rank, recall } = found;
+        let judged = counted(queries, "judged query", "judged queries");
+        errln!(
+            "{judged}: MAP {map:.4}, nDCG@10 {ndcg_at_10:.4}, reciprocal rank {reciprocal_rank:.4}, recall {recall:.4} \
+             (depth {})",
+            arguments.k
+        );
+        result(
+            "effectiveness",
+            json!({
+                "queries": queries,
+                "depth": arguments.k,
+                "map": map,
+                "ndcg_at_10": ndcg_at_10,
+                "reciprocal_rank": reciprocal_rank,
+                "recall": recall,
+            }),
+        );
     }
     Ok(())
 }

@@ -3,9 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use serde_json::json;
+
 use super::answers::Answers;
 use super::{Arguments, Format};
 use crate::cli::Failure;
+use crate::cli::output::result;
+use crate::exec::Hit;
 use crate::files::{Provenance, write_atomically};
 use crate::index::{Bm25, Index};
 use crate::measure::Times;
@@ -20,8 +24,12 @@ pub(super) fn write(
     bm25: Bm25,
     rankings: &[Ranking],
 ) -> Result<(), Failure> {
+    if arguments.format == Format::Json {
+        give(index, rankings);
+        return Ok(());
+    }
     let write_to = |out: &mut dyn Write| match arguments.format {
-        Format::Table => write_table(out, index, rankings),
+        Format::Table | Format::Json => write_table(out, index, rankings),
         Format::Trec => write_run_trec(out, index, rankings, &arguments.tag),
         Format::Csv => {
             let Bm25 { k1, b, idf } = bm25;
@@ -42,6 +50,17 @@ pub(super) fn write(
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|e| Failure::input(format!("standard output: {e}"))),
     }
+}
+
+/// The documents of all queries, for programs.
+fn give(index: &Index, rankings: &[Ranking]) {
+    let documents = |ranking: &Ranking| -> Vec<_> {
+        let hit =
+            |(rank, hit): (u32, &Hit)| json!({"rank": rank, "doc_id": index.external_id(hit.doc), "score": hit.score});
+        (1..).zip(&ranking.hits).map(hit).collect()
+    };
+    let query = |ranking: &Ranking| json!({"query_id": ranking.label, "documents": documents(ranking)});
+    result("queries", rankings.iter().map(query).collect::<Vec<_>>());
 }
 
 fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::Result<()> {
@@ -88,5 +107,18 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
         quantile_ms(0.99),
         quantile_ms(1.0),
         rankings.len() as f64 / wall_s.max(1e-9),
+    );
+    result(
+        "times",
+        json!({
+            "device": device,
+            "queries_a_submission": arguments.batch,
+            "mean_us": times.mean_us(),
+            "p50_us": times.quantile_us(0.5),
+            "p95_us": times.quantile_us(0.95),
+            "p99_us": times.quantile_us(0.99),
+            "max_us": times.quantile_us(1.0),
+            "throughput_qps": rankings.len() as f64 / wall_s.max(1e-9),
+        }),
     );
 }

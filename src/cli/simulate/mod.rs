@@ -3,7 +3,7 @@
 mod inputs;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,8 +16,9 @@ use super::Failure;
 use super::options::{
     ArrivalArguments, DeadlineArgument, ObjectiveArguments, PolicyArguments, check_processors, no_rates,
 };
-use super::output::say;
-use super::run_logs::log_path;
+use super::origin;
+use super::output::{result_file, say};
+use super::run_logs::{KeptRuns, LogArguments};
 use crate::cost::MachineModel;
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
@@ -26,9 +27,9 @@ use crate::lab::{
 };
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
-use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
+use crate::report::table::fitted;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
 use crate::sim::{Arrivals, Experiment, simulate};
 
@@ -87,15 +88,12 @@ pub(super) struct Arguments {
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Write every run's log as well: log.csv, or the folder `log` for several runs
-    #[arg(long)]
-    log: bool,
+    #[command(flatten)]
+    logs: LogArguments,
     #[command(flatten)]
     options: PolicyArguments,
 }
 
-/// More log rows than this would fill an ordinary disk.
-const MAX_LOG_ROWS: usize = 50_000_000;
 /// Queries of a run whose delays are told, where nothing else is asked for.
 const DELAY_QUERIES: usize = 50_000;
 /// Where rates are not named, delays of a policy are told up to so many times its capacity: beyond they only grow.
@@ -109,6 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_processors(&counts(arguments))?;
     let estimates = Estimates::named(&arguments.estimates)?;
     let (workload_name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    origin::warn_of_another(&estimates, &workload_name, &workload);
     let replayed = settle_gpu_times(&workload_name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     let machine = machine(arguments, &workload)?;
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
@@ -119,10 +118,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let experiment = Experiment { model, queries, deadline, arrivals };
     let region_qps = experiment.region().ok_or_else(no_rates)?.rate_qps;
     let named_rates = named_rates(arguments, recorded_qps)?;
-    if arguments.log {
-        let rates = named_rates.as_ref().map_or(DEFAULT_RATES as usize, Vec::len);
-        check_log_rows(&experiment, policies.len() * rates)?;
-    }
+    let queries: usize = experiment.arrivals.iter().map(Arrivals::len).sum();
+    let num_rates = named_rates.as_ref().map_or(DEFAULT_RATES as usize, Vec::len);
+    arguments.logs.check(queries.saturating_mul(policies.len() * num_rates))?;
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("workload", &workload_name)
@@ -171,20 +169,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !summaries.is_empty() {
         files.push(arguments.out.join("summary.csv"));
         write_summaries(&arguments.out.join("summary.csv"), &provenance, &summaries)?;
+        result_file("summary", &arguments.out.join("summary.csv"));
     }
     if !capacities.is_empty() {
         files.push(arguments.out.join("capacity.csv"));
         let rows = capacities.iter().flat_map(Capacities::iter);
         let rows: Vec<CapacityRow> = rows.map(|found| CapacityRow { capacity: found.clone(), live: None }).collect();
         write_capacities(&arguments.out.join("capacity.csv"), &provenance, &rows)?;
+        result_file("capacity", &arguments.out.join("capacity.csv"));
     }
     if arguments.what.contains(&Part::Plot) && !summaries.is_empty() {
         let chart = arguments.out.join("delay");
-        delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms).write(&chart)?;
+        let what = origin::in_words(&workload_name, &workload.provenance, arguments.mode, replayed.is_some());
+        delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms, what).write(&chart)?;
         files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
     }
-    if arguments.log {
-        files.push(write_logs(&experiment, &policies, &rates, &provenance, &arguments.out)?);
+    if arguments.logs.any() {
+        files.extend(keep_logs(arguments, &experiment, &policies, &rates, &provenance)?);
     }
     let title = format!(
         "{workload_name}, mode {}: {} queries; {}, {}; deadline {} ms; estimates: {}{}",
@@ -213,7 +214,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text.push_str(&delay_table(&summaries, &policies, &rates, &experiment));
     }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    say(&format!("{text}\nwritten: {}\n", names.join(", ")))
+    say(&fitted(&format!("{text}\nwritten: {}\n", names.join(", "))))
 }
 
 fn progress_bar(what: &'static str, runs: u64) -> ProgressBar {
@@ -234,40 +235,24 @@ fn capacities(search: &CapacitySearch<'_>, policies: &[&dyn PolicyFactory]) -> R
     Ok(found)
 }
 
-/// Refuses, before anything is simulated, logs that would fill the disk.
-fn check_log_rows(experiment: &Experiment, runs: usize) -> Result<(), Failure> {
-    let queries: usize = experiment.arrivals.iter().map(Arrivals::len).sum();
-    match queries.saturating_mul(runs) {
-        0..=MAX_LOG_ROWS => Ok(()),
-        rows => Err(Failure::input(format!(
-            "--log would write {rows} rows, at most {MAX_LOG_ROWS}: name fewer rates or policies"
-        ))),
-    }
-}
-
-/// Writes the logs and gives the file, or the folder for several.
-fn write_logs(
+/// Plays every run once more for its log, and gives the files.
+fn keep_logs(
+    arguments: &Arguments,
     experiment: &Experiment,
     policies: &[BuiltIn],
     rates: &[f64],
     provenance: &Provenance,
-    out: &Path,
-) -> Result<PathBuf, Failure> {
-    let runs = policies.len() * rates.len();
-    let is_single = runs * experiment.arrivals.len() == 1;
+) -> Result<Vec<PathBuf>, Failure> {
+    let is_single = policies.len() * rates.len() * experiment.arrivals.len() == 1;
+    let mut kept = KeptRuns::new(&arguments.logs, &arguments.out, is_single);
     for policy in policies {
         for &rate_qps in rates {
             for arrivals in &experiment.arrivals {
                 let log = simulate(experiment.run(policy, rate_qps, arrivals)?)?;
-                let path = log_path(out, is_single, policy.name(), rate_qps, arrivals.seed);
-                let of_run = provenance
-                    .clone()
-                    .with("policy", policy.name())
-                    .with("rate_qps", number::text(rate_qps, 9))
-                    .with("seed", arrivals.seed);
-                log.write(&path, &of_run)?;
+                let run = (policy.name(), rate_qps, arrivals.seed);
+                kept.keep(run, provenance, &log, |path, of_run| log.write(path, of_run))?;
             }
         }
     }
-    Ok(out.join(if is_single { "log.csv" } else { "log" }))
+    kept.finish(provenance)
 }

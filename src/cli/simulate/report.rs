@@ -5,10 +5,14 @@ use std::fmt::Write as _;
 use crate::lab::{Capacities, Capacity};
 use crate::report::number;
 use crate::report::plot::{LineChart, Point, Series};
-use crate::report::summary::SummaryRow;
+use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
 use crate::sim::{Arrivals, Experiment};
+use crate::stats::mean_interval;
+
+/// How sure the intervals of plots are.
+const CONFIDENCE: f64 = 0.95;
 
 /// Mean delay over the seeds and whether any query missed, for a policy at a rate; `None` where that was not played.
 fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
@@ -26,11 +30,15 @@ pub(super) fn delay_chart(
     rates: &[f64],
     bound_qps: Option<f64>,
     deadline_ms: f64,
+    what: String,
 ) -> LineChart {
     let line = |policy: &BuiltIn| {
         let point = |&rate_qps: &f64| {
             let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps)?;
-            Some(Point { x: rate_qps, y, is_hollow })
+            let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+            let means: Vec<f64> = rows.map(|row| row.summary.mean_ms).collect();
+            let interval = mean_interval(&means, CONFIDENCE).map(|interval| (interval.low, interval.high));
+            Some(Point { x: rate_qps, y, is_hollow, interval })
         };
         let mut points: Vec<Point> = rates.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -38,15 +46,22 @@ pub(super) fn delay_chart(
         let colour = PolicyKind::ALL.iter().position(|&other| other == policy.kind);
         Series { name: policy.name().to_owned(), points, colour, ..Series::default() }
     };
+    let seeds = summaries.iter().map(|row| row.seed).collect::<std::collections::BTreeSet<_>>().len();
     LineChart {
         title: String::from("Average delay against arrival rate"),
+        subtitle: what,
         x_label: String::from("arrival rate (queries per second)"),
         y_label: String::from("average delay (ms)"),
         is_x_log: true,
         is_y_log: true,
         series: policies.iter().map(line).collect(),
         vertical: bound_qps.filter(|&bound| bound > 0.0).map(|bound| (bound, String::from("no scheduler beyond"))),
-        note: Some(format!("hollow: a query missed its deadline of {deadline_ms} ms")),
+        note: Some(match seeds {
+            0 | 1 => format!("hollow: a query missed its deadline of {deadline_ms} ms"),
+            n => {
+                format!("hollow: a query missed its deadline of {deadline_ms} ms; bars: 95 % intervals over {n} seeds")
+            }
+        }),
         ..LineChart::default()
     }
 }
@@ -125,6 +140,32 @@ fn confirmed_in_words(found: &[&Capacity]) -> String {
     if least == most { format!("{least} queries") } else { format!("{least} to {most}") }
 }
 
+/// Percentiles of each policy's delays, at the highest of the rates below its first miss; means over the seeds.
+fn percentiles(summaries: &[SummaryRow], policies: &[BuiltIn], rates: &[f64]) -> Table {
+    let mut ascending = rates.to_vec();
+    ascending.sort_by(f64::total_cmp);
+    let mut table = Table::new(["policy", "qps", "mean", "p50", "p95", "p99", "max"]);
+    for policy in policies {
+        let is_missed = |rate_qps: f64| delay_at(summaries, policy.name(), rate_qps).is_none_or(|(_, missed)| missed);
+        let Some(&rate_qps) = ascending.iter().take_while(|&&rate_qps| !is_missed(rate_qps)).last() else { continue };
+        let rows = || summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+        let mean = |of: fn(&Summary) -> f64| {
+            let sum: f64 = rows().map(|row| of(&row.summary)).sum();
+            number::text(sum / rows().count() as f64, 4)
+        };
+        table.row([
+            policy.name().to_owned(),
+            number::text(rate_qps, 6),
+            mean(|s| s.mean_ms),
+            mean(|s| s.p50_ms),
+            mean(|s| s.p95_ms),
+            mean(|s| s.p99_ms),
+            mean(|s| s.max_ms),
+        ]);
+    }
+    table
+}
+
 /// Average delays, one line a rate, one column a policy.
 pub(super) fn delay_table(
     summaries: &[SummaryRow],
@@ -146,5 +187,9 @@ pub(super) fn delay_table(
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
     }
     let _ = write!(text, "{table}");
+    let table = percentiles(summaries, policies, rates);
+    if !table.is_empty() {
+        let _ = write!(text, "\nDelays in ms at the highest of these rates below a policy's first miss:\n{table}");
+    }
     text
 }

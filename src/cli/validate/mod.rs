@@ -18,6 +18,7 @@ use super::interrupts;
 use super::options::{
     DeadlineArgument, GpuArguments, ObjectiveArguments, PolicyArguments, check_k, check_seconds, workers_here,
 };
+use super::output::result_file;
 use crate::cost::MachineModel;
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
@@ -138,7 +139,8 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
         }
         let source = if kept.is_live { Source::Live } else { Source::Simulated };
         let name = format!("{}-{:.0}-{source}.log.csv", kept.policy, kept.rate_qps);
-        kept.log.write(&arguments.out.join("logs").join(name), &provenance)
+        let provenance = provenance.clone().with("policy", kept.policy).with("rate_qps", kept.rate_qps);
+        kept.log.write(&arguments.out.join("logs").join(name), &provenance.with("source", source))
     };
     let machine = validated.node.machine().clone();
     let usual = usual_policies(validated.node.model());
@@ -224,6 +226,9 @@ fn write_results(
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
+    for name in ["validation", "validation_capacity", "validation_service", "summary"] {
+        result_file(name, &out.join(format!("{name}.csv")));
+    }
     delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"))?;
     outln!(
         "Written to {}:\n  \

@@ -12,7 +12,7 @@ use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted};
 use crate::machine::Class;
-use crate::query::Query;
+use crate::query::{Mode, Query};
 use crate::report::number::counted;
 
 /// A node at work, and what its files say of it.
@@ -20,6 +20,10 @@ pub(super) struct Validated {
     pub(super) node: Node,
     index: String,
     seed: u64,
+    mode: Mode,
+    k: usize,
+    /// Index, mode and k, in words.
+    what: String,
 }
 
 impl Validated {
@@ -56,8 +60,9 @@ impl Validated {
         let fitted = train(node.workload(), &options)?;
         fitted.write(&arguments.out.join("model.json"))?;
         outln!("\n{}", models(&fitted, node.workload(), options.folds));
+        let what = format!("{index_name}, mode {}, top {}", arguments.mode, arguments.k);
         let index = format!("{:016x} ({index_name})", index.fingerprint());
-        Ok(Self { node, index, seed: arguments.seed })
+        Ok(Self { node, index, seed: arguments.seed, mode: arguments.mode, k: arguments.k, what })
     }
 
     /// The lines at the head of every file.
@@ -68,7 +73,8 @@ impl Validated {
             GpuSource::Declined | GpuSource::Missing => "none".to_owned(),
         };
         let provenance = Provenance::new().with_command_and_machine();
-        provenance.with("seed", self.seed).with("index", &self.index).with("gpu", gpu)
+        let provenance = provenance.with("seed", self.seed).with("mode", self.mode).with("k", self.k);
+        provenance.with("index", &self.index).with("gpu", gpu)
     }
 
     pub(super) fn title(&self) -> String {
@@ -78,7 +84,7 @@ impl Validated {
             GpuSource::Declined | GpuSource::Missing => String::new(),
         };
         let workers = counted(self.node.machine().count(Class::CPU), "worker", "workers");
-        format!("Predicted and measured: {workers} on {}{gpu}", self.node.cpu_name())
+        format!("{}, {workers} on {}{gpu}", self.what, self.node.cpu_name())
     }
 
     pub(super) fn print_gpu_note(&self) {

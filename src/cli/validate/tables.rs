@@ -4,7 +4,7 @@ use crate::cost::{ModelFile, Workload};
 use crate::lab::{Criterion, ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
 use crate::report::number::text;
-use crate::report::table::Table;
+use crate::report::table::{Table, fitted};
 use crate::time::Nanos;
 
 /// Cost models, one line a class and mode: how wrong they are on queries that they have not seen.
@@ -38,15 +38,17 @@ pub(super) fn models(fitted: &ModelFile, workload: &Workload, folds: usize) -> S
 
 /// Delays, one line a policy and rate.
 pub(super) fn delays(rows: &[ValidationRow]) -> String {
-    let both = &["predicted", "measured"][..];
+    let both = &["sim", "live"][..];
     let groups = [
         ("", &["policy", "rate q/s"][..]),
         ("mean ms", both),
         ("p99 ms", both),
         ("late", both),
         ("", &["allowed", "live", "gpu"]),
+        ("p50 ms", both),
+        ("p95 ms", both),
     ];
-    let mut table = Table::grouped(groups);
+    let mut table = Table::grouped(groups).with_keys(2);
     for row in rows {
         table.row([
             row.policy.to_owned(),
@@ -60,6 +62,10 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
             row.verdict.allowed.to_string(),
             if row.passed() { String::from("held") } else { String::from("missed") },
             row.gpu.to_owned(),
+            text(row.predicted.p50_ms, 3),
+            text(row.measured.p50_ms, 3),
+            text(row.predicted.p95_ms, 3),
+            text(row.measured.p95_ms, 3),
         ]);
     }
     format!("Delays, simulated and live, with the same arrivals and queries; and how many were late:\n{table}")
@@ -97,18 +103,29 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
             rate_if_any(row.hindsight_qps),
         ]);
     }
-    format!(
-        "Capacity: the highest rate up to which runs of {length} keep {criterion}, and don't grow.\n\
-         {table}  \
-         fails at            the lowest rate at which a live run did not\n  \
-         cost while serving  so many times what a query takes alone, and so much for its way to the worker and back: found\n                      \
-                             by serving backlogs of other queries, right before runs near the capacity; predictions reckon\n                      \
-                             with it\n  \
-         alone               the prediction if queries cost what they take alone\n  \
-         in hindsight        the prediction if they cost what they took in the live run at the measured capacity: an error\n                      \
-                             that is left then is the simulator's own\n",
-    )
+    let mut meanings = Table::new(["column", "means"]);
+    for (column, meaning) in MEANINGS {
+        meanings.row([column, meaning]);
+    }
+    let title = format!("Capacity: the highest rate up to which runs of {length} keep {criterion}, and don't grow.");
+    format!("{}\n{table}\n{meanings}", fitted(&title))
 }
+
+/// What the columns of capacities mean.
+const MEANINGS: [(&str, &str); 4] = [
+    ("fails at", "the lowest rate at which a live run did not"),
+    (
+        "cost while serving",
+        "so many times what a query takes alone, and so much for its way to the worker and back: found by serving backlogs of \
+         other queries, right before runs near the capacity; predictions reckon with it",
+    ),
+    ("alone", "the prediction if queries cost what they take alone"),
+    (
+        "in hindsight",
+        "the prediction if they cost what they took in the live run at the measured capacity: an error that is left then is \
+         the simulator's own",
+    ),
+];
 
 /// What a policy's queries take while others are served, from what they take alone; `-` where it uses no such processor.
 fn cost_while_serving(row: &ValidationCapacityRow, kind: Class) -> String {
@@ -125,7 +142,7 @@ mod tests {
     use crate::machine::PerClass;
 
     #[test]
-    fn the_capacities_fit_a_terminal_of_120_columns() {
+    fn the_capacities_fit_a_terminal_of_80_columns() {
         let criterion = Objective::default().within(Nanos::from_ms(50.0));
         let row = ValidationCapacityRow {
             policy: "stealing".to_owned(),
@@ -142,6 +159,6 @@ mod tests {
         };
         let printed = capacities(&[row], &criterion, 1.5);
         let widest = printed.lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(120), "{widest:?}:\n{printed}");
+        assert!(widest <= Some(80), "{widest:?}:\n{printed}");
     }
 }

@@ -70,13 +70,9 @@ impl DeviceLists {
     }
 }
 
-/// An entry of a long list's directory is for 2^this documents: 8 to 16 postings, on average over the list.
-pub(super) fn shift(num_docs: u32, doc_freq: u32) -> u32 {
-    (16 * u64::from(num_docs) / u64::from(doc_freq)).ilog2()
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::terms::shift;
     use super::*;
     use crate::exec::gpu::arguments::{DIRECTORY_STRIDE, NO_DIRECTORY};
     use crate::gpu::GpuError;

@@ -7,7 +7,6 @@
 use rayon::prelude::*;
 
 use super::arguments::{NO_DIRECTORY, TermEntry};
-use super::lists::shift;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
 use crate::prefetch::prefetch;
@@ -157,4 +156,9 @@ fn kth_impacts_of_block(list: &PostingList<'_>, norm: impl Fn(u32) -> f32) -> [f
         }
     }
     kths
+}
+
+/// An entry of a long list's directory is for 2^this documents: 8 to 16 postings, on average over the list.
+pub(super) fn shift(num_docs: u32, doc_freq: u32) -> u32 {
+    (16 * u64::from(num_docs) / u64::from(doc_freq)).ilog2()
 }

@@ -7,8 +7,9 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::axis::{Axis, tick_text};
 use super::{LineChart, Series, Stroke};
+use crate::report::axis::{Axis, tick_text};
+use crate::report::wrap::wrapped;
 
 /// The canvas of the SVG, in its units.
 const SIZE: (u32, u32) = (960, 540);
@@ -128,7 +129,10 @@ impl<B: DrawingBackend> Canvas<B> {
         self.line(&[(left, top), (left, bottom), (right, bottom)], INK, 1, Stroke::Solid)?;
         // A letter is about half as wide as it is high: long titles, of machines with long names, get smaller ones.
         let most = 2 * (SIZE.0 as i32 - left) / chart.title.chars().count().max(1) as i32;
-        self.text(&chart.title, (left, top / 2), TITLE_SIZE.min(most), RIGHT_OF, INK)?;
+        let height = if chart.subtitle.is_empty() { top / 2 } else { top / 3 };
+        self.text(&chart.title, (left, height), TITLE_SIZE.min(most), RIGHT_OF, INK)?;
+        let most = 2 * (SIZE.0 as i32 - left) / chart.subtitle.chars().count().max(1) as i32;
+        self.text(&chart.subtitle, (left, top * 3 / 4), TICK_SIZE.min(most), RIGHT_OF, INK)?;
         self.text(&chart.x_label, ((left + right) / 2, bottom + 34), LABEL_SIZE, CENTRED_BELOW, INK)?;
         self.rotated_text(&chart.y_label, (22, (top + bottom) / 2))?;
         if let Some((value, name)) = &chart.vertical {
@@ -149,6 +153,19 @@ impl<B: DrawingBackend> Canvas<B> {
         let shown: Vec<_> = series.points.iter().filter(is_shown).collect();
         let places: Vec<(i32, i32)> = shown.iter().map(|p| (across(x_axis, p.x), up(y_axis, p.y))).collect();
         self.line(&places, PALETTE[look % PALETTE.len()], 2, series.stroke)?;
+        for (&(x, y), point) in places.iter().zip(&shown) {
+            let Some((low, high)) = point.interval else { continue };
+            // On a logarithmic axis an interval may reach below what can be shown.
+            let end = |value: f64| {
+                y_axis.position(value).map_or(plot_bottom(), |_| up(y_axis, value)).clamp(MARGIN.1, plot_bottom())
+            };
+            let (low, high) = (end(low), end(high));
+            if (low - y).abs().max((high - y).abs()) > MARKER {
+                let colour = PALETTE[look % PALETTE.len()];
+                let bars = [[(x, low), (x, high)], [(x - 4, low), (x + 4, low)], [(x - 4, high), (x + 4, high)]];
+                bars.iter().try_for_each(|bar| self.line(bar, colour, 1, Stroke::Solid))?;
+            }
+        }
         places.iter().zip(&shown).try_for_each(|(&place, point)| self.marker(place, look, point.is_hollow))
     }
 
@@ -256,22 +273,6 @@ fn dashes(points: &[(i32, i32)]) -> Vec<Vec<(i32, i32)>> {
     }
     pieces.push(piece);
     pieces
-}
-
-/// Breaks text between words into lines of at most `width` characters where words allow it.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last] = word.to_owned();
-        } else if lines[last].chars().count() + 1 + word.chars().count() <= width {
-            lines[last] = format!("{} {word}", lines[last]);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 fn io_error<E: std::error::Error + Send + Sync>(e: DrawingAreaErrorKind<E>) -> io::Error {

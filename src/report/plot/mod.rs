@@ -1,16 +1,15 @@
 //! Line charts, as SVG and PNG, without any system library or font.
 //!
-//! [`LineChart`] says what is drawn; [`axis`] places values and ticks, [`draw`](self) puts both on a canvas through
+//! [`LineChart`] says what is drawn; [`axis`](super::axis) places values and ticks, [`draw`](self) puts both on a canvas through
 //! plotters. The legend stands outside of the lines, to the right. Colours are those of Okabe and Ito, which people
 //! with any common form of colour blindness can tell apart; markers differ in shape as well.
 
-pub mod axis;
 mod draw;
 
 use std::io;
 use std::path::Path;
 
-use axis::Axis;
+use crate::report::axis::Axis;
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub enum Stroke {
 }
 
 /// A point of a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// Along.
     pub x: f64,
@@ -31,6 +30,8 @@ pub struct Point {
     pub y: f64,
     /// Whether the marker is hollow, say because a query missed its deadline here.
     pub is_hollow: bool,
+    /// Between which `y` surely lies, where that is known.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// One line.
@@ -52,6 +53,8 @@ pub struct Series {
 pub struct LineChart {
     /// Above the chart.
     pub title: String,
+    /// Below the title and smaller: of what the numbers are. Empty for none.
+    pub subtitle: String,
     /// Below the horizontal axis, with the unit.
     pub x_label: String,
     /// Beside the vertical axis, with the unit.
@@ -106,13 +109,19 @@ mod tests {
         let line = |name: &str, scale: f64, stroke| Series {
             name: name.to_owned(),
             points: (1..20)
-                .map(|i| Point { x: f64::from(i) * 10.0, y: scale / f64::from(20 - i), is_hollow: i > 15 })
+                .map(|i| Point {
+                    x: f64::from(i) * 10.0,
+                    y: scale / f64::from(20 - i),
+                    is_hollow: i > 15,
+                    ..Point::default()
+                })
                 .collect(),
             stroke,
             colour: None,
         };
         LineChart {
             title: String::from("Delay against rate"),
+            subtitle: String::from("of <nothing>"),
             x_label: String::from("rate (queries/s)"),
             y_label: String::from("mean delay (ms)"),
             is_y_log: true,
@@ -132,7 +141,8 @@ mod tests {
         let (svg, png) = (read("delay.svg"), read("delay.png"));
         assert!(png.starts_with(b"\x89PNG"));
         let text = String::from_utf8(svg.clone()).unwrap();
-        for expected in ["stealing", "cpu-only &lt;1&gt;", "rate (queries/s)", "bound", "hollow"] {
+        for expected in ["stealing", "of &lt;nothing&gt;", "cpu-only &lt;1&gt;", "rate (queries/s)", "bound", "hollow"]
+        {
             assert!(text.contains(expected), "{expected:?} should stand in the SVG");
         }
         chart().write(&stem).unwrap();

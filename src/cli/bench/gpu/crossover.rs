@@ -175,7 +175,7 @@ fn chart(mode: Mode, runs: &[Run]) -> LineChart {
         let bins = bins(&run.samples);
         let line = |name: &str, stroke, us: fn(&Sample) -> f64| Series {
             name: format!("{}, {name}", run.kind),
-            points: bins.iter().map(|bin| Point { x: bin.postings, y: us(bin), is_hollow: false }).collect(),
+            points: bins.iter().map(|bin| Point { x: bin.postings, y: us(bin), ..Point::default() }).collect(),
             stroke,
             colour: Some(colour),
         };

@@ -1,0 +1,234 @@
+//! `tandem report` and what it reads: the page is whole, says what the files say, and works in a browser.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn tandem(dir: &Path, arguments: &str) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_tandem"))
+        .args(arguments.split_whitespace())
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Sixty queries whose costs follow from their lists, so that a model can be fitted.
+fn workload() -> String {
+    let mut text =
+        String::from("# docs: 1000000\nquery_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n");
+    for i in 0..60_u32 {
+        let postings = 100 + i * i * 300;
+        let (cpu_us, gpu_us) = (90.0 + f64::from(postings) / 40.0, 700.5 + f64::from(postings) / 400.0);
+        text += &format!("{i},or,2,{},{},{postings},{cpu_us},{gpu_us},10\n", 30 + i, postings - 30 - i);
+    }
+    text
+}
+
+/// Capacities as `simulate` writes them, of two objectives.
+const CAPACITIES: &str = "\
+# command: tandem simulate --workload w.workload.csv --seeds 1:3 -o r
+source,policy,deadline_ms,max_rate_qps,low_qps,high_qps,bound_qps,flips,region_qps,queries,seeds,objective,confidence,failing_qps
+simulated,gpu-only,50,4100,3900,4300,9000,0,9000,12000,3,p99 <= 50 ms,0.75,4400
+simulated,cpu-only,50,512.5,500,520,9000,0,9000,10000,3,p99 <= 50 ms,0.75,530
+simulated,stealing,50,7250,7000,7300,9000,1,9000,20000,3,p99 <= 50 ms,0.75,7400
+simulated,mct,50,6100,6050,6200,9000,0,9000,20000,3,p99 <= 50 ms,0.75,6250
+simulated,best-of,50,4600,4500,4650,9000,0,9000,12000,3,p99 <= 50 ms,0.75,4700
+simulated,stealing,50,6000,5900,6010,9000,0,9000,20000,3,no miss of 50 ms,0.75,6100
+";
+
+/// Results of a simulation with logs, its workload beside them, a table of no known kind and one that is an attack.
+fn results() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w.workload.csv"), workload()).unwrap();
+    let delays =
+        "simulate --workload w.workload.csv --what delays --rate 200:800:3 --num-queries 400 --seeds 1:3 --log -o r";
+    tandem(dir.path(), delays);
+    std::fs::write(dir.path().join("r/capacity.csv"), CAPACITIES).unwrap();
+    std::fs::copy(dir.path().join("w.workload.csv"), dir.path().join("r/here.workload.csv")).unwrap();
+    std::fs::write(dir.path().join("r/odd.csv"), "# note: <script>alert(1)</script>\nname,\"a<b\"\n</td><b>x,1e400\n")
+        .unwrap();
+    std::fs::write(dir.path().join("r/notes.txt"), "not a table").unwrap();
+    dir
+}
+
+fn page(dir: &Path, arguments: &str) -> String {
+    tandem(dir, &format!("report {arguments} -o page.html"));
+    std::fs::read_to_string(dir.join("page.html")).unwrap()
+}
+
+/// Every tag is closed in order, every attribute quoted.
+fn check_tags(html: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = html.split_once("<html").map(|(_, after)| after).unwrap();
+    rest = rest.split_once('>').unwrap().1;
+    while let Some((_, after)) = rest.split_once('<') {
+        let (tag, after) = after.split_once('>').unwrap();
+        rest = after;
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
+        if name == "style" || name == "script" {
+            rest = rest.split_once(&format!("</{name}>")).unwrap().1;
+        } else if tag.starts_with('/') {
+            if name != "html" {
+                assert_eq!(open.pop(), Some(name), "closed out of order near {:?}", &rest[..rest.len().min(80)]);
+            }
+        } else if !["meta", "link"].contains(&name) && !tag.ends_with('/') {
+            open.push(name);
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "an attribute without an end: {tag}");
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+}
+
+#[test]
+fn the_page_is_whole_and_asks_nothing_of_a_network() {
+    let dir = results();
+    let html = page(dir.path(), "r");
+    check_tags(&html);
+    assert!(html.starts_with("<!DOCTYPE html>"));
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside} should not be in the page");
+    }
+    for there in
+        ["What query rate", "How sure?", "Capacity", "Delays", "Runs as they happened", "Where the numbers come from"]
+    {
+        assert!(html.contains(there), "{there} should be in the page");
+    }
+    for there in [
+        "tandem simulate --workload w.workload.csv --what delays",
+        "notes.txt",
+        "prefers-color-scheme: dark",
+        "@media print",
+    ] {
+        assert!(html.contains(there), "{there} should be in the page");
+    }
+    // Every drawing has a name and a description, every table a caption.
+    assert!(html.matches("<svg class=\"chart\"").count() >= 8);
+    assert_eq!(html.matches("<svg class=\"chart\"").count(), html.matches("<desc ").count());
+    assert_eq!(html.matches("<table").count(), html.matches("<caption>").count());
+}
+
+#[test]
+fn what_files_say_stays_text() {
+    let dir = results();
+    let html = page(dir.path(), "r");
+    assert!(!html.contains("<script>alert") && !html.contains("</td><b>x"));
+    assert!(
+        html.contains("&lt;script&gt;alert(1)") && html.contains("&lt;/td&gt;&lt;b&gt;x") && html.contains("a&lt;b")
+    );
+}
+
+#[test]
+fn every_number_of_the_files_is_in_a_table() {
+    let dir = results();
+    let html = page(dir.path(), "r");
+    for file in ["capacity.csv", "summary.csv"] {
+        let text = std::fs::read_to_string(dir.path().join("r").join(file)).unwrap();
+        let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+        let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+        for line in lines {
+            for (column, cell) in columns.iter().zip(line.split(',')) {
+                let shown = format!("data-v=\"{}\"", cell.replace('<', "&lt;"));
+                assert!(cell.is_empty() || html.contains(&shown), "{file}: {column} {cell}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refused() {
+    let dir = results();
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    tandem(dir.path(), "trace --ids 50 --num-queries 60 --rate 10 -o other/t.trace.csv");
+    let html = page(dir.path(), "r other");
+    check_tags(&html);
+    assert!(html.contains("id=\"f0\"") && html.contains("id=\"f1\"") && html.contains("t.trace.csv"));
+    for (folder, expected) in
+        [("empty", "holds no results"), ("w.workload.csv", "is a file"), ("nowhere", "is not there")]
+    {
+        let refused = Command::new(env!("CARGO_BIN_EXE_tandem"))
+            .args(["report", folder])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(expected), "{folder}");
+    }
+}
+
+/// Chromium as Debian and others call it.
+fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|program| program.is_file())
+}
+
+/// Notes what goes wrong, before anything else of the page runs.
+const WATCH: &str = "<script>window.problems=[];addEventListener('error',(e)=>problems.push(e.message));\
+    console.error=(...m)=>problems.push(m.join(' '));</script>";
+/// Uses the page as a reader does, and leaves what was seen in the page.
+const USE: &str = r##"<script>
+const seen = {};
+const table = [...document.querySelectorAll("table")].find((t) => t.caption.textContent === "Capacity by policy");
+const column = [...table.tHead.rows[0].cells].findIndex((c) => c.textContent.startsWith("capacity"));
+const values = () => [...table.tBodies[0].rows].map((row) => Number(row.cells[column].dataset.v));
+const button = table.tHead.rows[0].cells[column].querySelector("button");
+seen.before = values();
+button.click(); seen.falling = values(); seen.first = table.tHead.rows[0].cells[column].getAttribute("aria-sort");
+button.click(); seen.rising = values(); seen.second = table.tHead.rows[0].cells[column].getAttribute("aria-sort");
+seen.policies = [...table.tBodies[0].rows].map((row) => row.cells[0].textContent);
+const tabs = document.querySelector(".tabs");
+const buttons = [...tabs.querySelectorAll(".tablist button")];
+seen.tabs = buttons.map((b) => b.textContent);
+buttons[3].click();
+seen.shown = [...tabs.querySelectorAll("figure")].map((f) => !f.hidden);
+const dot = document.querySelector("svg.chart .dot[data-t]");
+dot.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: 50, clientY: 50 }));
+seen.tip = document.getElementById("tip").textContent;
+seen.sticksOut = document.documentElement.scrollWidth > innerWidth;
+seen.problems = problems;
+const pre = document.createElement("pre"); pre.id = "seen"; pre.textContent = JSON.stringify(seen); document.body.append(pre);
+</script>"##;
+
+#[test]
+fn a_browser_opens_the_page_sorts_its_tables_and_meets_no_error() {
+    let Some(browser) = chromium() else {
+        eprintln!("skipped: no Chromium on this machine");
+        return;
+    };
+    let dir = results();
+    let html = page(dir.path(), "r").replacen("<head>", &format!("<head>{WATCH}"), 1).replacen(
+        "</body>",
+        &format!("{USE}</body>"),
+        1,
+    );
+    std::fs::write(dir.path().join("used.html"), html).unwrap();
+    let url = format!("file://{}", dir.path().join("used.html").display());
+    let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
+    let arguments =
+        ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1000,900", &profile, "--dump-dom", &url];
+    let opened = Command::new(browser).args(arguments).output().unwrap();
+    let dom = String::from_utf8_lossy(&opened.stdout);
+    let seen = dom.split_once("<pre id=\"seen\">").and_then(|(_, after)| after.split_once("</pre>"));
+    let Some((seen, _)) = seen else {
+        panic!("the page did not come to its end: {}", String::from_utf8_lossy(&opened.stderr))
+    };
+    let seen: Value =
+        serde_json::from_str(&seen.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).unwrap();
+    assert_eq!(seen["problems"], serde_json::json!([]));
+    let numbers =
+        |key: &str| -> Vec<f64> { seen[key].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect() };
+    let (falling, rising) = (numbers("falling"), numbers("rising"));
+    assert!(falling.is_sorted_by(|a, b| a >= b) && rising.is_sorted() && falling.len() >= 5, "{seen}");
+    assert_eq!((seen["first"].as_str(), seen["second"].as_str()), (Some("descending"), Some("ascending")));
+    let text = std::fs::read_to_string(dir.path().join("r/capacity.csv")).unwrap();
+    let in_file =
+        text.lines().find(|line| line.contains(&format!(",{},", seen["policies"][0].as_str().unwrap()))).unwrap();
+    assert_eq!(in_file.split(',').nth(3).unwrap().parse::<f64>().unwrap(), rising[0]);
+    assert_eq!(seen["tabs"], serde_json::json!(["mean", "median", "p95", "p99"]));
+    assert_eq!(seen["shown"], serde_json::json!([false, false, false, true]));
+    assert!(seen["tip"].as_str().unwrap().contains("q/s"), "{seen}");
+    assert_eq!(seen["sticksOut"], false);
+}
