@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tandem::cost::{ModelFile, Workload};
-use tandem::query::{Recording, Trace, parse_log};
+use tandem::query::{Recording, Replay, Trace, parse_log};
 use tandem::sched::RunLog;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
             let file = tempfile::NamedTempFile::new().expect("a temporary file");
             std::fs::write(file.path(), bytes).expect("a temporary file");
             if other == 4 {
-                drop(Recording::read(file.path()));
+                drop(Recording::read(file.path(), Replay::Compress));
             } else {
                 drop(RunLog::read(file.path()));
             }
