@@ -70,15 +70,11 @@ fn nice_step(rough: f64) -> f64 {
 }
 
 /// A tick's value as text, without the noise of the multiplication that made it; large ones can be told apart at a
-/// glance: 5000, 10,000, 1,000,000, 10 M.
+/// glance: 5,000, 10,000, 10,000,000.
 #[must_use]
 pub fn tick_text(value: f64) -> String {
-    let digits = |value: f64| crate::report::number::text(value, 6);
-    if value.abs() >= 1e7 {
-        return format!("{} M", digits(value / 1e6));
-    }
-    let mut text = digits(value);
-    if value.abs() >= 1e4 {
+    let mut text = crate::report::number::text(value, 6);
+    if value.abs() >= 1e3 {
         let whole = text.find('.').unwrap_or(text.len());
         let first = usize::from(value < 0.0) + 1;
         (first..whole).rev().filter(|at| (whole - at).is_multiple_of(3)).for_each(|at| text.insert(at, ','));
@@ -108,6 +104,6 @@ mod tests {
         assert!(single.position(10.0).is_some_and(|at| (0.0..=1.0).contains(&at)));
         assert_eq!(tick_text(0.1 + 0.2), "0.3");
         let large = [5e3, 1e4, 123_456.0, 1e6, -1e5, 1e7, 2.5e9].map(tick_text);
-        assert_eq!(large, ["5000", "10,000", "123,456", "1,000,000", "-100,000", "10 M", "2500 M"]);
+        assert_eq!(large, ["5,000", "10,000", "123,456", "1,000,000", "-100,000", "10,000,000", "2,500,000,000"]);
     }
 }

@@ -31,7 +31,7 @@ const NAME_WIDTH: usize = 19;
 const NOTE_WIDTH: usize = 26;
 
 /// Okabe and Ito's palette, with grey for its black and wine for its yellow, which is too light on white.
-const PALETTE: [RGBColor; 8] = [
+const PALETTE: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -40,6 +40,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(86, 180, 233),
     RGBColor(60, 60, 60),
     RGBColor(136, 34, 85),
+    RGBColor(128, 128, 0),
 ];
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const INK: RGBColor = RGBColor(40, 40, 40);
