@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::document::{BATCH_BYTES, Document};
 use super::folder::{FileBatch, Folder};
 use super::jsonl::{JsonLines, LineBatch};
-use super::trec::{self, Trec, TrecBatch};
+use super::split::Records;
+use super::trec::{self, Trec};
 use super::unpack;
-use super::warc::{self, Warc, WarcBatch};
+use super::warc::{self, Warc};
 use crate::files::{InputError, open_bytes};
 
 /// Consecutive documents of a collection, not parsed yet.
@@ -18,8 +19,8 @@ pub struct Batch(Kind);
 #[derive(Debug)]
 enum Kind {
     Lines(LineBatch),
-    Warc(WarcBatch),
-    Trec(TrecBatch),
+    Warc(Records),
+    Trec(Records),
     Files(FileBatch),
 }
 
@@ -33,8 +34,8 @@ impl Batch {
     pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<usize, InputError> {
         match &self.0 {
             Kind::Lines(lines) => lines.for_each(visit).map(|()| 0),
-            Kind::Warc(records) => records.for_each(visit).map(|()| 0),
-            Kind::Trec(documents) => documents.for_each(visit).map(|()| 0),
+            Kind::Warc(records) => warc::for_each(records, visit).map(|()| 0),
+            Kind::Trec(records) => trec::for_each(records, visit).map(|()| 0),
             Kind::Files(files) => files.for_each(visit),
         }
     }
@@ -44,8 +45,7 @@ impl Batch {
     pub fn digest(&self) -> u64 {
         match &self.0 {
             Kind::Lines(lines) => lines.digest(),
-            Kind::Warc(records) => records.digest(),
-            Kind::Trec(documents) => documents.digest(),
+            Kind::Warc(records) | Kind::Trec(records) => records.digest(),
             Kind::Files(files) => files.digest(),
         }
     }
@@ -55,8 +55,7 @@ impl Batch {
     pub fn bytes(&self) -> u64 {
         match &self.0 {
             Kind::Lines(lines) => lines.bytes(),
-            Kind::Warc(records) => records.bytes(),
-            Kind::Trec(documents) => documents.bytes(),
+            Kind::Warc(records) | Kind::Trec(records) => records.bytes.len() as u64,
             Kind::Files(files) => files.bytes(),
         }
     }

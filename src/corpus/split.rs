@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::document::BATCH_BYTES;
 use crate::files::InputError;
 
@@ -20,11 +22,24 @@ pub(super) struct Splitter {
     rest: Vec<u8>,
 }
 
-/// Whole records, and where they begin.
+/// A batch of whole records.
 #[derive(Debug)]
 pub(super) struct Records {
-    pub(super) offset: u64,
+    path: PathBuf,
+    /// Where they begin, in bytes of the text.
+    offset: u64,
     pub(super) bytes: Vec<u8>,
+}
+
+impl Records {
+    pub(super) fn digest(&self) -> u64 {
+        xxh3_64(&self.bytes)
+    }
+
+    /// An error at one of the bytes.
+    pub(super) fn at(&self, place: usize, what: &str) -> InputError {
+        InputError::byte(&self.path, self.offset + place as u64, what)
+    }
 }
 
 /// What is wrong in some bytes, and where.
@@ -39,10 +54,6 @@ impl fmt::Debug for Splitter {
 impl Splitter {
     pub(super) fn new(path: &Path, reader: Box<dyn Read + Send>) -> Self {
         Self { path: path.to_owned(), reader, offset: 0, rest: Vec::new() }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Reads about [`BATCH_BYTES`] and takes as many of them as are whole records, by `whole`; at the end of the stream all
@@ -74,7 +85,7 @@ impl Splitter {
         }
         let offset = self.offset;
         self.offset += bytes.len() as u64;
-        Ok((!bytes.is_empty()).then_some(Records { offset, bytes }))
+        Ok((!bytes.is_empty()).then_some(Records { path: self.path.clone(), offset, bytes }))
     }
 
     fn at(&self, place: usize, what: &str) -> InputError {

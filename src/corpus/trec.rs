@@ -9,10 +9,9 @@
 //! ```
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memchr::memmem;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::Document;
 use super::split::{Records, Splitter};
@@ -26,13 +25,6 @@ const END: &[u8] = b"</DOC>";
 #[derive(Debug)]
 pub(super) struct Trec(Splitter);
 
-/// Whole documents.
-#[derive(Debug)]
-pub(super) struct TrecBatch {
-    path: PathBuf,
-    records: Records,
-}
-
 /// Whether bytes begin as a TREC file does.
 pub(super) fn is_trec(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(BEGIN)
@@ -44,48 +36,38 @@ pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Trec {
 }
 
 impl Trec {
-    pub(super) fn next_batch(&mut self) -> Result<Option<TrecBatch>, InputError> {
-        let records = self.0.next(|bytes| Ok(memmem::rfind(bytes, END).map_or(0, |at| at + END.len())))?;
-        Ok(records.map(|records| TrecBatch { path: self.0.path().to_owned(), records }))
+    pub(super) fn next_batch(&mut self) -> Result<Option<Records>, InputError> {
+        self.0.next(|bytes| Ok(memmem::rfind(bytes, END).map_or(0, |at| at + END.len())))
     }
 }
 
-impl TrecBatch {
-    pub(super) fn bytes(&self) -> u64 {
-        self.records.bytes.len() as u64
-    }
-
-    pub(super) fn digest(&self) -> u64 {
-        xxh3_64(&self.records.bytes)
-    }
-
-    pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
-        let bytes = &self.records.bytes;
-        let at_byte = |place: usize, what: &str| InputError::byte(&self.path, self.records.offset + place as u64, what);
-        let mut at = 0;
-        loop {
-            at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-            if at == bytes.len() {
-                return Ok(());
-            }
-            if !bytes[at..].starts_with(BEGIN) {
-                return Err(at_byte(at, "expected <DOC>"));
-            }
-            let inside = &bytes[at + BEGIN.len()..];
-            let end = memmem::find(inside, END).ok_or_else(|| at_byte(at, "the document has no </DOC>"))?;
-            let inside = &inside[..end];
-            if memmem::find(inside, BEGIN).is_some() {
-                return Err(at_byte(at, "the document has no </DOC> before the next <DOC>"));
-            }
-            let (id, page) = element(inside, b"<DOCNO>", b"</DOCNO>")
-                .ok_or_else(|| at_byte(at, "the document has no <DOCNO>, expected its id there"))?;
-            let page = element(page, b"<DOCHDR>", b"</DOCHDR>").map_or(page, |(_, after)| after);
-            let text = encoding::decode(page, html::charset(page));
-            let (title, text) = html::text_of(&text);
-            let id = String::from_utf8_lossy(id.trim_ascii());
-            visit(Document { id, title: Cow::Owned(title), text: Cow::Owned(text), line: None });
-            at += BEGIN.len() + end + END.len();
+/// Shows each document of a batch.
+pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
+    let bytes = &records.bytes;
+    let at_byte = |place: usize, what: &str| records.at(place, what);
+    let mut at = 0;
+    loop {
+        at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        if at == bytes.len() {
+            return Ok(());
         }
+        if !bytes[at..].starts_with(BEGIN) {
+            return Err(at_byte(at, "expected <DOC>"));
+        }
+        let inside = &bytes[at + BEGIN.len()..];
+        let end = memmem::find(inside, END).ok_or_else(|| at_byte(at, "the document has no </DOC>"))?;
+        let inside = &inside[..end];
+        if memmem::find(inside, BEGIN).is_some() {
+            return Err(at_byte(at, "the document has no </DOC> before the next <DOC>"));
+        }
+        let (id, page) = element(inside, b"<DOCNO>", b"</DOCNO>")
+            .ok_or_else(|| at_byte(at, "the document has no <DOCNO>, expected its id there"))?;
+        let page = element(page, b"<DOCHDR>", b"</DOCHDR>").map_or(page, |(_, after)| after);
+        let text = encoding::decode(page, html::charset(page));
+        let (title, text) = html::text_of(&text);
+        let id = String::from_utf8_lossy(id.trim_ascii());
+        visit(Document { id, title: Cow::Owned(title), text: Cow::Owned(text), line: None });
+        at += BEGIN.len() + end + END.len();
     }
 }
 
@@ -105,7 +87,7 @@ mod tests {
         let mut found = Vec::new();
         while let Some(batch) = trec.next_batch().map_err(|e| e.to_string())? {
             let visit = |d: Document<'_>| found.push((d.id.into(), d.title.into(), d.text.trim().to_owned()));
-            batch.for_each(visit).map_err(|e| e.to_string())?;
+            for_each(&batch, visit).map_err(|e| e.to_string())?;
         }
         Ok(found)
     }

@@ -12,10 +12,9 @@
 //! text); others are passed over. A document's id is its `WARC-TREC-ID`, else its `WARC-Record-ID`.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memchr::memmem;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::Document;
 use super::split::{Fault, Records, Splitter};
@@ -29,13 +28,6 @@ const MAX_HEADER_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Warc(pub(super) Splitter);
 
-/// Whole records.
-#[derive(Debug)]
-pub(super) struct WarcBatch {
-    path: PathBuf,
-    records: Records,
-}
-
 /// A record, in the bytes that it was found in.
 struct Record<'a> {
     header: &'a [u8],
@@ -45,9 +37,8 @@ struct Record<'a> {
 }
 
 impl Warc {
-    pub(super) fn next_batch(&mut self) -> Result<Option<WarcBatch>, InputError> {
-        let records = self.0.next(whole)?;
-        Ok(records.map(|records| WarcBatch { path: self.0.path().to_owned(), records }))
+    pub(super) fn next_batch(&mut self) -> Result<Option<Records>, InputError> {
+        self.0.next(whole)
     }
 }
 
@@ -104,52 +95,38 @@ fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-impl WarcBatch {
-    pub(super) fn bytes(&self) -> u64 {
-        self.records.bytes.len() as u64
-    }
-
-    pub(super) fn digest(&self) -> u64 {
-        xxh3_64(&self.records.bytes)
-    }
-
-    pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
-        let bytes = &self.records.bytes;
-        let at_byte =
-            |place: usize, what: String| InputError::byte(&self.path, self.records.offset + place as u64, what);
-        let mut at = 0;
-        while let Some(record) = record(bytes, at).map_err(|(place, what)| at_byte(place, what))? {
-            let start = at;
-            at = record.end;
-            let kind = field(record.header, b"WARC-Type").unwrap_or_default();
-            let is_response = kind.eq_ignore_ascii_case(b"response");
-            if !is_response && ![&b"resource"[..], b"conversion"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
-                continue;
-            }
-            let id = ["WARC-TREC-ID", "WARC-Record-ID"].iter().find_map(|name| field(record.header, name.as_bytes()));
-            let id = id.ok_or_else(|| at_byte(start, "the record has no WARC-Record-ID".to_owned()))?;
-            let id = String::from_utf8_lossy(id);
-            let id = id.trim_start_matches("<urn:uuid:").trim_end_matches('>');
-            let (head, page) = match header_end(record.content) {
-                Some((end, blank)) if is_response => (&record.content[..end], &record.content[end + blank..]),
-                _ => (&b""[..], record.content),
-            };
-            let kind = field(head, b"Content-Type").or_else(|| field(record.header, b"Content-Type"));
-            let said =
-                kind.and_then(|kind| memmem::find(kind, b"charset=").and_then(|at| html::label(&kind[at + 8..])));
-            let text = encoding::decode(page, said.or_else(|| html::charset(page)));
-            let is_plain = !is_response && kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
-            let (title, text) = if is_plain { (String::new(), text) } else { as_page(&text) };
-            visit(Document { id: Cow::Borrowed(id), title: Cow::Owned(title), text, line: None });
+/// Shows each document of a batch: records of other types are passed over.
+pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
+    let bytes = &records.bytes;
+    let at_byte = |place: usize, what: String| records.at(place, &what);
+    let mut at = 0;
+    while let Some(record) = record(bytes, at).map_err(|(place, what)| at_byte(place, what))? {
+        let start = at;
+        at = record.end;
+        let kind = field(record.header, b"WARC-Type").unwrap_or_default();
+        let is_response = kind.eq_ignore_ascii_case(b"response");
+        if !is_response && ![&b"resource"[..], b"conversion"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
+            continue;
         }
-        if !bytes[at..].trim_ascii().is_empty() {
-            return Err(at_byte(
-                at,
-                "the record is cut short: the file ends before its Content-Length does".to_owned(),
-            ));
-        }
-        Ok(())
+        let id = ["WARC-TREC-ID", "WARC-Record-ID"].iter().find_map(|name| field(record.header, name.as_bytes()));
+        let id = id.ok_or_else(|| at_byte(start, "the record has no WARC-Record-ID".to_owned()))?;
+        let id = String::from_utf8_lossy(id);
+        let id = id.trim_start_matches("<urn:uuid:").trim_end_matches('>');
+        let (head, page) = match header_end(record.content) {
+            Some((end, blank)) if is_response => (&record.content[..end], &record.content[end + blank..]),
+            _ => (&b""[..], record.content),
+        };
+        let kind = field(head, b"Content-Type").or_else(|| field(record.header, b"Content-Type"));
+        let said = kind.and_then(|kind| memmem::find(kind, b"charset=").and_then(|at| html::label(&kind[at + 8..])));
+        let text = encoding::decode(page, said.or_else(|| html::charset(page)));
+        let is_plain = !is_response && kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
+        let (title, text) = if is_plain { (String::new(), text) } else { as_page(&text) };
+        visit(Document { id: Cow::Borrowed(id), title: Cow::Owned(title), text, line: None });
     }
+    if !bytes[at..].trim_ascii().is_empty() {
+        return Err(at_byte(at, "the record is cut short: the file ends before its Content-Length does".to_owned()));
+    }
+    Ok(())
 }
 
 fn as_page(text: &str) -> (String, Cow<'static, str>) {
@@ -183,7 +160,7 @@ mod tests {
         let mut found = Vec::new();
         while let Some(batch) = warc.next_batch().map_err(|e| e.to_string())? {
             let visit = |d: Document<'_>| found.push((d.id.into(), d.title.into(), d.text.trim().to_owned()));
-            batch.for_each(visit).map_err(|e| e.to_string())?;
+            for_each(&batch, visit).map_err(|e| e.to_string())?;
         }
         Ok(found)
     }
