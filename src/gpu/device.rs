@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUevent_flags};
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaContext, CudaStream, sys};
 
 use super::{GpuError, GpuInfo};
 use crate::ids::DeviceId;
@@ -88,9 +88,9 @@ impl Device {
     }
 
     /// A new event that notes its time.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "for what the program measures"))]
-    pub(crate) fn new_event(&self) -> Result<CudaEvent, DriverError> {
-        self.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
+    #[cfg(feature = "plots")]
+    pub(crate) fn new_event(&self) -> Result<cudarc::driver::CudaEvent, cudarc::driver::DriverError> {
+        self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
     }
 
     /// An error unless so many bytes of device memory are free.
@@ -140,7 +140,7 @@ fn check_driver() -> Result<(), GpuError> {
 ///
 /// # Errors
 /// [`GpuError::NoGpu`] if there is none.
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "for what the program measures"))]
+#[cfg(feature = "cli")]
 pub(crate) fn free_device_bytes(ordinal: DeviceId) -> Result<u64, GpuError> {
     Device::open(ordinal)?.free_bytes()
 }
