@@ -20,6 +20,9 @@ use tandem::index::{Bm25, Idf, Index, IndexBuilder};
 use tandem::quantile::median;
 use tandem::query::{Mode, Query, prepare_queries};
 
+#[path = "gpu/batches.rs"]
+mod batches;
+
 type List = Vec<(u32, u32)>;
 
 /// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
@@ -369,46 +372,6 @@ fn equals_the_cpu_on_long_lists_and_any_parameters() {
 }
 
 #[test]
-fn batches_of_all_sizes_equal_the_cpu() {
-    let num_docs = 200_000;
-    let mut dice = Dice(3);
-    // From one posting to all documents.
-    let lens = [1, 2, 60, 127, 128, 129, 700, 5000, 30_000, 100_000, num_docs];
-    let lists: Vec<List> = (0..88).map(|i| dice.list(num_docs, lens[i % lens.len()], 30)).collect();
-    let lengths = (0..num_docs).map(|_| 1 + dice.below(500)).collect();
-    let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
-    let query = |dice: &mut Dice| {
-        let num_terms = [1, 2, 2, 3, 3, 4, 6, 12][dice.below(8) as usize];
-        let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(88) as usize).collect();
-        world.query(&terms)
-    };
-    let queries: Vec<Query> = (0..1500).map(|_| query(&mut dice)).collect();
-    for &size in sized(&[0, 1, 2, 127, 128, 129][..], &[2, 129]) {
-        for &k in sized(&[1, 10, MAX_K][..], &[10, MAX_K]) {
-            world.check_batch(&queries[..size], k, "batch");
-        }
-    }
-    world.check_batch(&queries[..sized(1500, 300)], 10, "batch");
-    world.check_batch(&queries[..sized(600, 130)], 100, "batch");
-}
-
-#[test]
-fn batches_of_ties_equal_the_cpu() {
-    // More candidates than a query of a batch has room for: the fewer queries, the more room.
-    let (num_docs, num_queries, num_long) = sized((1_500_000, 300, 300), (70_000, 128, 6));
-    let all = strided(0, 1, num_docs, 1);
-    let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
-    let few = strided(0, 1, 10, 1);
-    let Some(mut world) = World::new(&[all, most, few], vec![7; num_docs as usize], Bm25::default()) else { return };
-    let terms = |i: usize| if i < num_long { [&[0][..], &[1], &[0, 1]][i % 3] } else { &[2] };
-    let queries: Vec<Query> = (0..num_queries).map(|i| world.query(terms(i))).collect();
-    world.check_batch(&queries[..sized(7, num_queries)], 10, "ties");
-    let mut found = Answers::default();
-    world.gpu.search_batch(&requests(&queries, Mode::Or, 1), &mut found).unwrap();
-    assert!(found.len() == queries.len() && found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
-}
-
-#[test]
 fn a_bad_k_is_refused_and_streams_share_one_index() {
     let lists: Vec<List> = vec![strided(0, 2, 20_000, 9), strided(0, 3, 10_000, 4)];
     let Some(mut world) = World::new(&lists, lengths(50_000), Bm25::default()) else { return };
@@ -484,97 +447,6 @@ fn queries_without_terms_find_nothing() {
     assert!(answers.len() == 2 && answers.iter().all(<[Hit]>::is_empty));
     world.gpu.search_batch(&[], &mut answers).unwrap();
     assert!(answers.is_empty());
-}
-
-/// Queries of all kinds: short and long lists, many terms, some that go by tiles.
-fn mixed_queries(world: &World, num_lists: usize, count: usize) -> Vec<Query> {
-    let mut dice = Dice(17);
-    let query = |_| {
-        let num_terms = [1, 2, 2, 3, 3, 4, 9, 24][dice.below(8) as usize];
-        let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(num_lists as u32) as usize).collect();
-        world.query(&terms)
-    };
-    (0..count).map(query).collect()
-}
-
-/// Modes and numbers of results that change from request to request.
-fn mixed_requests(queries: &[Query], seed: u64) -> Vec<Request<'_>> {
-    let mut dice = Dice(seed);
-    let ks = [1, 3, 10, 10, 10, 11, 100, 128, 129, MAX_K];
-    let request =
-        |query| Request { query, mode: Mode::ALL[dice.below(3) as usize], k: ks[dice.below(ks.len() as u32) as usize] };
-    queries.iter().map(request).collect()
-}
-
-/// A world of lists from one posting to all documents.
-fn mixed_world(bm25: Bm25) -> Option<World> {
-    let num_docs = 60_000;
-    let mut dice = Dice(5);
-    let lens = [1, 2, 60, 127, 128, 129, 700, 5000, 15_000, 30_000, num_docs];
-    let lists: Vec<List> = (0..88).map(|i| dice.list(num_docs, lens[i % lens.len()], 30)).collect();
-    let lengths = (0..num_docs).map(|_| 1 + dice.below(500)).collect();
-    World::new(&lists, lengths, bm25)
-}
-
-#[test]
-fn batches_of_mixed_modes_and_k_equal_the_cpu() {
-    // With thresholds to start with, and without: then more queries go by tiles.
-    for bm25 in [Bm25::default(), OTHER_BM25] {
-        let Some(mut world) = mixed_world(bm25) else { return };
-        let queries = mixed_queries(&world, 88, sized(4096, 300));
-        for &size in sized(&[1, 2, 16, 17, 64, 300, 1025, 4096][..], &[2, 17, 300]) {
-            let batch = mixed_requests(&queries[..size], size as u64);
-            world.check_requests(&batch, "mixed");
-        }
-    }
-}
-
-#[test]
-fn batches_of_tiled_queries_equal_the_cpu() {
-    let num_docs = 5 * 8192 + 77;
-    let lists: Vec<List> = (0..10).map(|i| strided(i, 2 + i % 3, 10_000, 5 + i)).collect();
-    let Some(mut world) = World::new(&lists, lengths(num_docs), OTHER_BM25) else { return };
-    let tiled: Vec<Query> = (0..40).map(|i| world.query(&[i % 10, 0, 1, 2, 3, 4, 5, 6, 7])).collect();
-    let other = world.query(&[3]);
-    let all = |modes: [Mode; 2], ks: [usize; 3]| -> Vec<Request<'_>> {
-        let queries = tiled.iter().flat_map(|query| [query, &other]);
-        queries.enumerate().map(|(i, query)| Request { query, mode: modes[i / 2 % 2], k: ks[i % 3] }).collect()
-    };
-    for modes in [[Mode::Or, Mode::Or], [Mode::AndOr, Mode::Or], [Mode::And, Mode::AndOr]] {
-        for ks in [[10, 10, 10], [1, 129, MAX_K]] {
-            world.check_requests(&all(modes, ks), "tiled");
-        }
-    }
-}
-
-#[test]
-fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
-    let Some(mut world) = mixed_world(Bm25::default()) else { return };
-    let queries = mixed_queries(&world, 88, sized(3000, 300));
-    let sizes = sized(&[300, 1, 17, 2500, 0, 64, 5, 1200, 16, 2, 700, 1][..], &[1, 17, 200, 0, 2]);
-    let batches: Vec<Vec<Request<'_>>> =
-        sizes.iter().enumerate().map(|(i, &size)| mixed_requests(&queries[i..i + size], i as u64)).collect();
-    let depth = world.gpu.depth();
-    assert!(depth >= 2);
-    let (mut next, mut answered) = (0, 0);
-    let mut answers = Answers::default();
-    while answered < batches.len() {
-        while next < batches.len() && next - answered < depth {
-            world.gpu.submit(&batches[next]).unwrap();
-            next += 1;
-        }
-        // A query alone may come between.
-        if answered == 1 {
-            world.check_query(&queries[0], &[10], "beside a pipeline");
-        }
-        if let Some(execution) = world.gpu.poll(&mut answers) {
-            let execution = execution.unwrap();
-            assert!(execution.host_us.is_some() && execution.device_us.is_some());
-            world.compare_all(&batches[answered], &answers, &format!("batch {answered} of a pipeline"));
-            answered += 1;
-        }
-    }
-    assert!(world.gpu.poll(&mut answers).is_none());
 }
 
 /// As many documents as an index can have: `cargo test --release --test gpu -- --ignored document`.
