@@ -8,15 +8,13 @@ use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
 use super::options::{
-    DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments, any_rate, check_k,
-    parse_seeds,
+    DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments, SearchArguments, any_rate,
+    check_k, parse_seeds,
 };
 use super::output::result_file;
 use super::{Failure, interrupts};
-use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable};
 use crate::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
-use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::sched::{PolicyFactory, PolicyKind};
 
@@ -36,15 +34,8 @@ pub(super) struct Arguments {
     deadline: DeadlineArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// How the terms of a query combine
-    #[arg(long, value_enum, default_value_t = Mode::Or)]
-    mode: Mode,
-    /// How the CPU finds the best documents with any of the words; all give the same result
-    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
-    algorithm: Algorithm,
-    /// Documents that a query asks for
-    #[arg(short, value_name = "K", default_value_t = 10)]
-    k: usize,
+    #[command(flatten)]
+    search: SearchArguments,
     /// Policies to choose from, between commas; left out, all that this machine can run
     #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
     policy: Vec<PolicyKind>,
@@ -101,7 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Checks what can be before anything is opened, and gives the question.
 fn check(arguments: &Arguments) -> Result<Question, Failure> {
-    check_k(arguments.k)?;
+    check_k(arguments.search.k)?;
     arguments.options.checked()?;
     if arguments.gpu == GpuChoice::Replay {
         return Err(Failure::input(
@@ -143,7 +134,7 @@ fn provenance(arguments: &Arguments, node: &Node, question: &Question) -> Proven
     let index = node.workload().provenance.get("index").unwrap_or_default().to_owned();
     provenance
         .with("index", index)
-        .with("mode", arguments.mode)
+        .with("mode", arguments.search.mode)
         .with("arrivals", arguments.process.named(&question.process))
         .with("objective", question.objective.within(question.deadline))
         .with("cpu_workers", node.machine().count(crate::machine::Class::CPU))

@@ -29,7 +29,7 @@ pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
     }
     // Without a GPU nothing stands in its place.
     let gpu = if gpus == 0 { GpuChoice::None } else { GpuChoice::Real };
-    let (algorithm, multicore) = (arguments.algorithm, Multicore::Inter);
+    let (algorithm, multicore) = (arguments.search.algorithm, Multicore::Inter);
     Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
 }
 
@@ -39,7 +39,7 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     let mut queries = defaults::read_queries(&log, &index)?;
     let mut processors = Processors::open(wanted(arguments)?, &index, &Bars::default())?;
     let (name, workload) = match &arguments.workload {
-        Some(path) => workload_of_index(path, arguments.mode, &index)?,
+        Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
         None => {
             queries.truncate(arguments.limit as usize);
             costs(arguments, &mut processors, &queries, &index, &log)?
@@ -64,17 +64,21 @@ fn costs(
         .with("index", format!("{:016x}", index.fingerprint()))
         .with("queries", log.display())
         .with("limit", arguments.limit)
-        .with("modes", arguments.mode)
-        .with("k", arguments.k)
-        .with("algorithm", arguments.algorithm.name())
+        .with("modes", arguments.search.mode)
+        .with("k", arguments.search.k)
+        .with("algorithm", arguments.search.algorithm.name())
         .with("gpu", processors.gpu_name().unwrap_or_else(|| String::from("none")));
     if let Some(kept) = kept_workload(&path, &same) {
         errln!("costs: {name}, kept by an earlier run (delete it to measure anew)");
         return Ok((name, kept));
     }
     errln!("measuring {} queries {REPEATS} times", queries.len());
-    let options =
-        ProfileOptions { modes: vec![arguments.mode], k: arguments.k, repeats: REPEATS, ..ProfileOptions::default() };
+    let options = ProfileOptions {
+        modes: vec![arguments.search.mode],
+        k: arguments.search.k,
+        repeats: REPEATS,
+        ..ProfileOptions::default()
+    };
     let mut workload = processors.profile(queries, index, &options, &Bars::default())?;
     let measured = &workload.provenance;
     let mut provenance = Provenance::new().with_command_and_machine();

@@ -5,7 +5,7 @@
 //! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, how many of its queries are taken ([`IndexAndLog`]) |
 //! | `--num-queries N`, `--rate`, `--arrivals`, `--seeds`, `--trace FILE` | how many queries arrive and when ([`ArrivalArguments`]) |
 //! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuArguments`], [`check_processors`], [`GpuChoice`](crate::lab::GpuChoice)) |
-//! | `--mode`, `--algorithm`, `-k` | how a query is answered |
+//! | `--mode`, `--algorithm`, `-k` | how a query is answered ([`SearchArguments`]) |
 //! | `--policy`, `--threshold-ratio`, ... | who schedules ([`PolicyArguments`]) |
 //! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
 //! | `--objective WHAT`, `--p99`, `--miss-share X` | what a rate must come up to ([`ObjectiveArguments`]) |
@@ -23,6 +23,7 @@ mod objective;
 mod policies;
 mod process;
 mod rates;
+mod search;
 
 pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
 pub(super) use deadline::DeadlineArgument;
@@ -32,6 +33,7 @@ pub(super) use objective::ObjectiveArguments;
 pub(super) use policies::PolicyArguments;
 pub(super) use process::{ProcessArguments, any_rate, own_rate};
 pub(super) use rates::parse_rate;
+pub(super) use search::SearchArguments;
 
 use super::Failure;
 

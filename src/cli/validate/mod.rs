@@ -16,11 +16,11 @@ use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
 use super::options::{
-    DeadlineArgument, GpuArguments, ObjectiveArguments, PolicyArguments, check_k, check_seconds, workers_here,
+    DeadlineArgument, GpuArguments, ObjectiveArguments, PolicyArguments, SearchArguments, check_k, check_seconds,
+    workers_here,
 };
 use super::output::result_file;
 use crate::cost::MachineModel;
-use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::lab::{
     Criterion, GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions,
@@ -28,7 +28,6 @@ use crate::lab::{
 };
 use crate::live;
 use crate::machine::Class;
-use crate::query::Mode;
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::validation::{delay_chart, write_validation, write_validation_capacity, write_validation_service};
@@ -50,15 +49,8 @@ pub(super) struct Arguments {
     /// Queries to measure, from the beginning of the log
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..))]
     limit: u32,
-    /// How the terms of a query combine
-    #[arg(long, value_enum, default_value_t = Mode::Or)]
-    mode: Mode,
-    /// How the CPU finds the best documents with any of the words; all give the same result
-    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
-    algorithm: Algorithm,
-    /// Documents that a query asks for
-    #[arg(short, value_name = "K", default_value_t = 10)]
-    k: usize,
+    #[command(flatten)]
+    search: SearchArguments,
     /// Policies to compare, between commas [default: gpu-only, cpu-only, best-of, stealing, and combined where batches were
     /// measured; without a GPU lane cpu-only and mct]
     #[arg(long = "policy", value_name = "NAME", value_enum, value_delimiter = ',')]
@@ -193,7 +185,7 @@ fn workers(arguments: &Arguments) -> Result<usize, Failure> {
 /// Checks what can be before the index is made, and gives the deadline.
 fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     check_seconds(arguments.seconds, MAX_SECONDS)?;
-    check_k(arguments.k)?;
+    check_k(arguments.search.k)?;
     arguments.options.checked()?;
     arguments.objective.checked()?;
     arguments.gpu.check()?;

@@ -32,7 +32,7 @@ impl Validated {
         let (index, queries, index_name) = open(arguments)?;
         let (gpus, streams) = arguments.gpus.counts();
         let wanted = Wanted {
-            algorithm: arguments.algorithm,
+            algorithm: arguments.search.algorithm,
             cpus: workers(arguments)?,
             multicore: Multicore::Inter,
             gpu: arguments.gpu,
@@ -42,8 +42,8 @@ impl Validated {
         let bars = Bars::default();
         let mut processors = Processors::open(wanted, &index, &bars)?;
         let options = ProfileOptions {
-            modes: vec![arguments.mode],
-            k: arguments.k,
+            modes: vec![arguments.search.mode],
+            k: arguments.search.k,
             repeats: usize::from(arguments.repeats),
             seed: arguments.seed,
             ..ProfileOptions::default()
@@ -60,9 +60,9 @@ impl Validated {
         let fitted = train(node.workload(), &options)?;
         fitted.write(&arguments.out.join("model.json"))?;
         outln!("\n{}", models(&fitted, node.workload(), options.folds));
-        let what = format!("{index_name}, mode {}, top {}", arguments.mode, arguments.k);
+        let what = format!("{index_name}, mode {}, top {}", arguments.search.mode, arguments.search.k);
         let index = format!("{:016x} ({index_name})", index.fingerprint());
-        Ok(Self { node, index, seed: arguments.seed, mode: arguments.mode, k: arguments.k, what })
+        Ok(Self { node, index, seed: arguments.seed, mode: arguments.search.mode, k: arguments.search.k, what })
     }
 
     /// The lines at the head of every file.
@@ -113,8 +113,8 @@ fn open(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, String), Failu
         index.num_terms(),
         index.num_postings(),
         queries.len(),
-        arguments.mode,
-        arguments.k
+        arguments.search.mode,
+        arguments.search.k
     );
     Ok((index, queries, name))
 }
