@@ -250,6 +250,11 @@ impl<S: Sink> Dispatcher<S> {
         &self.sink
     }
 
+    /// The same, for whoever takes rows out in the middle of the run.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
     /// Ends the run and gives the sink.
     #[must_use]
     pub fn into_sink(self) -> S {
