@@ -128,6 +128,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Gpu(e) => e.into(),
             ExperimentError::Index(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
+            ExperimentError::Sim(e) => e.into(),
         }
     }
 }
