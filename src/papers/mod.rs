@@ -3,6 +3,7 @@
 //! | folder | what lives there |
 //! | --- | --- |
 //! | [`codec`] | the integer codecs of the papers and their rivals, with the measuring of them |
+//! | `daat/` | queries on one core as the papers ran them: coded lists with skips, a document at a time |
 //! | `ding_gpu/` | the GPU methods of Ding et al. as they were published |
 //! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
@@ -22,6 +23,7 @@
 
 pub mod codec;
 mod context;
+mod daat;
 mod ding;
 #[cfg(feature = "gpu")]
 pub(crate) mod ding_gpu;
@@ -30,7 +32,7 @@ mod findings;
 mod registry;
 mod tatikonda;
 
-pub use context::{Context, Input, InputSource};
+pub use context::{Context, Input, InputSource, RealLog, RealSource, Steps};
 pub use error::ExperimentError;
 pub use findings::{Chart, Findings, Line};
 pub use registry::{EXPERIMENTS, Experiment, Here, Run};

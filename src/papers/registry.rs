@@ -35,8 +35,6 @@ const TATIKONDA: &str =
     "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
 
 // What this version lacks for some of them, and what comes nearest.
-const SCHEDULED: &str =
-    "no experiment here drives schedulers: `tandem simulate` predicts these delays, `tandem validate` measures them";
 const NO_CACHE: &str = "\
     an index lies in the GPU's memory whole, so there is no cache of lists to study; `tandem bench --what gpu` \
     measures the GPU as it is";
@@ -107,7 +105,7 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         name: "ding-fig7",
         paper: DING,
         what: "delay against arrival rate for CPU, GPU, the better of both, and both at once",
-        here: Here::Lacks(SCHEDULED),
+        here: Here::Measured(ding::fig7::run),
     },
     Experiment {
         name: "wang-fig3",

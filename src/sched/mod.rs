@@ -31,6 +31,7 @@ mod order;
 mod policy;
 mod registry;
 mod stealing;
+mod stealing_published;
 mod window;
 
 pub use adaptive::Adaptive;
@@ -48,4 +49,5 @@ pub use options::{PolicyOptions, StealGuard};
 pub use policy::{Ask, Lane, Next, Policy};
 pub use registry::{BuiltIn, PolicyKind};
 pub use stealing::Stealing;
+pub use stealing_published::StealingPublished;
 pub use window::Window;

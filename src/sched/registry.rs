@@ -2,7 +2,7 @@
 
 use super::{
     Adaptive, BestOf, Combined, EarliestCompletion, Greedy, OnlyOn, Policy, PolicyError, PolicyFactory, PolicyOptions,
-    Promise, Stealing, Window, preferred_class,
+    Promise, Stealing, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -29,11 +29,13 @@ pub enum PolicyKind {
     Adaptive,
     /// GPUs take batches; CPUs what a batch gains least on, and what cannot wait
     Combined,
+    /// Three queues and stealing as published, without a guard; played where it is asked for
+    StealingPublished,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -43,6 +45,7 @@ impl PolicyKind {
         Self::Window,
         Self::Adaptive,
         Self::Combined,
+        Self::StealingPublished,
     ];
 
     /// The name, as in options and in files.
@@ -58,6 +61,7 @@ impl PolicyKind {
             Self::Window => "window",
             Self::Adaptive => "adaptive",
             Self::Combined => "combined",
+            Self::StealingPublished => "stealing-published",
         }
     }
 
@@ -65,6 +69,12 @@ impl PolicyKind {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it is played only where it is asked for: what a paper has, beside the lab's own form of it.
+    #[must_use]
+    pub fn is_for_comparison(self) -> bool {
+        self == Self::StealingPublished
     }
 
     /// Whether it makes batches: without batch costs it is another policy by another name.
@@ -79,7 +89,7 @@ impl PolicyKind {
         match self {
             Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
-            Self::BestOf | Self::Stealing => &[Class::CPU, Class::GPU],
+            Self::BestOf | Self::Stealing | Self::StealingPublished => &[Class::CPU, Class::GPU],
             Self::Mct | Self::Combined => &[],
         }
     }
@@ -123,6 +133,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::Window => Box::new(Window::new(options, model)?),
             PolicyKind::Adaptive => Box::new(Adaptive::new(options, model)?),
             PolicyKind::Combined => Box::new(Combined::new(options, model)?),
+            PolicyKind::StealingPublished => Box::new(StealingPublished::new(options, machine)?),
         })
     }
 
@@ -137,7 +148,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::CpuOnly => class == Class::CPU,
             PolicyKind::BestOf => class == preferred_class(predicted),
             PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
-            PolicyKind::Stealing | PolicyKind::Mct | PolicyKind::Combined => true,
+            PolicyKind::Stealing | PolicyKind::StealingPublished | PolicyKind::Mct | PolicyKind::Combined => true,
         }
     }
 }

@@ -91,6 +91,7 @@ options_take!(PolicyKind {
     Window: "GPUs take batches that close by size or time",
     Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
     Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+    StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
 });
 
 #[cfg(test)]

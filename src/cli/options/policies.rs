@@ -66,8 +66,8 @@ impl PolicyArguments {
         let options = self.checked()?;
         if named.is_empty() {
             let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
-            let all =
-                PolicyKind::ALL.into_iter().filter(|kind| batches || !kind.batches()).map(|kind| kind.with(options));
+            let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (batches || !kind.batches());
+            let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| kind.with(options));
             return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
         }
         let mut policies: Vec<BuiltIn> = Vec::new();

@@ -46,4 +46,5 @@ mod worker;
 
 pub use cores::Cores;
 pub use methods::{DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes};
+pub(crate) use stream::digest;
 pub use stream::{Served, Stream, serve};
