@@ -9,7 +9,7 @@ use crate::cost::{Cost, MachineModel, ProfileOptions, Workload, replay_gpu_times
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use crate::machine::{Class, Machine, PerClass};
+use crate::machine::{Class, Idle, Machine, PerClass};
 use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::{Job, PolicyFactory};
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
@@ -171,6 +171,11 @@ impl Node {
             None => (self.model().clone(), self.queries.clone()),
         };
         Experiment { model, queries, deadline, arrivals }
+    }
+
+    /// What its lanes do between queries of a run.
+    pub fn set_idle(&mut self, idle: Idle) {
+        self.fleet.set_idle(idle);
     }
 
     /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.

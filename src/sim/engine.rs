@@ -64,10 +64,11 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
 /// If an arrival names a query that `run.queries` lacks.
 pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<RunLog, LawBroken> {
     let jobs = run.arrivals.size_hint().0;
+    let decisions = run.model.decisions_of(run.policy.name());
     let dispatcher = Dispatcher::new(&run.model.machine, run.policy, jobs);
     let mut times = measured_times(run.model, run.queries);
     let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
-    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, |_| false)?.into_log())
+    Ok(drive(dispatcher, &mut times, decisions, arrivals, |_| false)?.into_log())
 }
 
 /// Like [`simulate`], but gives each finished query's row to `sink`, in order of finish, and keeps nothing else; ends
@@ -83,10 +84,11 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
+    let decisions = run.model.decisions_of(run.policy.name());
     let dispatcher = Dispatcher::with_sink(&run.model.machine, run.policy, sink);
     let mut times = measured_times(run.model, run.queries);
     let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
-    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, enough)?.into_sink())
+    Ok(drive(dispatcher, &mut times, decisions, arrivals, enough)?.into_sink())
 }
 
 /// The true service times of a workload on a machine.
@@ -109,14 +111,15 @@ fn jobs_of<'a>(
     })
 }
 
-/// Plays jobs, in order of arrival, through a dispatcher whose batches take what `times` says.
+/// Plays jobs, in order of arrival, through a dispatcher whose batches take what `times` says, and which itself takes
+/// `round` whenever anything is due and `decision` for each event.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
     mut dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    decision: Nanos,
+    (round, decision): (Nanos, Nanos),
     mut jobs: impl Iterator<Item = Job>,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
@@ -133,7 +136,7 @@ pub fn drive<S: Sink>(
             (None, None) => return Ok(dispatcher),
         };
         let now = due.max(free_at);
-        free_at = now;
+        free_at = now + round;
         while let Some(due) = events.pop(next.as_ref().map(|job| job.arrival), now) {
             free_at += decision;
             match due {

@@ -1,0 +1,40 @@
+//! The samples behind a machine file, one line a batch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::{Record, Us};
+use crate::lab::MachineSample;
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MachineSampleRow {
+    stage: String,
+    lanes: usize,
+    class: String,
+    queries: u32,
+    alone_us: Us,
+    idle_us: Us,
+    busy: u32,
+    out_us: Us,
+    worked_us: Us,
+    back_us: Us,
+}
+
+impl Record for MachineSampleRow {}
+
+impl From<&MachineSample> for MachineSampleRow {
+    fn from(sample: &MachineSample) -> Self {
+        Self {
+            stage: sample.stage.name().to_owned(),
+            lanes: sample.lanes,
+            class: sample.class.name().to_owned(),
+            queries: sample.queries,
+            alone_us: Us(sample.alone),
+            idle_us: Us(sample.idle),
+            busy: sample.busy,
+            out_us: Us(sample.out),
+            worked_us: Us(sample.worked),
+            back_us: Us(sample.back),
+        }
+    }
+}
