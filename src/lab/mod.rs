@@ -48,9 +48,9 @@ pub use error::LabError;
 pub use estimates::{Estimates, sim_queries};
 pub use here::Here;
 pub use machine::{MachineSample, MeasuredMachine, Stage, measure_machine};
-pub use node::{Drive, GpuSource, Node};
+pub use node::{Drive, GpuSource, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
-pub use processors::{GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use progress::{Progress, Silent};
 pub use summary::{Summary, Tally};
 pub use validation::{

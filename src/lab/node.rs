@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Calibration, Estimates, GpuChoice, LabError, Processors, draw, sim_queries};
-use crate::cost::{Cost, MachineModel, ProfileOptions, Workload, replay_gpu_times};
+use crate::cost::{Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
@@ -67,6 +67,8 @@ pub struct Node {
     fleet: Fleet,
     workload: Workload,
     queries: Vec<SimQuery>,
+    /// The machine as profiled: without what a machine file says.
+    profiled: MachineModel,
     /// What policies are told.
     told: Vec<(QueryId, PerClass<Cost>)>,
     gpu: GpuSource,
@@ -100,8 +102,9 @@ impl Node {
         let queries = sim_queries(&workload, estimates, &machine)?;
         let told = queries.iter().map(|query| (query.id, query.estimate)).collect();
         let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
+        let profiled = model.clone();
         let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
-        Ok(Self { fleet, workload, queries, told, gpu, cpu_name })
+        Ok(Self { fleet, workload, queries, profiled, told, gpu, cpu_name })
     }
 
     /// Its lanes.
@@ -158,7 +161,24 @@ impl Node {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy)?.rate_qps)
     }
 
-    /// The node as it is simulated: as slow as `calibration` found it; without one, as profiled.
+    /// Takes on what a machine file says: simulations reckon with it, and lanes do between queries what they did when it
+    /// was measured. Lanes that take recorded times take them as they are.
+    pub fn set_machine(&mut self, file: &MachineFile) {
+        let is_recorded =
+            |class| self.machine().processors().any(|(lane, on)| on.class == class && self.fleet.is_recorded(lane));
+        let model = file.model(&self.profiled, is_recorded);
+        self.fleet.set_model(model);
+        self.fleet.set_idle(file.idle);
+    }
+
+    /// The machine as profiled, whatever a machine file says.
+    #[must_use]
+    pub fn profiled_model(&self) -> &MachineModel {
+        &self.profiled
+    }
+
+    /// The node as it is simulated: as slow as `calibration` found it; without one, as its machine file says, or as
+    /// profiled if it has none.
     #[must_use]
     pub fn experiment(
         &self,
@@ -167,8 +187,10 @@ impl Node {
         deadline: Nanos,
     ) -> Experiment {
         let (model, queries) = match calibration {
-            Some(found) => (found.model(self.model()), self.queries.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), self.queries.clone()),
+            Some(found) => {
+                (found.model(&self.profiled), self.queries.iter().map(|query| found.query(query)).collect())
+            }
+            None => (self.model().clone(), in_stream(&self.queries, self.model())),
         };
         Experiment { model, queries, deadline, arrivals }
     }
@@ -213,7 +235,7 @@ impl Node {
     #[must_use]
     pub fn calibration(&self, outcome: &LiveOutcome) -> Calibration {
         let costs = self.profiled();
-        Calibration::of(outcome, self.model(), |query| costs[&query])
+        Calibration::of(outcome, &self.profiled, |query| costs[&query])
     }
 
     /// One live run.
@@ -238,6 +260,12 @@ impl Node {
             ending => Ok(LiveOutcome { ending, ..outcome }),
         }
     }
+}
+
+/// What queries take in a stream of others on a machine; what policies are told stays.
+#[must_use]
+pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
+    queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
 /// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.

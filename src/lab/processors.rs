@@ -257,7 +257,7 @@ impl Processors {
         let machine = Machine::default().with_cpus(self.cpus.len());
         let depth = match self.gpus.first_mut() {
             Some(gpu) => gpu.pipeline().map_or(1, |pipeline| pipeline.depth() as u32),
-            None => RECORDED_DEPTH,
+            None => GPU_LANE_DEPTH,
         };
         let mut work: Vec<LaneWork> = self.cpus.into_iter().map(LaneWork::Executor).collect();
         if !self.gpus.is_empty() {
@@ -271,8 +271,8 @@ impl Processors {
     }
 }
 
-/// A replayed GPU lane is as deep as a real one.
-const RECORDED_DEPTH: u32 = 2;
+/// How many batches a GPU lane holds: one that replays recorded times as many as a real one.
+pub const GPU_LANE_DEPTH: u32 = 2;
 
 /// The lanes of the GPUs wanted; none where they are not to be had and nobody insists.
 fn gpu_lanes(wanted: &Wanted, index: &Arc<Index>, progress: &dyn Progress) -> Result<Vec<Box<dyn Executor>>, LabError> {

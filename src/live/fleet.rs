@@ -11,6 +11,7 @@ use super::ending::LiveError;
 use super::pinning::Cores;
 use super::ring::{Completion, Rings, Sleeper};
 use super::worker::Worker;
+use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
 use crate::exec::Executor;
 use crate::ids::ProcessorId;
@@ -322,6 +323,7 @@ impl Fleet {
         for (processor, Processor { class, .. }) in model.machine.processors() {
             if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
                 self.played.handoff[class] = Nanos::ZERO;
+                self.played.lanes[class] = self.played.lanes[class].take().map(LaneCosts::without_hand_over);
             }
         }
         self.model = model;

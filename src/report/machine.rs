@@ -2,14 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::{Record, Us};
+use crate::files::{Digits, Record, Us};
+use crate::ids::ProcessorId;
 use crate::lab::MachineSample;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MachineSampleRow {
+    round: u64,
     stage: String,
+    offered: Digits<3>,
     lanes: usize,
+    processor: ProcessorId,
     class: String,
     queries: u32,
     alone_us: Us,
@@ -25,6 +29,9 @@ impl Record for MachineSampleRow {}
 impl From<&MachineSample> for MachineSampleRow {
     fn from(sample: &MachineSample) -> Self {
         Self {
+            round: sample.round,
+            offered: Digits(sample.offered),
+            processor: sample.processor,
             stage: sample.stage.name().to_owned(),
             lanes: sample.lanes,
             class: sample.class.name().to_owned(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_seconds,
+    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments, check_seconds,
     no_rates, not_in, own_rate, workers_here,
 };
 use super::output::{result_file, say};
@@ -18,7 +18,7 @@ use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::gpu::list_gpus;
 use crate::lab::{Estimates, GpuChoice, Multicore, Node, draw, traced};
-use crate::machine::Class;
+use crate::machine::{Class, Idle};
 use crate::query::{Mode, Trace};
 use crate::report::number;
 use crate::sched::PolicyKind;
@@ -70,6 +70,11 @@ pub(super) struct Arguments {
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
+    #[command(flatten)]
+    machine: MachineFileArgument,
+    /// What lanes and the driver do between queries [default: as when the machine file was measured; without one, spin]
+    #[arg(long, value_enum)]
+    idle: Option<Idle>,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,
@@ -141,6 +146,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     if cpus == 0 && list_gpus().is_err() {
         return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
     }
+    arguments.machine.check()?;
     arguments.arrivals.num_queries()?;
     arguments.arrivals.seeds(SEEDS)?;
     arguments.objective.checked()?;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::cli::Failure;
 use crate::cli::defaults::Bars;
+use crate::cli::options::MACHINE_FILE;
 use crate::cli::output::result;
-use crate::cost::machine_file::LaneFile;
+use crate::cost::machine_file::{LaneFile, Quantile};
 use crate::cost::{MachineFile, ProfileOptions};
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable, this_machine, write_csv};
@@ -18,8 +19,6 @@ use crate::query::{Mode, Query};
 use crate::report::machine::MachineSampleRow;
 use crate::report::table::Table;
 
-/// Where the machine file is looked for where none is named.
-pub(in crate::cli) const DEFAULT: &str = "out/machine.json";
 /// Queries that lanes are kept busy with: short ones (AND) and long ones (OR).
 const QUERIES: usize = 300;
 
@@ -28,7 +27,7 @@ const QUERIES: usize = 300;
 pub(super) struct MachineArguments {
     /// Measure the machine in place of the queries, once for all workloads and policies: what serving costs beyond what
     /// queries take alone. `simulate`, `capacity` and `validate` reckon with it
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = DEFAULT)]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = MACHINE_FILE)]
     pub(super) machine: Option<PathBuf>,
     /// Also write every sample of the machine's measurement
     #[arg(long, value_name = "FILE", requires = "machine")]
@@ -117,15 +116,18 @@ fn print(file: &MachineFile) {
 }
 
 fn print_lanes(class: Class, lanes: &LaneFile) {
-    let plus = lanes.after_idle.first().map_or(0.0, |first| first.plus_us);
-    outln!("{class}: in a stream {:.3} of what queries take alone, and {plus:.2} us each", lanes.stream);
-    let mut table = Table::new(["idle us", "hand over us", "times", "plus us"]);
+    outln!("{class}: in a stream {:.3} of what queries take alone; from one to the next {:.3}", lanes.stream, lanes.spacing);
+    let mut table = Table::new(["in use", "times", "plus us"]);
+    for point in &lanes.in_use {
+        table.row([format!("{:.2}", point.share), format!("{:.3}", point.times), format!("{:.2}", point.plus_us)]);
+    }
+    outln!("{table}");
+    let mut table = Table::new(["idle us", "hand over us", "times"]);
     for after in &lanes.after_idle {
         table.row([
             format!("{:.1}", after.idle_us),
             format!("{:.2}", after.hand_over_us),
             format!("{:.3}", after.times),
-            format!("{:.2}", after.plus_us),
         ]);
     }
     outln!("{table}");
@@ -135,9 +137,12 @@ fn print_lanes(class: Class, lanes: &LaneFile) {
     for (other, times) in &lanes.beside {
         outln!("while {other} lanes work: {times:.3} times");
     }
-    let noise: Vec<String> =
-        lanes.noise.iter().map(|point| format!("{:.0} % {:.2}", 100.0 * point.share, point.value)).collect();
-    outln!("one and the same query varies: {}", noise.join(", "));
+    let shares = |points: &[Quantile]| -> String {
+        let points = points.iter().map(|point| format!("{:.0} % {:.2}", 100.0 * point.share, point.value));
+        points.collect::<Vec<_>>().join(", ")
+    };
+    outln!("speed of a core, for {:.1} ms at a time: {}", lanes.speed_lasts_ms, shares(&lanes.speeds));
+    outln!("one and the same query varies: {}", shares(&lanes.noise));
     let stalls: Vec<String> =
         lanes.stalls.us.iter().map(|point| format!("{:.1} % {:.0} us", 100.0 * point.share, point.value)).collect();
     outln!("stalls: {:.0} a second; {}\n", lanes.stalls.per_s, stalls.join(", "));

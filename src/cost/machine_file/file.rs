@@ -71,6 +71,9 @@ impl MachineFile {
 
 fn check_lanes(lanes: &LaneFile) -> Result<(), String> {
     positive("stream", lanes.stream)?;
+    positive("spacing", lanes.spacing)?;
+    positive("memory_ms", lanes.memory_ms)?;
+    positive("speed_lasts_ms", lanes.speed_lasts_ms)?;
     not_negative("hand_back_us", lanes.hand_back_us)?;
     not_negative("check_each_us", lanes.check_each_us)?;
     not_negative("stalls.per_s", lanes.stalls.per_s)?;
@@ -78,7 +81,11 @@ fn check_lanes(lanes: &LaneFile) -> Result<(), String> {
     for (i, point) in lanes.after_idle.iter().enumerate() {
         not_negative(&format!("after_idle[{i}].hand_over_us"), point.hand_over_us)?;
         positive(&format!("after_idle[{i}].times"), point.times)?;
-        not_negative(&format!("after_idle[{i}].plus_us"), point.plus_us)?;
+    }
+    ascending("in_use", "share", lanes.in_use.iter().map(|point| point.share))?;
+    for (i, point) in lanes.in_use.iter().enumerate() {
+        positive(&format!("in_use[{i}].times"), point.times)?;
+        not_negative(&format!("in_use[{i}].plus_us"), point.plus_us)?;
     }
     ascending("crowding", "busy", lanes.crowding.iter().map(|point| f64::from(point.busy)))?;
     for (i, point) in lanes.crowding.iter().enumerate() {
@@ -87,6 +94,7 @@ fn check_lanes(lanes: &LaneFile) -> Result<(), String> {
     for (class, &times) in &lanes.beside {
         positive(&format!("beside.{class}"), times)?;
     }
+    distribution("speeds", &lanes.speeds)?;
     distribution("noise", &lanes.noise)?;
     distribution("stalls.us", &lanes.stalls.us)
 }
@@ -137,18 +145,23 @@ fn distribution(name: &str, quantiles: &[Quantile]) -> Result<(), String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{AfterIdle, Crowding, RoundCost, Stalls};
+    use super::super::{AfterIdle, Crowding, InUse, RoundCost, Stalls};
     use super::*;
     use crate::machine::{Class, Idle};
 
     fn file() -> MachineFile {
         let cpu = LaneFile {
             stream: 0.9,
-            after_idle: vec![AfterIdle { idle_us: 2.0, hand_over_us: 0.5, times: 1.0, plus_us: 0.0 }],
+            spacing: 1.0,
+            in_use: vec![InUse { share: 1.0, times: 1.0, plus_us: 0.25 }],
+            memory_ms: 2.0,
+            after_idle: vec![AfterIdle { idle_us: 2.0, hand_over_us: 0.5, times: 1.0 }],
             hand_back_us: 0.25,
             crowding: vec![Crowding { busy: 1, times: 1.0 }],
             beside: BTreeMap::from([(Class::GPU, 1.1)]),
             check_each_us: 0.0,
+            speeds: Vec::new(),
+            speed_lasts_ms: 10.0,
             noise: vec![Quantile { share: 0.5, value: 1.0 }],
             stalls: Stalls { per_s: 10.0, us: vec![Quantile { share: 1.0, value: 5.0 }] },
         };

@@ -1,8 +1,8 @@
 //! A machine file's numbers, laid out to be asked millions of times a second.
 
-use super::{DispatcherFile, LaneFile, Quantile};
+use super::{AfterIdle, DispatcherFile, InUse, LaneFile, Quantile};
 use crate::machine::{Class, PerClass};
-use crate::random::mix;
+use crate::random::{exp, ln, mix};
 use crate::time::Nanos;
 
 /// Idle times are told apart by their octave and its quarters.
@@ -10,32 +10,46 @@ const QUARTERS: usize = 4;
 /// Octaves of a 64-bit number of nanoseconds.
 const OCTAVES: usize = 64;
 
-/// What a query finds on a lane that has been idle so long.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Warmth {
-    /// From the dispatcher's start until the lane is at work.
-    pub hand_over: Nanos,
-    /// How many times longer than in a stream the work takes,
-    pub times: f64,
-    /// and what it takes beyond.
-    pub plus: Nanos,
-}
-
 /// What serving costs on lanes of a class: [`LaneFile`], ready for use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneCosts {
     stream: f64,
-    /// By octave and quarter of the idle time in nanoseconds.
-    after_idle: Vec<Warmth>,
+    spacing: f64,
+    /// By share, evenly from none to all: how many times longer, and what beyond.
+    in_use: Vec<(f64, Nanos)>,
+    memory_ns: f64,
+    /// By octave and quarter of the idle time in nanoseconds: handing over, and how many times longer.
+    after_idle: Vec<(Nanos, f64)>,
     hand_back: Nanos,
     /// By busy lanes of the class, itself counted; more than the last count as that.
     crowding: Vec<f64>,
     beside: PerClass<f64>,
     check_each: Nanos,
+    speeds: Vec<Quantile>,
+    speed_lasts_ns: f64,
     noise: Vec<Quantile>,
     stalls_per_ns: f64,
     stall_us: Vec<Quantile>,
 }
+
+/// What is remembered of a lane from query to query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneState {
+    /// The share of its time that was work lately.
+    in_use: f64,
+    /// How many times longer work takes at this moment, and until when.
+    speed: f64,
+    speed_until: Nanos,
+}
+
+impl Default for LaneState {
+    fn default() -> Self {
+        Self { in_use: 0.0, speed: 1.0, speed_until: Nanos::ZERO }
+    }
+}
+
+/// Steps of the share of a lane's time.
+const SHARES: usize = 64;
 
 impl LaneCosts {
     pub(super) fn new(file: &LaneFile) -> Self {
@@ -44,26 +58,48 @@ impl LaneCosts {
             let points = file.crowding.iter().map(|point| (f64::from(point.busy), point.times));
             interpolated(points, f64::from(busy)).unwrap_or(1.0)
         });
-        // Whatever is expected of work is its mean.
-        let mean = mean_of(&file.noise).unwrap_or(1.0);
-        let noise = file.noise.iter().map(|point| Quantile { value: point.value / mean, ..*point });
+        let in_use = (0..=SHARES).map(|step| {
+            let share = step as f64 / SHARES as f64;
+            let at = |value: fn(&InUse) -> f64| {
+                interpolated(file.in_use.iter().map(|point| (point.share, value(point))), share)
+            };
+            (at(|point| point.times).unwrap_or(1.0), Nanos::from_us(at(|point| point.plus_us).unwrap_or(0.0)))
+        });
         Self {
             stream: file.stream,
-            after_idle: (0..OCTAVES * QUARTERS).map(|slot| warmth(file, slot)).collect(),
+            spacing: file.spacing,
+            in_use: in_use.collect(),
+            memory_ns: file.memory_ms * 1e6,
+            after_idle: (0..OCTAVES * QUARTERS).map(|slot| after_idle(file, slot)).collect(),
             hand_back: Nanos::from_us(file.hand_back_us),
             crowding: crowding.collect(),
             beside: PerClass::from_fn(|class| file.beside.get(&class).copied().unwrap_or(1.0)),
             check_each: Nanos::from_us(file.check_each_us),
-            noise: noise.collect(),
+            speeds: file.speeds.clone(),
+            speed_lasts_ns: file.speed_lasts_ms * 1e6,
+            noise: file.noise.clone(),
             stalls_per_ns: if file.stalls.us.is_empty() { 0.0 } else { file.stalls.per_s / 1e9 },
             stall_us: file.stalls.us.clone(),
         }
+    }
+
+    /// The same where handing over takes its real time anyway.
+    #[must_use]
+    pub fn without_hand_over(mut self) -> Self {
+        self.after_idle.iter_mut().for_each(|(hand_over, _)| *hand_over = Nanos::ZERO);
+        Self { hand_back: Nanos::ZERO, ..self }
     }
 
     /// Work in a stream over work alone.
     #[must_use]
     pub fn stream(&self) -> f64 {
         self.stream
+    }
+
+    /// Of a lane that holds several batches: the share of what a query takes alone that passes between the ends of two.
+    #[must_use]
+    pub fn spacing(&self) -> f64 {
+        self.spacing
     }
 
     /// From the end of the work until the dispatcher knows.
@@ -78,11 +114,11 @@ impl LaneCosts {
         self.check_each
     }
 
-    /// What a query finds on a lane that has been idle for so long.
+    /// From the dispatcher's start until a lane is at work that has been idle for so long.
     #[must_use]
     #[inline]
-    pub fn after_idle(&self, idle: Nanos) -> Warmth {
-        self.after_idle[slot_of(idle)]
+    pub fn hand_over(&self, idle: Nanos) -> Nanos {
+        self.after_idle[slot_of(idle)].0
     }
 
     /// How many times longer work takes while so many lanes of its class work, itself counted, and, by class, others do.
@@ -94,12 +130,37 @@ impl LaneCosts {
         others.fold(own, |times, other| times * self.beside[other])
     }
 
-    /// What work that is expected to take `expected` takes the time of this `number`: the same for the same number.
+    /// What work takes that takes `in_stream` in a stream, on a lane that has been idle for so long, while others make
+    /// it `crowded` times longer. `number` is what chance is drawn from: the same for the same number.
     #[must_use]
     #[inline]
-    pub fn varied(&self, expected: Nanos, number: u64) -> Nanos {
-        let bits = mix(number);
-        let unit = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
+    pub fn work(
+        &self,
+        state: &mut LaneState,
+        in_stream: Nanos,
+        idle: Nanos,
+        crowded: f64,
+        now: Nanos,
+        number: u64,
+    ) -> Nanos {
+        state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
+        let (times, plus) = self.in_use[(state.in_use * SHARES as f64) as usize];
+        let mut bits = mix(number);
+        if !self.speeds.is_empty() && now >= state.speed_until {
+            state.speed = value_at(&self.speeds, unit(bits)).unwrap_or(1.0);
+            bits = mix(bits ^ STEP);
+            let lasts = -ln(unit(bits).max(1e-9)) * self.speed_lasts_ns;
+            state.speed_until = now + Nanos(lasts as u64);
+            bits = mix(bits ^ STEP);
+        }
+        let times = times * self.after_idle[slot_of(idle)].1;
+        let expected = (in_stream.scaled(times) + plus).scaled(crowded * state.speed);
+        let taken = self.varied(expected, bits);
+        state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
+        taken
+    }
+
+    fn varied(&self, expected: Nanos, bits: u64) -> Nanos {
         let varied = match value_at(&self.noise, unit(bits)) {
             Some(times) => expected.scaled(times),
             None => expected,
@@ -108,13 +169,22 @@ impl LaneCosts {
         if chance <= 0.0 {
             return varied;
         }
-        let bits = mix(bits ^ 0x5851_F42D_4C95_7F2D);
+        let bits = mix(bits ^ STEP);
         // One stall at most: two in one query are rarer than what is known of either.
         if unit(bits) >= chance {
             return varied;
         }
         varied + Nanos::from_us(value_at(&self.stall_us, unit(mix(bits))).unwrap_or(0.0))
     }
+}
+
+/// From one draw to the next.
+const STEP: u64 = 0x5851_F42D_4C95_7F2D;
+
+/// A number from 0 to below 1.
+#[inline]
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The dispatcher's costs on a machine of a number of lanes: [`DispatcherFile`], ready for use.
@@ -152,18 +222,14 @@ fn slot_of(idle: Nanos) -> usize {
 }
 
 /// What the file says of the idle times of a slot, at its middle.
-fn warmth(file: &LaneFile, slot: usize) -> Warmth {
+fn after_idle(file: &LaneFile, slot: usize) -> (Nanos, f64) {
     let (octave, quarter) = (slot / QUARTERS, slot % QUARTERS);
     let idle_us = 2f64.powi(octave as i32) * (1.0 + (quarter as f64 + 0.5) / QUARTERS as f64) / 1e3;
-    let at = |value: fn(&super::AfterIdle) -> f64| {
+    let at = |value: fn(&AfterIdle) -> f64| {
         let points = file.after_idle.iter().map(|point| (point.idle_us.max(1e-3).ln(), value(point)));
         interpolated(points, idle_us.ln())
     };
-    Warmth {
-        hand_over: Nanos::from_us(at(|point| point.hand_over_us).unwrap_or(0.0)),
-        times: at(|point| point.times).unwrap_or(1.0),
-        plus: Nanos::from_us(at(|point| point.plus_us).unwrap_or(0.0)),
-    }
+    (Nanos::from_us(at(|point| point.hand_over_us).unwrap_or(0.0)), at(|point| point.times).unwrap_or(1.0))
 }
 
 /// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
@@ -187,16 +253,9 @@ fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
     interpolated(quantiles.iter().map(|point| (point.share, point.value)), share)
 }
 
-/// The mean of the distribution that quantiles, joined by lines, describe.
-fn mean_of(quantiles: &[Quantile]) -> Option<f64> {
-    let (first, last) = (quantiles.first()?, quantiles.last()?);
-    let between = quantiles.windows(2).map(|pair| (pair[1].share - pair[0].share) * (pair[0].value + pair[1].value) / 2.0);
-    Some(between.sum::<f64>() + first.share * first.value + (1.0 - last.share) * last.value)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{AfterIdle, Crowding, RoundCost, Stalls};
+    use super::super::{Crowding, RoundCost, Stalls};
     use super::*;
     use std::collections::BTreeMap;
 
@@ -205,14 +264,24 @@ mod tests {
     }
 
     fn file() -> LaneFile {
-        let after = |idle_us, hand_over_us, times, plus_us| AfterIdle { idle_us, hand_over_us, times, plus_us };
         LaneFile {
             stream: 0.7,
-            after_idle: vec![after(1.0, 0.5, 1.0, 0.0), after(100.0, 1.5, 1.4, 2.0)],
+            spacing: 1.0,
+            in_use: vec![
+                InUse { share: 0.0, times: 1.5, plus_us: 2.0 },
+                InUse { share: 1.0, times: 1.0, plus_us: 0.0 },
+            ],
+            memory_ms: 2.0,
+            after_idle: vec![
+                AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
+                AfterIdle { idle_us: 100.0, hand_over_us: 1.5, times: 1.4 },
+            ],
             hand_back_us: 0.25,
             crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 5, times: 1.2 }],
             beside: BTreeMap::from([(Class::GPU, 1.1)]),
             check_each_us: 0.1,
+            speeds: Vec::new(),
+            speed_lasts_ms: 10.0,
             noise: quantiles(&[(0.0, 0.9), (0.5, 1.1), (1.0, 1.3)]),
             stalls: Stalls { per_s: 1000.0, us: quantiles(&[(0.0, 5.0), (1.0, 5.0)]) },
         }
@@ -221,13 +290,48 @@ mod tests {
     #[test]
     fn what_lies_between_two_idle_times_goes_by_their_logarithm() {
         let lanes = LaneCosts::new(&file());
-        let at = |us: f64| lanes.after_idle(Nanos::from_us(us));
-        assert_eq!((at(0.0).times, at(0.9).hand_over), (1.0, Nanos(500)));
+        let at = |us: f64| lanes.after_idle[slot_of(Nanos::from_us(us))];
+        assert_eq!((at(0.0).1, at(0.9).0), (1.0, Nanos(500)));
         // Slots are an eighth of an octave wide to either side.
-        assert!((at(10.0).times - 1.2).abs() < 0.01, "{:?}", at(10.0));
-        assert!((at(10.0).plus.as_us() - 1.0).abs() < 0.05);
-        assert_eq!((at(1e6).times, at(1e6).hand_over, at(1e6).plus), (1.4, Nanos(1500), Nanos(2000)));
+        assert!((at(10.0).1 - 1.2).abs() < 0.01, "{:?}", at(10.0));
+        assert_eq!(at(1e6), (Nanos(1500), 1.4));
         assert_eq!(slot_of(Nanos(u64::MAX)), OCTAVES * QUARTERS - 1);
+    }
+
+    #[test]
+    fn a_lane_warms_up_as_it_works_and_cools_as_it_idles() {
+        let calm = LaneFile { noise: Vec::new(), stalls: Stalls::default(), ..file() };
+        let lanes = LaneCosts::new(&calm);
+        let mut state = LaneState::default();
+        let mut work = |idle_us: f64| lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, 1);
+        // 1.5 times and 2 us more on a cold lane, 1.4 times that after a pause.
+        assert_eq!(work(1e6), Nanos(212_000));
+        let warm = (0..500).map(|_| work(0.0)).last();
+        assert!(warm.is_some_and(|warm| warm < Nanos(102_000)), "{warm:?}");
+        assert!(work(2000.0) > Nanos(170_000));
+        assert_eq!(work(1e6), Nanos(212_000));
+    }
+
+    #[test]
+    fn a_core_is_slow_for_as_long_as_it_is() {
+        let slow_or_not = quantiles(&[(0.5, 1.0), (0.500001, 2.0)]);
+        let calm = LaneFile {
+            in_use: Vec::new(),
+            noise: Vec::new(),
+            stalls: Stalls::default(),
+            speeds: slow_or_not,
+            speed_lasts_ms: 1.0,
+            ..file()
+        };
+        let lanes = LaneCosts::new(&calm);
+        let mut state = LaneState::default();
+        let at = |i: u64| Nanos(i * 10_000);
+        let work: Vec<u64> =
+            (0..20_000).map(|i| lanes.work(&mut state, Nanos(1000), Nanos::ZERO, 1.0, at(i), i).0).collect();
+        let slow = work.iter().filter(|&&ns| ns > 1500).count();
+        let changes = work.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        // 200 ms of moments of a millisecond each, of which every other changes.
+        assert!((6000..14_000).contains(&slow) && (60..150).contains(&changes), "{slow} slow, {changes} changes");
     }
 
     #[test]
@@ -239,19 +343,19 @@ mod tests {
     }
 
     #[test]
-    fn noise_leaves_the_mean_as_it_is_and_stalls_come_as_often_as_they_should() {
+    fn noise_has_its_distribution_and_stalls_come_as_often_as_they_should() {
         let calm = LaneCosts::new(&LaneFile { stalls: Stalls::default(), ..file() });
         let expected = Nanos(100_000);
         let count = 20_000;
         let mean = |lanes: &LaneCosts| {
-            (0..count).map(|i| lanes.varied(expected, i).0 as f64).sum::<f64>() / count as f64 / 1e3
+            (0..count).map(|i| lanes.varied(expected, mix(i)).0 as f64).sum::<f64>() / count as f64 / 1e3
         };
-        // Uniform from 0.818 to 1.182 of it, so that the mean of so many is known to 0.1 %.
-        assert!((mean(&calm) - 100.0).abs() < 0.3, "{}", mean(&calm));
-        // A tenth of them is stalled for 5 us.
+        // Evenly from 0.9 to 1.3 of it, so that the mean of so many is known to 0.1 %.
+        assert!((mean(&calm) - 110.0).abs() < 0.3, "{}", mean(&calm));
+        // A tenth of them and a little more is stalled for 5 us.
         let stalled = mean(&LaneCosts::new(&file())) - mean(&calm);
-        assert!((stalled - 0.5).abs() < 0.05, "{stalled}");
-        assert_eq!(calm.varied(expected, 7), calm.varied(expected, 7));
+        assert!((stalled - 0.55).abs() < 0.05, "{stalled}");
+        
     }
 
     #[test]

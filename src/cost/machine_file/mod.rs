@@ -9,19 +9,22 @@
 //!  machine.json     idle before, lanes busy ─┐
 //!  x.workload.csv   alone ───────────────────┴─▶ out ── work ── back      [`LaneCosts`], asked by `ServiceTimes`
 //!
-//!  work = alone · stream · after_idle.times · crowding · beside · noise  +  after_idle.plus  +  stalls
+//!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
 //! ```
 //!
 //! | in the file | what it says |
 //! | --- | --- |
 //! | `idle` | whether lanes spin or sleep between queries: all other numbers hold for that |
 //! | `stream` | work of a query in a stream of others, over its profile, on one busy lane |
-//! | `after_idle` | by how long the lane had had nothing to do: how much longer that makes it, and handing over |
+//! | `spacing` | of a lane that holds several batches: from one query's end to the next one's, over what one takes |
+//! | `in_use` | by the share of the last `memory_ms` in which the lane worked: how much longer work takes on one that is hardly used |
+//! | `after_idle` | by how long the lane had had nothing to do: how long handing over takes, and how much longer work does |
 //! | `hand_back_us` | from the end of the work until the dispatcher knows |
 //! | `crowding` | how much longer it takes while so many lanes of the class are busy, itself counted |
 //! | `beside` | the same while lanes of another class are busy |
 //! | `check_each_us` | what a lane that takes batches does for each query of them after the batch has ended |
-//! | `noise` | how far one and the same query varies: quantiles of its work over what is said above |
+//! | `speeds` | how fast the core is, whoever else uses its other half: quantiles over moments of `speed_lasts_ms` each |
+//! | `noise` | how far one and the same query varies within such a moment: quantiles of its work over what is said above |
 //! | `stalls` | how often a core is taken away, and for how long: interrupts, other tenants |
 //! | `dispatcher` | its time for a round of events, and for each of them; by policy, how many times that |
 //!
@@ -40,7 +43,7 @@ use super::MachineModel;
 use crate::machine::{Class, Idle, PerClass};
 use crate::time::Nanos;
 
-pub use lanes::{DispatcherCosts, LaneCosts};
+pub use lanes::{DispatcherCosts, LaneCosts, LaneState};
 
 /// What serving costs on a machine beyond what queries take alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +68,13 @@ pub struct MachineFile {
 pub struct LaneFile {
     /// Work in a stream over work alone.
     pub stream: f64,
+    /// Of lanes that hold several batches: the share of what a query takes alone that passes between the ends of two.
+    #[serde(default = "one")]
+    pub spacing: f64,
+    /// By the share of the lane's time that was work lately, ascending.
+    pub in_use: Vec<InUse>,
+    /// How long ago that share forgets.
+    pub memory_ms: f64,
     /// By idle time, ascending; between two the logarithm of the idle time counts.
     pub after_idle: Vec<AfterIdle>,
     /// From the end of the work until the dispatcher knows of it.
@@ -77,6 +87,10 @@ pub struct LaneFile {
     /// What the lane's thread does for each query of a batch after that has ended.
     #[serde(default)]
     pub check_each_us: f64,
+    /// Quantiles of how many times longer work takes in one moment than in all, shares ascending.
+    pub speeds: Vec<Quantile>,
+    /// How long such a moment lasts in the mean.
+    pub speed_lasts_ms: f64,
     /// Quantiles of work over what is expected of it, shares ascending.
     pub noise: Vec<Quantile>,
     /// How often a core is taken away.
@@ -91,10 +105,24 @@ pub struct AfterIdle {
     pub idle_us: f64,
     /// From the dispatcher's start until the lane is at work.
     pub hand_over_us: f64,
-    /// How many times longer the work takes than in a stream.
+    /// How many times longer the work takes than without.
+    pub times: f64,
+}
+
+/// What work takes on a lane that is used so much.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InUse {
+    /// The share of its time.
+    pub share: f64,
+    /// How many times longer than in a stream.
     pub times: f64,
     /// What it takes beyond.
     pub plus_us: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// How much longer work takes while others work.
@@ -173,7 +201,7 @@ impl MachineFile {
         // What policies reckon with: as between two queries of a stream.
         let handoff = PerClass::from_fn(|class| {
             let of_class: Option<&LaneCosts> = lanes[class].as_ref();
-            of_class.map_or(Nanos::ZERO, |lanes| lanes.after_idle(Nanos::ZERO).hand_over + lanes.hand_back())
+            of_class.map_or(Nanos::ZERO, |lanes| lanes.hand_over(Nanos::ZERO) + lanes.hand_back())
         });
         MachineModel { lanes, dispatcher, handoff, ..profiled.clone() }
     }

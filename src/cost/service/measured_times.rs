@@ -1,7 +1,7 @@
 //! Batches as long as measured queries and a fitted machine say.
 
 use super::{BatchLoad, BatchTime, Cost, MachineModel, ServiceTimes};
-use crate::cost::machine_file::LaneCosts;
+use crate::cost::machine_file::{LaneCosts, LaneState};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, PerClass, Processor};
 use crate::time::Nanos;
@@ -15,6 +15,8 @@ struct LaneClock {
     finish: Nanos,
     /// When its thread will have nothing to do: before that is known to the dispatcher.
     done: Nanos,
+    /// What a machine file lets be remembered of it.
+    state: LaneState,
 }
 
 /// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
@@ -53,21 +55,23 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     /// As [`ServiceTimes::start`], on a machine of which a machine file tells.
     fn start_among_others(&mut self, costs: &LaneCosts, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         let Processor { class, device, .. } = self.model.machine.processor(processor);
-        let warmth = costs.after_idle(now.since(self.lanes[processor.index()].done));
+        let idle = now.since(self.lanes[processor.index()].done);
         let crowded = costs.crowded(class, &self.busy(class, processor, now));
         self.number += 1;
         let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
         let BatchTime { host, device: on_device } = self.model.batch_time(class, &load);
-        let expected = (host + on_device).scaled(crowded * warmth.times) + warmth.plus;
-        let taken = costs.varied(expected, self.number);
         let lane = &mut self.lanes[processor.index()];
-        let begin = now + warmth.hand_over;
+        let taken = costs.work(&mut lane.state, host + on_device, idle, crowded, now, self.number);
+        let begin = now + costs.hand_over(idle);
         if self.model.batches[class].is_some() {
-            let share = host.as_us() / (host + on_device).as_us().max(1e-3);
-            let host = taken.scaled(share);
-            lane.host_free = begin.max(lane.host_free) + host;
+            // Of a query alone most of the time is on its way, where the next one may be, too.
+            let of_device = match load.queries {
+                1 => load.alone.scaled(costs.spacing()).min(taken),
+                _ => taken.since(taken.scaled(host.as_us() / (host + on_device).as_us().max(1e-3))),
+            };
+            lane.host_free = begin.max(lane.host_free) + taken.since(of_device);
             let device_free = &mut self.devices[class][device.index()];
-            *device_free = lane.host_free.max(*device_free) + taken.since(host);
+            *device_free = lane.host_free.max(*device_free) + of_device;
             lane.done = *device_free;
             lane.host_free += Nanos(costs.check_each().0 * rows.len() as u64);
         } else {

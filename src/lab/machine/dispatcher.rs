@@ -77,22 +77,12 @@ fn played(fleet: &mut Fleet, policy: &dyn PolicyFactory) -> Result<Vec<Round>, L
     Ok(rounds)
 }
 
-/// Time of a round of no events, and of each event, in nanoseconds: least squares over the mean times of rounds of equal
-/// size, each size counted once.
+/// Time of a round of no events, and of each event, in nanoseconds: least squares over all rounds.
 fn line(rounds: &[Round]) -> (f64, f64) {
-    let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-    for round in rounds {
-        let (sum, count) = by_size.entry(round.events).or_default();
-        (*sum, *count) = (*sum + round.time.0 as f64, *count + 1.0);
-    }
-    let points: Vec<(f64, f64)> = by_size
-        .iter()
-        .filter(|(_, (_, count))| *count >= 20.0)
-        .map(|(&events, (sum, count))| (f64::from(events), sum / count))
-        .collect();
-    let n = points.len() as f64;
-    let (mean_x, mean_y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-    let (over, under) = points.iter().fold((0.0, 0.0), |(over, under), point| {
+    let n = rounds.len().max(1) as f64;
+    let points = || rounds.iter().map(|round| (f64::from(round.events), round.time.0 as f64));
+    let (mean_x, mean_y) = points().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
+    let (over, under) = points().fold((0.0, 0.0), |(over, under), point| {
         (over + (point.0 - mean_x) * (point.1 - mean_y), under + (point.0 - mean_x).powi(2))
     });
     let slope = if under > 0.0 { over / under } else { 0.0 };

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  profile      every query alone                                     ─┐
-//!  stream       1, 2, 4... lanes, never without work      3 rounds     ├─▶ fit ─▶ MachineFile
-//!  idle         1 lane, pauses from 1 us to 20 ms         in turns     │
+//!  stream       1, 2, 4... lanes, never without work      6 rounds     ├─▶ fit ─▶ MachineFile
+//!  used         1 lane, a 30th to most of its time        in turns     │
 //!  beside       CPU lanes and GPU lanes at once                        │
 //!  stalls       every core looks at the clock                          │
 //!  dispatcher   every policy over lanes that only let time pass       ─┘
 //! ```
 //!
 //! The lanes are driven by the live driver under a [policy](probe) that does nothing but keep some of them busy, so that
-//! what is measured belongs to the machine and not to any policy. Stages take turns in three rounds: a machine whose
+//! what is measured belongs to the machine and not to any policy. Stages take turns in six rounds: a machine whose
 //! speed drifts does so for all of them.
 
 mod dispatcher;
@@ -27,30 +27,37 @@ use crate::cost::machine_file::{LaneFile, Stalls};
 use crate::cost::{BatchLoad, MachineFile};
 use crate::live;
 use crate::machine::{Class, Idle};
-use crate::random::Random;
+use crate::ids::ProcessorId;
+use crate::random::{Random, ln};
 use crate::sim::Arrivals;
 use crate::time::Nanos;
 
 /// How often the stages take turns.
-const ROUNDS: u64 = 3;
+const ROUNDS: u64 = 6;
 /// How long a stage of a round lasts in which lanes are never without work, and one in which they pause.
-const STREAM_S: f64 = 0.12;
-const IDLE_S: f64 = 0.6;
+const STREAM_S: f64 = 0.06;
+const USED_S: f64 = 0.15;
 /// Offered in a stream, over what its lanes take by their profile.
 const OVERLOAD: f64 = 2.0;
-/// Pauses go from here to there, their logarithms evenly.
-const PAUSES_US: (f64, f64) = (1.0, 20_000.0);
+/// The shares of a lane's time that its queries take by their profile.
+const USED: [f64; 5] = [0.03, 0.1, 0.3, 0.55, 0.8];
 /// Queries of a GPU's batches.
 const BATCHES: [usize; 3] = [16, 256, 2048];
 
 /// What was measured of one batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineSample {
-    /// The stage that it is of.
+    /// The round, and the stage that it is of.
+    pub round: u64,
+    /// See above.
     pub stage: Stage,
+    /// The share of its lanes' time that was offered.
+    pub offered: f64,
     /// Lanes that the stage kept busy.
     pub lanes: usize,
-    /// What it ran on.
+    /// Where it ran, and what that is.
+    pub processor: ProcessorId,
+    /// See above.
     pub class: Class,
     /// Queries in it.
     pub queries: u32,
@@ -69,12 +76,12 @@ pub struct MachineSample {
 }
 
 /// What lanes are made to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// One query after another.
     Stream,
-    /// Pauses between them.
-    Idle,
+    /// One at a time, as they arrive.
+    Used,
     /// Batches, one after another.
     Batches,
     /// CPU and GPU lanes at once, one query after another.
@@ -87,7 +94,7 @@ impl Stage {
     pub fn name(self) -> &'static str {
         match self {
             Self::Stream => "stream",
-            Self::Idle => "idle",
+            Self::Used => "used",
             Self::Batches => "batches",
             Self::Beside => "beside",
         }
@@ -120,25 +127,27 @@ pub fn measure_machine(
     let mut samples = Vec::new();
     for round in 0..ROUNDS {
         progress.doing(&format!("the machine: round {} of {ROUNDS}", round + 1));
-        let mut stage = |stage, cpus, gpus, batch| -> Result<(), LabError> {
-            samples.extend(drive_stage(node, stage, Probe { cpus, gpus, batch }, round)?);
+        let mut stage = |stage, offered, cpus, gpus, batch| -> Result<(), LabError> {
+            samples.extend(drive_stage(node, (round, stage, offered), Probe { cpus, gpus, batch })?);
             Ok(())
         };
         for &lanes in &lanes {
-            stage(Stage::Stream, lanes, 0, 1)?;
+            stage(Stage::Stream, OVERLOAD, lanes, 0, 1)?;
         }
-        if cpus > 0 {
-            stage(Stage::Idle, 1, 0, 1)?;
+        for offered in USED.into_iter().filter(|_| cpus > 0) {
+            stage(Stage::Used, offered, 1, 0, 1)?;
         }
         if gpus > 0 {
-            stage(Stage::Stream, 0, gpus, 1)?;
-            stage(Stage::Idle, 0, 1, 1)?;
+            stage(Stage::Stream, OVERLOAD, 0, gpus, 1)?;
+            for offered in USED {
+                stage(Stage::Used, offered, 0, 1, 1)?;
+            }
             for batch in BATCHES {
-                stage(Stage::Batches, 0, gpus, batch)?;
+                stage(Stage::Batches, OVERLOAD, 0, gpus, batch)?;
             }
         }
         if cpus > 0 && gpus > 0 {
-            stage(Stage::Beside, cpus, gpus, 1)?;
+            stage(Stage::Beside, OVERLOAD, cpus, gpus, 1)?;
         }
     }
     progress.doing("the machine: what takes cores away");
@@ -167,36 +176,33 @@ fn counts_up_to(most: usize) -> Vec<usize> {
 }
 
 /// Drives one stage of a round.
-fn drive_stage(node: &mut Node, stage: Stage, probe: Probe, round: u64) -> Result<Vec<MachineSample>, LabError> {
+fn drive_stage(
+    node: &mut Node,
+    (round, stage, offered): (u64, Stage, f64),
+    probe: Probe,
+) -> Result<Vec<MachineSample>, LabError> {
     let costs = node.workload().costs();
-    let class = if probe.cpus > 0 { Class::CPU } else { Class::GPU };
     let mean = |class: Class| {
         let alone = costs.iter().map(|cost| cost[class].alone.as_secs()).sum::<f64>();
         alone / costs.len() as f64
     };
-    let mut random = Random::new(round, stage as u64 * 1000 + probe.cpus as u64);
-    let mut row = || random.below(costs.len() as u32);
     let lanes = probe.cpus + probe.gpus;
-    let (unit, rows): (Vec<f64>, Vec<u32>) = match stage {
-        Stage::Idle => {
-            let mut random = Random::new(round, 99);
-            let (low, high) = (PAUSES_US.0.ln(), PAUSES_US.1.ln());
-            let mut at = 1e-3;
-            let mut plan = Vec::new();
-            while at < IDLE_S {
-                let row = row();
-                plan.push((at, row));
-                at += costs[row as usize][class].alone.as_secs() + (low + random.unit() * (high - low)).exp() / 1e6;
-            }
-            plan.into_iter().unzip()
-        }
-        _ => {
-            let gain = if stage == Stage::Batches { (probe.batch as f64).sqrt() } else { 1.0 };
-            let of = |class, lanes: usize| if lanes > 0 { lanes as f64 / mean(class) } else { 0.0 };
-            let rate_qps = OVERLOAD * gain * (of(Class::CPU, probe.cpus) + of(Class::GPU, probe.gpus));
-            let count = ((rate_qps / OVERLOAD * STREAM_S) as usize).max(20 * lanes * probe.batch);
-            (0..count).map(|i| (i as f64 / rate_qps, row())).unzip()
-        }
+    let gain = if stage == Stage::Batches { (probe.batch as f64).sqrt() } else { 1.0 };
+    let of = |class, lanes: usize| if lanes > 0 { lanes as f64 / mean(class) } else { 0.0 };
+    let capacity_qps = gain * (of(Class::CPU, probe.cpus) + of(Class::GPU, probe.gpus));
+    let rate_qps = offered * capacity_qps;
+    let mut random = Random::new(round, stage as u64 * 1000 + probe.cpus as u64);
+    let (unit, rows): (Vec<f64>, Vec<u32>) = if stage == Stage::Used {
+        let count = (rate_qps * USED_S) as usize + 20;
+        let mut at = 0.0;
+        let mut plan = (0..count).map(|_| {
+            at -= ln(1.0 - random.unit()) / rate_qps;
+            (at, random.below(costs.len() as u32))
+        });
+        plan.by_ref().unzip()
+    } else {
+        let count = ((capacity_qps * STREAM_S) as usize).max(20 * lanes * probe.batch);
+        (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);
     let outcome = node.drive_well(&probe, Drive { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None })?;
@@ -214,8 +220,11 @@ fn drive_stage(node: &mut Node, stage: Stage, probe: Probe, round: u64) -> Resul
         let class = model.machine.class(batch.processor);
         let load = loads[&batch.number];
         MachineSample {
+            round,
             stage,
+            offered,
             lanes,
+            processor: batch.processor,
             class,
             queries: load.queries,
             alone: model.batch_time(class, &load).total(),
