@@ -192,7 +192,7 @@ impl Node {
             }
             None => (self.model().clone(), in_stream(&self.queries, self.model())),
         };
-        Experiment { model, queries, deadline, arrivals }
+        Experiment { model, queries, deadline, arrivals, cluster: None }
     }
 
     /// What its lanes do between queries of a run.
