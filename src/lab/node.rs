@@ -39,6 +39,8 @@ pub struct Drive<'a> {
     pub deadline: Nanos,
     /// The run is given up when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
+    /// Whether to keep what the dispatcher is told.
+    pub keep_journal: bool,
 }
 
 /// A backlog is what arrives in this time at the rate above which its policy is not stable, or so many queries.
@@ -57,7 +59,7 @@ impl<'a> Drive<'a> {
     #[must_use]
     pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
         let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
-        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
+        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless), keep_journal: false }
     }
 }
 
@@ -165,7 +167,7 @@ impl Node {
     /// was measured. Lanes that take recorded times take them as they are.
     pub fn set_machine(&mut self, file: &MachineFile) {
         let is_recorded =
-            |class| self.machine().processors().any(|(lane, on)| on.class == class && self.fleet.is_recorded(lane));
+            |class| self.machine().processors().any(|(lane, on)| on.class == class && self.fleet.is_replayed(lane));
         let model = file.model(&self.profiled, is_recorded);
         self.fleet.set_model(model);
         self.fleet.set_idle(file.idle);
@@ -218,7 +220,7 @@ impl Node {
         let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let rate_qps = region_qps * BACKLOG_OVERLOAD;
         let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
+        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST), keep_journal: false };
         Ok((rate_qps, self.drive_well(policy, run)?))
     }
 
@@ -238,14 +240,20 @@ impl Node {
         Calibration::of(outcome, &self.profiled, |query| costs[&query])
     }
 
+    /// The jobs of a live run.
+    #[must_use]
+    pub fn jobs(&self, run: &Drive<'_>) -> Vec<Job> {
+        live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline)
+    }
+
     /// One live run.
     ///
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
-        let jobs: Vec<Job> = live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline);
+        let jobs = self.jobs(&run);
         let policy = policy.build(self.fleet.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: false };
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: run.keep_journal };
         Ok(live::run(&mut self.fleet, run)?)
     }
 

@@ -175,6 +175,8 @@ pub struct Processors {
     /// Device by device, stream by stream.
     gpus: Vec<Box<dyn Executor>>,
     cpu_name: String,
+    /// Whether their lanes only let predicted times pass.
+    pretend: bool,
 }
 
 impl std::fmt::Debug for Processors {
@@ -196,7 +198,7 @@ impl Processors {
         if cpus.is_empty() {
             cpus.push(Box::new(cpu.clone_for_worker()));
         }
-        Ok(Self { wanted, cpus, gpus, cpu_name: cpu.device() })
+        Ok(Self { wanted, cpus, gpus, cpu_name: cpu.device(), pretend: false })
     }
 
     /// What queries cost on a CPU lane and on a GPU lane: a lane of several cores is measured with all of them.
@@ -221,6 +223,11 @@ impl Processors {
             lanes.insert(0, executor);
         }
         Ok(workload?)
+    }
+
+    /// Their lanes are only to let pass the times that batches are predicted to take.
+    pub fn pretend(&mut self) {
+        self.pretend = true;
     }
 
     /// What was asked for.
@@ -259,9 +266,10 @@ impl Processors {
             Some(gpu) => gpu.pipeline().map_or(1, |pipeline| pipeline.depth() as u32),
             None => GPU_LANE_DEPTH,
         };
-        let mut work: Vec<LaneWork> = self.cpus.into_iter().map(LaneWork::Executor).collect();
+        let work_of = |executor| if self.pretend { LaneWork::TimeWarp } else { LaneWork::Executor(executor) };
+        let mut work: Vec<LaneWork> = self.cpus.into_iter().map(work_of).collect();
         if !self.gpus.is_empty() {
-            work.extend(self.gpus.into_iter().map(LaneWork::Executor));
+            work.extend(self.gpus.into_iter().map(work_of));
         } else if replays {
             work.extend((0..gpus * streams).map(|_| LaneWork::Recorded));
         } else {

@@ -366,6 +366,15 @@ impl Fleet {
         }
     }
 
+    /// Whether a processor has no thread: its batches take recorded times in the driver's own queue.
+    ///
+    /// # Panics
+    /// If the machine has no such processor.
+    #[must_use]
+    pub fn is_replayed(&self, processor: ProcessorId) -> bool {
+        matches!(&self.lanes[processor.index()], Lane::Recorded)
+    }
+
     /// What stands in the GPU's place: a GPU if there is one.
     #[must_use]
     pub fn gpu(&self) -> GpuLane {

@@ -80,6 +80,13 @@ pub(super) struct Arguments {
     out: PathBuf,
     #[command(flatten)]
     logs: LogArguments,
+    /// Also write every run with all that its dispatcher was told, into folders that `replay-log` takes
+    #[arg(long)]
+    journal: bool,
+    /// Let the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
+    /// queries cost is known
+    #[arg(long)]
+    time_warp: bool,
     #[command(flatten)]
     options: PolicyArguments,
 }

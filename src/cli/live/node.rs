@@ -42,6 +42,9 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
             (String::from("measured now"), processors.profile(some, &index, &options, &bars)?)
         }
     };
+    if arguments.time_warp {
+        processors.pretend();
+    }
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
     node.set_idle(Idle::default());
     if let Some((_, file)) = arguments.machine.read(true)? {

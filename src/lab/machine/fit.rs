@@ -102,6 +102,9 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     } else {
         moments.residuals.clone()
     };
+    if residuals.is_empty() {
+        return None;
+    }
     let backs = plain.iter().map(|used| used.sample.back.as_us());
     Some(LaneFile {
         stream: rounded(slope),
@@ -217,7 +220,9 @@ impl Moments {
         let likeness = (together / spread.max(1e-12)).clamp(0.05, 0.99);
         moments.lasts_ms = -(MOMENT_US / 1e3) / likeness.ln();
         // Medians lie below means: the mean of the residuals is what the rest of the file is about.
-        let residual = moments.residuals.iter().sum::<f64>() / moments.residuals.len() as f64;
+        moments.residuals.sort_by(f64::total_cmp);
+        let undisturbed = &moments.residuals[..(moments.residuals.len() as f64 * UNDISTURBED) as usize];
+        let residual = undisturbed.iter().sum::<f64>() / undisturbed.len().max(1) as f64;
         moments.residuals.iter_mut().for_each(|one| *one /= residual);
         moments.speeds = all.into_iter().map(|speed| speed / mean).collect();
         moments
