@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{ExperimentError, Findings};
-use crate::lab::Progress;
 use crate::index::Index;
+use crate::lab::Progress;
 use crate::query::{Mode, Query};
 
 /// An index and queries on it.

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::options::{check_k, check_seconds};
-use super::output::{result, result_file, say};
 use super::Failure;
 use super::defaults::Bars;
+use super::options::{check_k, check_seconds};
+use super::output::{result, result_file, say};
 use crate::files::{Provenance, check_writable, this_machine};
-use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here};
 use crate::lab::Progress;
+use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here};
 use crate::query::Mode;
 use crate::report::table::Table;
 
@@ -87,7 +87,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_seconds(arguments.seconds, MAX_SECONDS)?;
     check_writable(&arguments.out.join(format!("{name}.csv")))?;
     let cores = cores(arguments);
-    let source = |docs, limit| inputs::chosen(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
+    let source =
+        |docs, limit| inputs::chosen(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
     let real = |log, limit| inputs::real(arguments, log, limit).map_err(|e| ExperimentError::Input(e.to_string()));
     let bars = Bars::default();
     let context = Context {

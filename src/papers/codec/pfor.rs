@@ -70,7 +70,8 @@ impl<const LEN: usize> BlockCodec for Pfor<LEN> {
             slots[place] = places.get(i + 1).map_or(0, |next| (next - place - 1) as u32);
         }
         let largest = places.iter().map(|&place| numbers[place]).fold(0, u32::max);
-        let size = [1_usize, 2, 4].into_iter().position(|bytes| width_of(&[largest]) as usize <= 8 * bytes).unwrap_or(2);
+        let size =
+            [1_usize, 2, 4].into_iter().position(|bytes| width_of(&[largest]) as usize <= 8 * bytes).unwrap_or(2);
         let first = places.first().copied().unwrap_or(0);
         words.push(u32::from(width) | (size as u32) << 6 | (places.len() as u32) << 8 | (first as u32) << 18);
         pack(&slots, width, words);

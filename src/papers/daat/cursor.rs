@@ -98,7 +98,8 @@ impl<'a> Cursor<'a> {
         }
         let from = reach / 2;
         let until = (reach + 1).min(docs.len());
-        self.place += from.min(docs.len()) + docs.get(from..until).unwrap_or_default().partition_point(|&doc| doc < target);
+        self.place +=
+            from.min(docs.len()) + docs.get(from..until).unwrap_or_default().partition_point(|&doc| doc < target);
         self.doc()
     }
 
@@ -121,9 +122,8 @@ impl<'a> Cursor<'a> {
     pub(in crate::papers) fn freq(&mut self, place: usize) -> u32 {
         let block = place / self.block_len();
         if block != self.freq_block {
-            let freqs = self
-                .freqs
-                .get_or_insert_with(|| self.codec.open(Column::Freqs, self.freq_words).expect(CODED_HERE));
+            let freqs =
+                self.freqs.get_or_insert_with(|| self.codec.open(Column::Freqs, self.freq_words).expect(CODED_HERE));
             freqs.decode_block(block, &mut self.block_freqs).expect(CODED_HERE);
             self.freq_block = block;
         }

@@ -42,13 +42,8 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         }
     }
     let codec = PForDelta::new(1);
-    let names = [
-        "CPU",
-        "GPU with prefix sum",
-        "GPU without",
-        "GPU with, launch and wait included",
-        "GPU with, a bin at once",
-    ];
+    let names =
+        ["CPU", "GPU with prefix sum", "GPU without", "GPU with, launch and wait included", "GPU with, a bin at once"];
     let mut lines = names.map(|_| Vec::new());
     let mut longest = None;
     let mut steps = context.steps("list lengths", bins.len());

@@ -37,13 +37,8 @@ const PAPERS_MS: [f64; 2] = [8.71, 7.66];
 const PAPERS_ERRORS: [f64; 2] = [20.0, 22.0];
 
 /// The paper's four configurations, the last as published; and the last as the lab has it.
-const POLICIES: [PolicyKind; 5] = [
-    PolicyKind::GpuOnly,
-    PolicyKind::CpuOnly,
-    PolicyKind::BestOf,
-    PolicyKind::StealingPublished,
-    PolicyKind::Stealing,
-];
+const POLICIES: [PolicyKind; 5] =
+    [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::StealingPublished, PolicyKind::Stealing];
 
 /// What the text tells of each, in queries a second: less than 100 for the CPU alone, beyond 300 for both.
 fn papers_qps(policy: PolicyKind) -> Option<f64> {
@@ -89,7 +84,9 @@ fn with_means(workload: &Workload, means_ms: [f64; 2]) -> Result<Workload, Exper
     for (class, mean_ms) in [Class::CPU, Class::GPU].into_iter().zip(means_ms) {
         let times = || workload.rows.iter().filter_map(|row| row.measured[class]).map(|time| time.median_us);
         if times().count() < workload.rows.len() {
-            return Err(ExperimentError::Input(format!("the workload has queries that were not measured on a {class}")));
+            return Err(ExperimentError::Input(format!(
+                "the workload has queries that were not measured on a {class}"
+            )));
         }
         let factor = 1e3 * mean_ms * workload.rows.len() as f64 / times().sum::<f64>();
         for measured in scaled.rows.iter_mut().filter_map(|row| row.measured[class].as_mut()) {
@@ -110,9 +107,11 @@ fn compare(
     findings: &mut Findings,
 ) -> Result<(), ExperimentError> {
     let machine = Machine::new(1, 1);
-    let queries = sim_queries(workload, &Estimates::Fitted, &machine).map_err(|e| ExperimentError::Input(e.to_string()))?;
+    let queries =
+        sim_queries(workload, &Estimates::Fitted, &machine).map_err(|e| ExperimentError::Input(e.to_string()))?;
     for (class, papers) in [Class::CPU, Class::GPU].into_iter().zip(PAPERS_ERRORS) {
-        let mean_ms = queries.iter().map(|query| query.service[class].alone.as_ms()).sum::<f64>() / queries.len() as f64;
+        let mean_ms =
+            queries.iter().map(|query| query.service[class].alone.as_ms()).sum::<f64>() / queries.len() as f64;
         let papers_ms = if class == Class::CPU { PAPERS_MS[0] } else { PAPERS_MS[1] };
         findings.compare(format!("{name}: mean cost, {class}"), "ms", is_papers.then_some(papers_ms), mean_ms);
         let error = |query: &SimQuery| {
@@ -123,15 +122,9 @@ fn compare(
         findings.compare(format!("{name}: estimates' error, {class}"), "%", papers, mean_error);
     }
     let seeds = context.seed..context.seed + SEEDS;
-    let arrivals =
-        seeds.map(|seed| Arrivals::drawn(&ArrivalProcess::Poisson, seed, RUN, queries.len())).collect();
-    let experiment = Experiment {
-        cluster: None,
-        model: machine.into(),
-        queries,
-        deadline: Nanos::from_ms(DEADLINE_MS),
-        arrivals,
-    };
+    let arrivals = seeds.map(|seed| Arrivals::drawn(&ArrivalProcess::Poisson, seed, RUN, queries.len())).collect();
+    let experiment =
+        Experiment { cluster: None, model: machine.into(), queries, deadline: Nanos::from_ms(DEADLINE_MS), arrivals };
     let region = experiment.region().map(|region| region.rate_qps);
     findings.compare(format!("{name}: no scheduler is stable above"), "q/s", None, region);
     let options = PolicyOptions::default();

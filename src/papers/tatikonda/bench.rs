@@ -350,13 +350,7 @@ impl Bench {
         Stream { queries: &load.queries, order, arrivals, most_at_once, mode: self.mode, k: self.k }
     }
 
-    fn measure(
-        &self,
-        way: Way,
-        workers: usize,
-        load: &Load,
-        stream: &Stream<'_>,
-    ) -> Result<Measured, ExperimentError> {
+    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured, ExperimentError> {
         let served = match (way.engine, &self.lists) {
             (Engine::Published, Some(lists)) => self.serve_published(way.method, lists, workers, stream)?,
             _ => self.serve_tandem(way.method, workers, stream)?,
@@ -441,7 +435,8 @@ impl Bench {
             return Ok(parts.clone());
         }
         let terms = asked(&self.input.queries);
-        let part = |part| CodedLists::encode(&self.input.index, &terms, Box::new(Pfor::<512>), range(part)).map(Arc::new);
+        let part =
+            |part| CodedLists::encode(&self.input.index, &terms, Box::new(Pfor::<512>), range(part)).map(Arc::new);
         let parts = (0..workers).map(part).collect::<Result<Vec<_>, _>>()?;
         self.coded_parts.replace(Some((workers, parts.clone())));
         Ok(parts)

@@ -184,7 +184,12 @@ fn explain(bench: &Bench, load: &Load, findings: &mut Findings) {
     findings.compare("FGQP: tasks a query", "", None, tasks);
     for threshold in [PAPERS_THRESHOLD, 150] {
         let most = workers as f64 / (1.0 + threshold as f64 / tasks);
-        findings.compare(format!("FGQP(γ={threshold}), {workers} workers: latency that γ leaves"), "x less", None, most);
+        findings.compare(
+            format!("FGQP(γ={threshold}), {workers} workers: latency that γ leaves"),
+            "x less",
+            None,
+            most,
+        );
     }
     if let Some((by_skips, block_by_block)) = bench.skipping(load) {
         let name = "INTER, 1 worker, passing over blocks by their skips: latency";

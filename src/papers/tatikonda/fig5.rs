@@ -35,7 +35,9 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     let half = (all / 2).max(1);
     let numbers = if half < all { vec![half, all] } else { vec![all] };
     let mut steps = context.steps("arrival rates", numbers.len() * ways.len());
-    for (engine, stem, of) in [(Engine::Published, "delay", "as published"), (Engine::Tandem, "delay-tandem", "Tandem's")] {
+    for (engine, stem, of) in
+        [(Engine::Published, "delay", "as published"), (Engine::Tandem, "delay-tandem", "Tandem's")]
+    {
         let ways: Vec<Way> = ways.iter().copied().filter(|way| way.engine == engine).collect();
         if ways.is_empty() {
             continue;

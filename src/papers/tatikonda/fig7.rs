@@ -52,7 +52,12 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
 }
 
 /// Measures all block sizes on an input; `of` stands before what is found.
-fn compare(context: &Context<'_>, of: &str, input: &Input, findings: &mut Findings) -> Result<Vec<Cost>, ExperimentError> {
+fn compare(
+    context: &Context<'_>,
+    of: &str,
+    input: &Input,
+    findings: &mut Findings,
+) -> Result<Vec<Cost>, ExperimentError> {
     let queries: Vec<&Query> = several_terms(&input.queries).collect();
     let filled: Vec<&Query> =
         queries.iter().copied().filter(|query| query.terms[0].doc_freq as usize >= BLOCK_SIZES[0]).collect();
@@ -109,10 +114,8 @@ impl Cost {
         for term in queries.iter().flat_map(|query| &query.terms) {
             lists.entry(term.term).or_insert_with(|| skips(index, term.term, block_size));
         }
-        let queries: Vec<Vec<&[u32]>> = queries
-            .iter()
-            .map(|query| query.terms.iter().map(|term| lists[&term.term].as_slice()).collect())
-            .collect();
+        let queries: Vec<Vec<&[u32]>> =
+            queries.iter().map(|query| query.terms.iter().map(|term| lists[&term.term].as_slice()).collect()).collect();
         let mut needed = Vec::new();
         let mut creation = Duration::MAX;
         for _ in 0..REPEATS {

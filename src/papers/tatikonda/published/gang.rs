@@ -74,7 +74,9 @@ impl Shared {
         let mut seen = 0;
         let mut hits = Vec::new();
         loop {
-            wait(self.is_crowded, || self.epoch.load(Ordering::Acquire) != seen || self.is_closed.load(Ordering::Acquire));
+            wait(self.is_crowded, || {
+                self.epoch.load(Ordering::Acquire) != seen || self.is_closed.load(Ordering::Acquire)
+            });
             if self.is_closed.load(Ordering::Acquire) {
                 return;
             }
