@@ -6,6 +6,7 @@
 
 pub mod batches;
 mod evaluate;
+pub mod machine_file;
 mod model;
 mod model_file;
 mod profile;
@@ -18,6 +19,7 @@ mod workload;
 mod workload_csv;
 
 pub use evaluate::Evaluation;
+pub use machine_file::MachineFile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use profile::{ProfileError, ProfileOptions, profile};

@@ -7,6 +7,7 @@ use crate::corpus::Words;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
+use crate::machine::Idle;
 use crate::query::{Mode, Replay};
 use crate::sched::{PolicyKind, StealGuard};
 
@@ -81,6 +82,11 @@ options_take!(Multicore {
     Fgqp: "All cores answer one query, cut into small tasks: one processor",
 });
 
+options_take!(Idle {
+    Spin: "Threads with a core of their own spin as long as a run lasts",
+    Sleep: "Threads sleep after a fifth of a millisecond without work",
+});
+
 options_take!(PolicyKind {
     GpuOnly: "Everything on the GPUs, first come, first served",
     CpuOnly: "Everything on the CPUs, first come, first served",
@@ -106,6 +112,7 @@ mod tests {
         assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
         assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);
         assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
+        assert_eq!(Idle::value_variants(), Idle::ALL);
         assert_eq!(Multicore::value_variants(), Multicore::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));
