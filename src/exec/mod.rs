@@ -64,6 +64,14 @@ pub enum ExecError {
         /// How much a CPU takes.
         cpu_most: usize,
     },
+    /// A query can't have so many threads of a GPU.
+    #[error("{threads} threads a query, expected a multiple of 32 up to {most}")]
+    BadThreads {
+        /// What was asked for.
+        threads: u32,
+        /// How many there may be.
+        most: u32,
+    },
     /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
     #[error("a thread panicked while it searched; this is a bug")]
     Panicked,

@@ -27,6 +27,7 @@ mod ding;
 pub(crate) mod ding_gpu;
 mod error;
 mod findings;
+mod ranges;
 mod registry;
 mod tatikonda;
 
