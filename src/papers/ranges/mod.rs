@@ -35,7 +35,6 @@ pub(crate) mod batch;
 pub(crate) mod bmw;
 pub(crate) mod cursor;
 pub(crate) mod deal;
-#[cfg(feature = "gpu")]
 pub(crate) mod gpu;
 pub(crate) mod index;
 pub(crate) mod list;

@@ -299,7 +299,6 @@ fn a_list_travels_once_a_batch_and_cached_ones_not_at_all() {
     assert_eq!(bytes(&long), entries + world.index.list(TermId(0)).bytes().next_multiple_of(16));
 }
 
-#[cfg(feature = "gpu")]
 mod on_a_gpu {
     use std::sync::Arc;
 
