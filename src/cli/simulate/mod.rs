@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let queries = sim_queries(&workload, &estimates, &machine)?;
     let asked = arguments.arrivals.num_queries()?;
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, asked.unwrap_or(DELAY_QUERIES))?;
-    let experiment = Experiment { model, queries, deadline, arrivals };
+    let experiment = Experiment { model, queries, deadline, arrivals, cluster: None };
     let region_qps = experiment.region().ok_or_else(no_rates)?.rate_qps;
     let named_rates = named_rates(arguments, recorded_qps)?;
     let queries: usize = experiment.arrivals.iter().map(Arrivals::len).sum();
