@@ -1,8 +1,10 @@
 //! The lab's own policies by name.
 
+use std::sync::Arc;
+
 use super::{
-    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, OnlyOn, Policy, PolicyError, PolicyFactory, PolicyOptions,
-    Promise, Stealing, Window, preferred_class,
+    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
+    PolicyOptions, Promise, RandomSplit, Stealing, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -29,11 +31,15 @@ pub enum PolicyKind {
     Adaptive,
     /// GPUs take batches; CPUs what a batch gains least on, and what cannot wait
     Combined,
+    /// Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al. 2017)
+    LengthBased,
+    /// Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al. 2017)
+    RandomSplit,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -43,6 +49,8 @@ impl PolicyKind {
         Self::Window,
         Self::Adaptive,
         Self::Combined,
+        Self::LengthBased,
+        Self::RandomSplit,
     ];
 
     /// The name, as in options and in files.
@@ -58,6 +66,8 @@ impl PolicyKind {
             Self::Window => "window",
             Self::Adaptive => "adaptive",
             Self::Combined => "combined",
+            Self::LengthBased => "length-based",
+            Self::RandomSplit => "random-split",
         }
     }
 
@@ -70,7 +80,10 @@ impl PolicyKind {
     /// Whether it makes batches: without batch costs it is another policy by another name.
     #[must_use]
     pub fn batches(self) -> bool {
-        matches!(self, Self::Greedy | Self::Window | Self::Adaptive | Self::Combined)
+        matches!(
+            self,
+            Self::Greedy | Self::Window | Self::Adaptive | Self::Combined | Self::LengthBased | Self::RandomSplit
+        )
     }
 
     /// The classes of processor that it cannot do without.
@@ -79,7 +92,7 @@ impl PolicyKind {
         match self {
             Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
-            Self::BestOf | Self::Stealing => &[Class::CPU, Class::GPU],
+            Self::BestOf | Self::Stealing | Self::LengthBased | Self::RandomSplit => &[Class::CPU, Class::GPU],
             Self::Mct | Self::Combined => &[],
         }
     }
@@ -87,7 +100,7 @@ impl PolicyKind {
     /// Its factory, with these options.
     #[must_use]
     pub fn with(self, options: PolicyOptions) -> BuiltIn {
-        BuiltIn { kind: self, options }
+        BuiltIn { kind: self, options, blocks: Arc::new([]) }
     }
 }
 
@@ -98,12 +111,23 @@ impl std::fmt::Display for PolicyKind {
 }
 
 /// The factory of one of the lab's own policies.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BuiltIn {
     /// Which policy.
     pub kind: PolicyKind,
     /// Its options.
     pub options: PolicyOptions,
+    /// By row of the workload, the blocks in all lists of the query: what `length-based` goes by. Rows behind its end count as
+    /// short.
+    pub blocks: Arc<[u32]>,
+}
+
+impl BuiltIn {
+    /// The same, of a workload whose queries have so many blocks, by row.
+    #[must_use]
+    pub fn with_lengths(self, blocks: Arc<[u32]>) -> Self {
+        Self { blocks, ..self }
+    }
 }
 
 impl PolicyFactory for BuiltIn {
@@ -123,6 +147,8 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::Window => Box::new(Window::new(options, model)?),
             PolicyKind::Adaptive => Box::new(Adaptive::new(options, model)?),
             PolicyKind::Combined => Box::new(Combined::new(options, model)?),
+            PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
+            PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
         })
     }
 
@@ -137,7 +163,11 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::CpuOnly => class == Class::CPU,
             PolicyKind::BestOf => class == preferred_class(predicted),
             PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
-            PolicyKind::Stealing | PolicyKind::Mct | PolicyKind::Combined => true,
+            PolicyKind::Stealing
+            | PolicyKind::Mct
+            | PolicyKind::Combined
+            | PolicyKind::LengthBased
+            | PolicyKind::RandomSplit => true,
         }
     }
 }

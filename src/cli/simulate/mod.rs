@@ -19,12 +19,13 @@ use super::options::{
 use super::origin;
 use super::output::{result_file, say};
 use super::run_logs::{KeptRuns, LogArguments};
-use crate::cost::MachineModel;
+use crate::cost::{Cost, MachineModel};
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
-    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, named_workload_in, play_all,
+    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, named_workload_in, play_all,
     settle_gpu_times, sim_queries,
 };
+use crate::machine::PerClass;
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::source::Source;
@@ -111,8 +112,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let replayed = settle_gpu_times(&workload_name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     let machine = machine(arguments, &workload)?;
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
-    let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = sim_queries(&workload, &estimates, &machine)?;
+    let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
+    let lengths = QueryLengths::of(&workload, &estimated, &model);
+    let policies = arguments.options.policies(&arguments.policy, &model, &lengths)?;
     let asked = arguments.arrivals.num_queries()?;
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, asked.unwrap_or(DELAY_QUERIES))?;
     let experiment = Experiment { model, queries, deadline, arrivals, cluster: None };

@@ -47,6 +47,7 @@ impl BlockCodec for NewPfd {
 }
 
 /// Appends a block of 1 to 128 numbers as NewPFD has it.
+#[cfg(feature = "gpu")]
 pub(crate) fn encode_new_pfd(numbers: &[u32], words: &mut Vec<u32>) {
     NewPfd::encode(numbers, words);
 }
@@ -55,6 +56,7 @@ pub(crate) fn encode_new_pfd(numbers: &[u32], words: &mut Vec<u32>) {
 ///
 /// # Errors
 /// If `words` are no such block.
+#[cfg(feature = "gpu")]
 #[inline]
 pub(crate) fn decode_new_pfd(words: &[u32], numbers: &mut [u32]) -> Result<(), CodecError> {
     decode(words, numbers)

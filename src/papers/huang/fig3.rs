@@ -24,7 +24,13 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         for (&bin, numbers) in &bins {
             let middle = 1.5 * f64::from(bin).exp2();
             let name = |side: &str| {
-                format!("{}, {} to {} blocks ({} queries), {side}", strategy.name(), 1_u64 << bin, 2_u64 << bin, numbers.len())
+                format!(
+                    "{}, {} to {} blocks ({} queries), {side}",
+                    strategy.name(),
+                    1_u64 << bin,
+                    2_u64 << bin,
+                    numbers.len()
+                )
             };
             let cpu = bench.on_cpu(numbers.iter().copied(), strategy, context.k)?;
             findings.compare(name("CPU"), "ms", None, cpu.mean_ms());

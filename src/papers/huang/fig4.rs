@@ -17,7 +17,8 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     findings.provenance("input", &input.name);
     let mut blocks: Vec<u64> = input.queries.iter().map(num_blocks).collect();
     blocks.sort_unstable();
-    let share_below = |length: f64| 100.0 * blocks.partition_point(|&b| (b as f64) < length) as f64 / blocks.len() as f64;
+    let share_below =
+        |length: f64| 100.0 * blocks.partition_point(|&b| (b as f64) < length) as f64 / blocks.len() as f64;
     let size = f64::from(input.index.num_docs()) / f64::from(GOV2_DOCS);
     for (length, papers) in LENGTHS {
         findings.compare(format!("below {length} blocks"), "%", papers, share_below(length as f64));
@@ -33,7 +34,12 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     }
     let quantile = |share: f64| blocks[((blocks.len() - 1) as f64 * share) as usize] as f64;
     for share in [50, 90, 99, 100] {
-        findings.compare(format!("blocks that {share} % of the queries do not exceed"), "blocks", None, quantile(f64::from(share) / 100.0));
+        findings.compare(
+            format!("blocks that {share} % of the queries do not exceed"),
+            "blocks",
+            None,
+            quantile(f64::from(share) / 100.0),
+        );
     }
     let points = (0..=100).map(|percent| (quantile(f64::from(percent) / 100.0), f64::from(percent)));
     findings.chart(Chart {

@@ -99,21 +99,26 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     Ok(findings)
 }
 
-/// What is scored of the postings that the queries' lists have.
-fn work_of(
-    bench: &Bench,
-    gpu: &mut RangesGpu,
-    k: usize,
-    findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+/// What the device takes and what travels; what is scored of the postings that the queries' lists have.
+fn work_of(bench: &Bench, gpu: &mut RangesGpu, k: usize, findings: &mut Findings) -> Result<(), ExperimentError> {
     let named: u64 = bench.queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
     for strategy in Strategy::ALL {
-        let mut scored = 0;
+        let (mut scored, mut device_ms, mut copied_bytes) = (0, 0.0, 0);
         for batch in gpu.cut(&bench.queries, Default::default()) {
             let outcome = gpu.run(&bench.queries[batch], strategy, super::PAPERS_P, k)?;
             scored += outcome.reports.iter().map(|report| report.postings_scored).sum::<u64>();
+            device_ms += outcome.device_us / 1e3;
+            copied_bytes += outcome.copied_bytes;
         }
-        let name = format!("{}, top {k}: postings scored of those in the lists, P {}", strategy.name(), super::PAPERS_P);
+        let queries = bench.queries.len() as f64;
+        let name = format!("{}, top {k}: GPU, P {}, from the first copy to the last", strategy.name(), super::PAPERS_P);
+        findings.compare(name, "ms", None, device_ms / queries);
+        if strategy == Strategy::ALL[0] {
+            let per_query = copied_bytes as f64 / 1e3 / queries;
+            findings.compare("what travels to the GPU with a query", "kB", None, per_query);
+        }
+        let name =
+            format!("{}, top {k}: postings scored of those in the lists, P {}", strategy.name(), super::PAPERS_P);
         findings.compare(name, "%", None, 100.0 * scored as f64 / named as f64);
     }
     Ok(())

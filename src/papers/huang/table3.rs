@@ -44,10 +44,20 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             };
             let how = if gpus.len() == PAPERS_GPUS { "four GPUs" } else { "four GPUs, computed from one's batches" };
             findings.compare(format!("{name}: {how}"), "ms", papers_four, four_ms);
-            findings.compare(format!("{name}: {how}, saved"), "%", saved(papers_one, papers_four), saved(times.one_ms, four_ms));
+            findings.compare(
+                format!("{name}: {how}, saved"),
+                "%",
+                saved(papers_one, papers_four),
+                saved(times.one_ms, four_ms),
+            );
             if let Some(all_ms) = times.all_ms {
                 findings.compare(format!("{name}: {} GPUs, measured", gpus.len()), "ms", None, all_ms);
-                findings.compare(format!("{name}: {} GPUs, times one", gpus.len()), "times", None, times.one_ms / all_ms);
+                findings.compare(
+                    format!("{name}: {} GPUs, times one", gpus.len()),
+                    "times",
+                    None,
+                    times.one_ms / all_ms,
+                );
                 findings.compare(format!("{name}: {} GPUs, computed", gpus.len()), "ms", None, times.all_computed_ms);
             }
         }
@@ -101,7 +111,7 @@ impl DealtTimes {
         let queries = &bench.queries;
         let limits = Limits { queries: queries.len().div_ceil(BATCHES), ..Limits::default() };
         let batches = gpus[0].cut(queries, limits);
-        let mut run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64, ExperimentError> {
+        let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64, ExperimentError> {
             let began = Instant::now();
             let workers = gpus.iter_mut().map(|gpu| {
                 |batch: usize| -> Result<_, ExecError> {
