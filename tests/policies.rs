@@ -102,6 +102,7 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
                 batch_share,
                 window_us,
                 window_queries,
+                ..PolicyOptions::default()
             };
             (experiment, options)
         },

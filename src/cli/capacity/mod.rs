@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let question = check(arguments)?;
     let mut node = node::start(arguments)?;
     warn_of_few_cores(&node);
-    let policies = arguments.options.policies(&arguments.policy, node.model())?;
+    let policies = arguments.options.policies(&arguments.policy, node.model(), &node.lengths())?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     outln!("{}", words::machine(&node));
     interrupts::catch();

@@ -105,7 +105,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let estimates = check(arguments)?;
     let (mut node, workload_name) = node::start(arguments, &estimates)?;
-    let policies = arguments.options.policies(&arguments.policy, node.model())?;
+    let policies = arguments.options.policies(&arguments.policy, node.model(), &node.lengths())?;
     let path = arguments.arrivals.trace.as_deref();
     let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
     let (traced, traced_qps) = traced.transpose()?.unzip();
