@@ -6,7 +6,7 @@ use std::process::Command;
 use proptest::prelude::*;
 use tandem::cost::batches::BatchModels;
 use tandem::cost::{
-    CostModel, Measured, ModelFile, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, train,
+    CostModel, Inputs, Measured, ModelFile, ModelKind, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, train,
 };
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
@@ -62,9 +62,9 @@ fn a_model_estimates_unseen_queries_far_better_than_their_mean() {
         assert!(evaluation.rank_correlation > 0.8, "{evaluation:?}");
     }
     let features = Features::from_lengths(&[50_000], 300_000);
-    let us = models.predict_us(Class::CPU, Mode::Or, &features).unwrap();
+    let us = models.predict_us(Class::CPU, Mode::Or, &Inputs::of(&features, None)).unwrap();
     assert!((400.0..620.0).contains(&us), "{us}");
-    assert_eq!(models.predict_us(Class::CPU, Mode::AndOr, &features), None);
+    assert_eq!(models.predict_us(Class::CPU, Mode::AndOr, &Inputs::of(&features, None)), None);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn estimates_for_a_workload_are_made_without_the_query_itself() {
     };
     let by_seen = repeats(&|i| {
         let row = &workload.rows[i];
-        seen.predict_us(Class::CPU, row.mode, &row.features).unwrap()
+        seen.predict_us(Class::CPU, row.mode, &row.inputs()).unwrap()
     });
     let held_back = repeats(&|i| estimates[i][Class::CPU].unwrap());
     assert!(by_seen > 300 && held_back < 40, "{by_seen} {held_back}");
@@ -165,7 +165,8 @@ proptest! {
         }
         if let Ok(models) = ModelFile::parse("m.json", &bytes) {
             for model in models.models() {
-                let us = models.predict_us(model.kind, model.mode, &Features::from_lengths(&[3, 9], 10)).unwrap();
+                let inputs = Inputs::of(&Features::from_lengths(&[3, 9], 10), None);
+                let us = models.predict_us(model.kind, model.mode, &inputs).unwrap();
                 prop_assert!(us.is_finite() && us > 0.0);
             }
         }

@@ -5,21 +5,26 @@
 //! ```
 
 pub mod batches;
+pub mod conformal;
 mod evaluate;
+mod inputs;
 mod model;
 mod model_file;
+mod models;
 mod profile;
 mod recorded;
 mod service;
 pub mod shipped;
+pub mod study;
 mod train;
-mod tree;
 mod workload;
 mod workload_csv;
 
 pub use evaluate::Evaluation;
+pub use inputs::Inputs;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
+pub use models::ModelKind;
 pub use profile::{ProfileError, ProfileOptions, profile};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{BatchCost, BatchLoad, BatchTime, Cost, LeastUse, MachineModel, MeasuredTimes, ServiceTimes};

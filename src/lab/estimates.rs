@@ -1,15 +1,14 @@
 //! What a policy is told of each query's cost, beside what the query really takes.
 //!
 //! A policy never sees the second. Where no model is named, one is fitted to the very workload that is then played, and
-//! each query is estimated by a tree that was fitted without it: the error is that of queries never seen.
+//! each query is estimated by one that was fitted without it: the error is that of queries never seen.
 
 use std::path::Path;
 
 use super::LabError;
-use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, cross_validated_estimates, shipped};
+use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, shipped};
 use crate::files::InputError;
 use crate::machine::{Class, Machine, PerClass};
-use crate::query::{Features, Mode};
 use crate::sim::SimQuery;
 
 /// Parts of the cross-validation.
@@ -18,7 +17,7 @@ const FOLDS: usize = 5;
 /// Where estimates come from.
 #[derive(Clone, Debug)]
 pub enum Estimates {
-    /// Trees fitted to the workload, each query's without it.
+    /// Models fitted to the workload, each query's without it.
     Fitted,
     /// The measured times.
     Oracle,
@@ -58,10 +57,11 @@ impl Estimates {
                 cross_validated_estimates(workload, &options).map_err(LabError::NoModel)
             }
             Self::Model(_, models) => {
-                let predict = |mode: Mode, features: &Features| {
-                    PerClass::from_fn(|class| models.predict_us(class, mode, features))
+                let predict = |row: &WorkloadRow| {
+                    let inputs = row.inputs();
+                    PerClass::from_fn(|class| models.predict_us(class, row.mode, &inputs))
                 };
-                Ok(workload.rows.iter().map(|row| predict(row.mode, &row.features)).collect())
+                Ok(workload.rows.iter().map(predict).collect())
             }
         }
     }
