@@ -57,7 +57,11 @@ impl Quantiles {
             ratios.sort_by(f64::total_cmp);
             let last = members.last().map_or(0.0, |&i| estimates_us[i]);
             let rounded = |x: f64| format!("{x:.4e}").parse().unwrap_or(x);
-            Band { up_to_us: rounded(last), samples: ratios.len(), factors: LEVELS.map(|level| rounded(at_level(&ratios, level))) }
+            Band {
+                up_to_us: rounded(last),
+                samples: ratios.len(),
+                factors: LEVELS.map(|level| rounded(at_level(&ratios, level))),
+            }
         };
         Self { bands: (0..bands).map(band).collect() }
     }
@@ -85,9 +89,8 @@ impl Quantiles {
     /// # Errors
     /// What is wrong, in words.
     pub(super) fn check(&self) -> Result<(), String> {
-        let ascend = |numbers: &[f64]| {
-            numbers.iter().all(|&number| number.is_finite() && number > 0.0) && numbers.is_sorted()
-        };
+        let ascend =
+            |numbers: &[f64]| numbers.iter().all(|&number| number.is_finite() && number > 0.0) && numbers.is_sorted();
         let ends: Vec<f64> = self.bands.iter().map(|band| band.up_to_us).collect();
         if ends.is_empty() || !ascend(&ends) {
             return Err(String::from("`bands` must ascend in `up_to_us`, and there is at least one"));

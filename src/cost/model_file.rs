@@ -44,16 +44,18 @@ pub struct Model {
     pub evaluation: Option<Evaluation>,
     /// How far true costs spread around its estimates.
     pub quantiles: Option<Quantiles>,
+    /// What was fitted is multiplied by this, since a recalibration found everything so much dearer; 1 before that.
+    pub scale: f64,
     pub(super) fitted: Fitted,
     /// What `fitted` asks for.
-    asks: InputSet,
+    pub(super) asks: InputSet,
 }
 
 impl Model {
     /// A model of this class and mode, not evaluated yet.
     pub(super) fn new(kind: Class, mode: Mode, fitted: Fitted) -> Self {
         let asks = fitted.regression().asks();
-        Self { kind, mode, evaluation: None, quantiles: None, fitted, asks }
+        Self { kind, mode, evaluation: None, quantiles: None, scale: 1.0, fitted, asks }
     }
 
     /// What kind of model it is.
@@ -83,7 +85,7 @@ impl Model {
     /// Microseconds for a query of these inputs; `None` if what it asks for is not known.
     #[must_use]
     pub fn predict_us(&self, inputs: &Inputs) -> Option<f64> {
-        inputs.known().includes(self.asks).then(|| self.fitted.regression().predict_us(&inputs.0))
+        inputs.known().includes(self.asks).then(|| self.scale * self.fitted.regression().predict_us(&inputs.0))
     }
 }
 
@@ -132,6 +134,9 @@ struct StoredModel {
     m5: Option<StoredRules>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work: Option<StoredWork>,
+    /// Left out where it is 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scale: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quantiles: Option<Quantiles>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +152,11 @@ impl ModelFile {
     #[must_use]
     pub fn models(&self) -> &[Model] {
         &self.models
+    }
+
+    /// The models, to be changed.
+    pub(super) fn models_mut(&mut self) -> &mut [Model] {
+        &mut self.models
     }
 
     /// The model of this class and mode.
@@ -253,6 +263,7 @@ impl From<&Model> for StoredModel {
             boosting,
             m5,
             work,
+            scale: (model.scale != 1.0).then_some(model.scale),
             quantiles: model.quantiles.clone(),
             evaluation: model.evaluation.clone(),
         }
@@ -261,7 +272,8 @@ impl From<&Model> for StoredModel {
 
 impl StoredModel {
     fn check(self, place: &str) -> Result<Model, String> {
-        let Self { kind, mode, features, target, tree, forest, boosting, m5, work, quantiles, evaluation } = self;
+        let Self { kind, mode, features, target, tree, forest, boosting, m5, work, scale, quantiles, evaluation } =
+            self;
         let mut known = InputSet::default();
         for name in &features {
             let Some(input) = Inputs::position(name) else {
@@ -278,7 +290,11 @@ impl StoredModel {
         if let Some(quantiles) = &quantiles {
             quantiles.check().map_err(|fault| format!("{place}.quantiles: {fault}"))?;
         }
-        Ok(Model { evaluation, quantiles, ..Model::new(kind, mode, fitted) })
+        let scale = scale.unwrap_or(1.0);
+        if !(1e-6..1e6).contains(&scale) {
+            return Err(format!("{place}.scale is {scale}, expected a factor above 0"));
+        }
+        Ok(Model { evaluation, quantiles, scale, ..Model::new(kind, mode, fitted) })
     }
 }
 

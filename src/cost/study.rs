@@ -84,14 +84,12 @@ pub fn importance(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of
     let of_group = |group: &Group| {
         let fold_of = assign_folds(&group.inputs, options.folds, options.seed).ok_or_else(|| group.too_few(options))?;
         // One fold stands for all: it is enough to put features in order.
-        let (held_back, others): (Vec<usize>, Vec<usize>) =
-            (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
+        let (held_back, others): (Vec<usize>, Vec<usize>) = (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
         let model = group.fit(&group.samples.at(&others), options)?;
         let held_back = group.samples.at(&held_back);
         let error = |rows: &[[f64; Inputs::NAMES.len()]]| {
-            let errors = rows.iter().zip(held_back.us()).map(|(row, us)| {
-                (model.regression().predict_us(row) - us).abs() / us
-            });
+            let errors =
+                rows.iter().zip(held_back.us()).map(|(row, us)| (model.regression().predict_us(row) - us).abs() / us);
             errors.sum::<f64>() / held_back.len() as f64
         };
         let own = error(held_back.rows());
@@ -124,14 +122,15 @@ pub fn learning_curve(workload: &Workload, options: &TrainOptions) -> Result<Vec
     let of_part = |(group, part): (&Group, usize)| {
         let fold_of = assign_folds(&group.inputs, options.folds, options.seed).ok_or_else(|| group.too_few(options))?;
         // One fold is held back of each part alike.
-        let (held_back, others): (Vec<usize>, Vec<usize>) =
-            (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
+        let (held_back, others): (Vec<usize>, Vec<usize>) = (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
         let kept: Vec<usize> = others.iter().copied().step_by(part).collect();
         let model = group.fit(&group.samples.at(&kept), options)?;
         let held_back = group.samples.at(&held_back);
-        let errors = held_back.rows().iter().zip(held_back.us()).map(|(row, us)| {
-            (model.regression().predict_us(row) - us).abs() / us
-        });
+        let errors = held_back
+            .rows()
+            .iter()
+            .zip(held_back.us())
+            .map(|(row, us)| (model.regression().predict_us(row) - us).abs() / us);
         Ok((group.of(), kept.len(), errors.sum::<f64>() / held_back.len() as f64))
     };
     parts.into_par_iter().map(of_part).collect()
@@ -145,7 +144,8 @@ pub fn scatter(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, Q
     let mut rows = Vec::new();
     for group in groups(workload, options)? {
         let estimates = group.cross_validate(options)?;
-        let row = |i: usize| (group.of(), workload.rows[group.rows[i]].query_id, estimates.us[i], group.samples.us()[i]);
+        let row =
+            |i: usize| (group.of(), workload.rows[group.rows[i]].query_id, estimates.us[i], group.samples.us()[i]);
         rows.extend((0..group.samples.len()).map(row));
     }
     Ok(rows)

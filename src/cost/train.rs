@@ -100,10 +100,7 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
     };
     let models = groups(workload, options)?.par_iter().map(fit).collect::<Result<Vec<_>, TrainError>>()?;
     let mut file = ModelFile::new(models, workload.batches.clone());
-    for (key, value) in [
-        ("model", options.model.to_string()),
-        ("seed", options.seed.to_string()),
-    ] {
+    for (key, value) in [("model", options.model.to_string()), ("seed", options.seed.to_string())] {
         file.provenance.insert(key.to_owned(), value);
     }
     if options.model == ModelKind::Cart {

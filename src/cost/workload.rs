@@ -4,8 +4,8 @@
 //! to it, `simulate` draws arrivals from it. It holds one row a query and mode; its file form is in `workload_csv.rs`
 //! and, for people, in `traces/README.md`.
 
-use super::{Cost, Inputs};
 use super::batches::BatchModels;
+use super::{Cost, Inputs};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;

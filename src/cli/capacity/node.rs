@@ -45,7 +45,7 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    Ok(Node::start(processors, &name, workload, queries, &index, &Estimates::Fitted)?)
+    Ok(Node::start(processors, &name, workload, queries, &index, &Estimates::named("model")?)?)
 }
 
 /// What these queries cost here: kept by an earlier run, or measured now and kept for the next.

@@ -1,5 +1,6 @@
 //! `tandem train`: fits cost models to measured workloads and says how wrong they are.
 
+mod regret;
 mod report;
 
 use std::path::PathBuf;
@@ -7,11 +8,13 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::cli::Failure;
+use crate::cli::options::DeadlineArgument;
 use crate::cli::origin::check_same_machine;
 use crate::cli::output::result;
 use crate::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
 use crate::lab::named_workload;
+use crate::query::Mode;
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,14 @@ pub(super) struct Arguments {
     /// worth, what more queries would gain
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Of the report: CPU workers of the machines on which policies' regret is simulated; none with 0
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 16])]
+    regret_cpus: Vec<usize>,
+    /// Of the report: which of the workload's rows regret is simulated with
+    #[arg(long, value_enum, default_value_t = Mode::Or)]
+    mode: Mode,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
     /// Parts of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,
@@ -45,6 +56,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out)?;
+    arguments.deadline.checked()?;
     if let Some(dir) = &arguments.report {
         check_writable(&dir.join(report::ERRORS))?;
     }
@@ -75,7 +87,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     models.write(&arguments.out)?;
     outln!("models: {}", arguments.out.display());
     match &arguments.report {
-        Some(dir) => report::write(dir, &names, &workload, &options),
+        Some(dir) => {
+            report::write(dir, &names, &workload, &options)?;
+            regret::write(dir, &names, &workload.only(arguments.mode), arguments)
+        }
         None => Ok(()),
     }
 }
@@ -114,7 +129,9 @@ fn give(models: &ModelFile) {
 
 fn print_table(names: &str, models: &ModelFile) {
     outln!("{names}: relative error on queries held back, in percent\n");
-    outln!("kind  mode    samples    mean  median     p95  bias of tenths   within 5..95 %  always the mean  rank  model");
+    outln!(
+        "kind  mode    samples    mean  median     p95  bias of tenths   within 5..95 %  always the mean  rank  model"
+    );
     for model in models.models() {
         let Some(evaluation) = &model.evaluation else { continue };
         let biases = || evaluation.decile_bias.iter().map(|bias| 100.0 * (bias - 1.0));

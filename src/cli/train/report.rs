@@ -164,7 +164,14 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
     };
     write_csv(&file("model_scatter.csv"), &provenance, scattered.iter().map(line))?;
 
-    for name in [ERRORS, "model_deciles.csv", "model_coverage.csv", "model_importance.csv", "model_learning.csv", "model_scatter.csv"] {
+    for name in [
+        ERRORS,
+        "model_deciles.csv",
+        "model_coverage.csv",
+        "model_importance.csv",
+        "model_learning.csv",
+        "model_scatter.csv",
+    ] {
         result_file(name.trim_end_matches(".csv"), &file(name));
     }
     outln!("\nwritten: {}: model_*.csv, model_learning.svg", dir.display());

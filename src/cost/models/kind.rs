@@ -22,6 +22,12 @@ impl ModelKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Cart, Self::M5, Self::Forest, Self::Boosting, Self::Work];
 
+    /// The kind of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// What it is asked for by.
     #[must_use]
     pub const fn name(self) -> &'static str {

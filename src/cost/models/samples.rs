@@ -48,6 +48,7 @@ impl Samples {
     }
 
     /// By sample, the inputs as a model is asked with them.
+    #[cfg(test)]
     pub(in crate::cost) fn inputs(&self, sample: usize) -> Inputs {
         Inputs(self.rows[sample])
     }

@@ -54,11 +54,7 @@ impl Tree {
     ///
     /// # Errors
     /// If `smartcore` refuses the samples.
-    pub(in crate::cost) fn fit(
-        samples: &Samples,
-        max_depth: u16,
-        min_leaf: usize,
-    ) -> Result<Self, FitError> {
+    pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
         let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
         let mut tree = read_smartcore(&fitted)?;
         for sample in samples.rows() {
@@ -90,7 +86,8 @@ impl Tree {
         let fitted = FittedForest::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())?;
         let stored = serde_json::to_value(&fitted).map_err(|e| e.to_string())?;
         let forest: SmartcoreForest = serde_json::from_value(stored).map_err(|e| format!("smartcore's forest: {e}"))?;
-        let mut trees = forest.forest_regressor.trees.iter().map(|tree| convert(&tree.nodes, 0)).collect::<Result<Vec<_>, _>>()?;
+        let mut trees =
+            forest.forest_regressor.trees.iter().map(|tree| convert(&tree.nodes, 0)).collect::<Result<Vec<_>, _>>()?;
         for sample in samples.rows() {
             trees.iter_mut().for_each(|tree: &mut Self| tree.count(sample));
         }

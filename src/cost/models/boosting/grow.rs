@@ -57,7 +57,8 @@ impl SymmetricTrees {
         let mut random = Random::new(options.seed, 0);
         let mut trees = Vec::new();
         // A constant needs no tree; nor is there one without a column to ask about.
-        for _ in 0..if columns.is_empty() { 0 } else { options.trees } {
+        let num_trees = if columns.is_empty() { 0 } else { options.trees };
+        for _ in 0..num_trees {
             let drawn: Vec<u32> = (0..left.len() as u32).filter(|_| random.unit() <= options.share).collect();
             let (tree, leaf_of) = grow(&columns, &left, &drawn, options);
             for (left, &leaf) in left.iter_mut().zip(&leaf_of) {
@@ -225,7 +226,8 @@ mod tests {
         let samples = samples();
         let trees = SymmetricTrees::fit(&samples, &options());
         assert_eq!(trees.asks().iter().collect::<Vec<_>>(), [0, 3]);
-        let errors = samples.rows().iter().zip(samples.us()).map(|(row, us)| (trees.predict(row).exp() / us - 1.0).abs());
+        let errors =
+            samples.rows().iter().zip(samples.us()).map(|(row, us)| (trees.predict(row).exp() / us - 1.0).abs());
         let mean = errors.sum::<f64>() / samples.len() as f64;
         assert!(mean < 0.05, "{mean}");
     }

@@ -99,7 +99,7 @@ fn best_split(samples: &mut [(Row, f64)]) -> Option<(usize, f64)> {
     for input in 0..PUBLISHED.len() {
         samples.sort_by(|a, b| a.0[input].total_cmp(&b.0[input]));
         let sums = |part: Part<'_>| part.iter().fold((0.0, 0.0), |(sum, squares), s| (sum + s.1, squares + s.1 * s.1));
-        let (all, all_squares) = sums(samples);
+        let (all, all_squares) = sums(&*samples);
         let (mut sum, mut squares) = (0.0, 0.0);
         for cut in 1..samples.len() {
             let target = samples[cut - 1].1;

@@ -34,7 +34,8 @@ impl Linear {
                 let model = least_squares(part, &rest);
                 (model.expected_error(part), model, rest)
             };
-            let Some((error, model, rest)) = inputs.iter().map(|&input| without(input)).min_by(|a, b| a.0.total_cmp(&b.0))
+            let Some((error, model, rest)) =
+                inputs.iter().map(|&input| without(input)).min_by(|a, b| a.0.total_cmp(&b.0))
             else {
                 break;
             };
@@ -110,7 +111,8 @@ fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let mut row_of = vec![None; size];
     let mut used = 0;
     for unknown in 0..size {
-        let Some(pivot) = (used..size).max_by(|&a, &b| rows[a][unknown].abs().total_cmp(&rows[b][unknown].abs())) else {
+        let Some(pivot) = (used..size).max_by(|&a, &b| rows[a][unknown].abs().total_cmp(&rows[b][unknown].abs()))
+        else {
             break;
         };
         if rows[pivot][unknown].abs() < 1e-9 {
