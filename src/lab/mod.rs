@@ -36,6 +36,7 @@ mod node;
 mod objective;
 mod processors;
 mod progress;
+mod regret;
 mod summary;
 pub mod sweep;
 mod trial;
@@ -55,6 +56,7 @@ pub use node::{Drive, GpuSource, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
 pub use processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use progress::{Progress, Silent};
+pub use regret::{Regret, regret};
 pub use summary::{Summary, Tally};
 pub use validation::{
     KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,

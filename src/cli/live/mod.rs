@@ -65,8 +65,8 @@ pub(super) struct Arguments {
     /// How the CPU finds the best documents with any of the words; all give the same result
     #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
     algorithm: Algorithm,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
-    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,

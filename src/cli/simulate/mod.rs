@@ -85,8 +85,8 @@ pub(super) struct Arguments {
     /// Which of the workload's rows are asked
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
-    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
