@@ -12,6 +12,7 @@
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
 //! | [`exec`] | executors on CPU and GPU |
+//! | [`cache`] | which lists, or beginnings of lists, a memory holds that is too small for all |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
@@ -25,6 +26,7 @@
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod build;
+pub mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod corpus;

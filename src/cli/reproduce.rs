@@ -55,6 +55,10 @@ pub(super) struct Arguments {
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Figures of Wang et al.: PageRank, one number of at least 0 a line, in the order of the index's documents; drawn
+    /// from the seed unless given
+    #[arg(long, value_name = "FILE", requires = "index")]
+    page_rank: Option<PathBuf>,
     /// Where results go, and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
@@ -88,6 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         k: arguments.k,
         seconds: arguments.seconds,
         seed: arguments.seed,
+        page_rank: arguments.page_rank.as_deref(),
     };
     let machine = format!("{} ({cores} used at most)", this_machine());
     say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
@@ -116,6 +121,7 @@ fn input(arguments: &Arguments, docs: u32, limit: usize) -> Result<Input, Failur
         _ => {
             let docs = arguments.docs.unwrap_or(docs);
             let (index, log) = defaults::synthetic_index(&arguments.out, docs, arguments.seed)?;
+            let log = defaults::synthetic_log(&log, docs, arguments.seed, limit)?;
             (index, log, format!("synthetic, {docs} documents, seed {}", arguments.seed))
         }
     };
@@ -137,6 +143,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Gpu(e) => e.into(),
             ExperimentError::Index(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
+            ExperimentError::Cache(e) => Self::input(e.to_string()),
         }
     }
 }

@@ -5,6 +5,8 @@
 //! | [`codec`] | the integer codecs of the papers and their rivals, with the measuring of them |
 //! | `ding_gpu/` | the GPU methods of Ding et al. as they were published |
 //! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
+//! | `wang/` | figures of Wang et al., ICPADS 2017: pruned list caching, its ranking and order, the CPU's side |
+//! | `wang_gpu/` | the GPU's side of it as it was published |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
 //!
 //! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
@@ -29,6 +31,12 @@ mod error;
 mod findings;
 mod registry;
 mod tatikonda;
+mod wang;
+#[cfg(feature = "gpu")]
+mod wang_gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "wang_no_gpu.rs"]
+mod wang_gpu;
 
 pub use context::{Context, Input, InputSource};
 pub use error::ExperimentError;

@@ -1,0 +1,136 @@
+//! A whole log: batches on this thread, post-processing on another one.
+
+use std::borrow::Borrow;
+use std::time::Instant;
+
+use crossbeam_channel::{TrySendError, bounded};
+
+use super::session::{Outcome, Session};
+use crate::cache::{Batch, BatchMaker};
+use crate::papers::ExperimentError;
+use crate::papers::wang::{Best, FOOTPRINT, ROUND, RankedQuery, Report, RunOptions, World};
+
+/// What the second thread came to.
+#[derive(Default)]
+struct PostProcessed {
+    answers: Vec<(u32, Best)>,
+    seconds: f64,
+}
+
+impl Session<'_, '_> {
+    /// Answers all queries of a log in its order.
+    ///
+    /// # Errors
+    /// If the GPU fails.
+    pub(in crate::papers) fn run<Q>(&mut self, log: &[Q], options: RunOptions) -> Result<Report, ExperimentError>
+    where
+        Q: Borrow<RankedQuery> + AsRef<[u32]> + Sync,
+    {
+        let world = self.gpu.world;
+        let mut report = Report { answers: vec![Best::default(); log.len()], ..Report::default() };
+        let began = Instant::now();
+        let posted = std::thread::scope(|scope| {
+            let (to_post, unfinished) = bounded::<Vec<Outcome>>(options.backlog);
+            let post = options.overlaps.then(|| {
+                scope.spawn(move || {
+                    let mut posted = PostProcessed::default();
+                    for outcomes in unfinished {
+                        go_on(world, log, outcomes, options.k, &mut posted);
+                    }
+                    posted
+                })
+            });
+            let mut here = PostProcessed::default();
+            let mut take = |incomplete: Vec<Outcome>, report: &mut Report| {
+                report.post_processed += incomplete.len();
+                if post.is_none() {
+                    go_on(world, log, incomplete, options.k, &mut here);
+                } else if let Err(TrySendError::Full(incomplete)) = to_post.try_send(incomplete) {
+                    report.full_backlogs += 1;
+                    // If the thread has ended it panicked, which joining it tells.
+                    let _ = to_post.send(incomplete);
+                }
+            };
+            let run = self.run_batches(log, options, &mut report, &mut take);
+            drop(to_post);
+            let there = match post.map(std::thread::ScopedJoinHandle::join) {
+                Some(Ok(posted)) => posted,
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                None => here,
+            };
+            run.map(|()| there)
+        })?;
+        for (query, best) in posted.answers {
+            report.answers[query as usize] = best;
+        }
+        report.seconds = began.elapsed().as_secs_f64();
+        report.post_seconds = posted.seconds;
+        Ok(report)
+    }
+
+    fn run_batches<Q>(
+        &mut self,
+        log: &[Q],
+        options: RunOptions,
+        report: &mut Report,
+        take: &mut dyn FnMut(Vec<Outcome>, &mut Report),
+    ) -> Result<(), ExperimentError>
+    where
+        Q: Borrow<RankedQuery> + AsRef<[u32]>,
+    {
+        let world = self.gpu.world;
+        let prefixes = self.prefixes.clone();
+        let mut maker = BatchMaker::new(&world.lists, &prefixes, FOOTPRINT, self.buffer_bytes);
+        let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+        loop {
+            let began = Instant::now();
+            if !maker.next(log, options.batch_limit, &mut batch) {
+                break;
+            }
+            outcomes.clear();
+            report.batches.push(self.run_batch(log, &batch, options.k, began, &mut outcomes)?);
+            let mut incomplete = Vec::new();
+            for outcome in outcomes.drain(..) {
+                match outcome.from {
+                    None => report.answers[outcome.query as usize] = outcome.best,
+                    Some(_) => incomplete.push(outcome),
+                }
+            }
+            if !incomplete.is_empty() {
+                take(incomplete, report);
+            }
+        }
+        report.oversized = maker.oversized().len();
+        for &query in maker.oversized() {
+            let whole = Outcome { query, best: Best::new(options.k), from: Some(0) };
+            let mut posted = PostProcessed::default();
+            go_on(world, log, vec![whole], options.k, &mut posted);
+            for (query, best) in posted.answers {
+                report.answers[query as usize] = best;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Goes on with each query behind what the device saw, from what it found.
+fn go_on<Q: Borrow<RankedQuery>>(
+    world: &World,
+    log: &[Q],
+    outcomes: Vec<Outcome>,
+    k: usize,
+    posted: &mut PostProcessed,
+) {
+    let began = Instant::now();
+    let mut depths = Vec::new();
+    for Outcome { query, mut best, from } in outcomes {
+        let ranked = log[query as usize].borrow();
+        depths.clear();
+        depths.resize(ranked.lists.len(), 0);
+        let from = from.unwrap_or(0) as usize;
+        debug_assert!(best.keys().len() <= k);
+        world.ranker().rank(&ranked.postings(&world.lists), &ranked.weights, from, ROUND, &mut best, &mut depths);
+        posted.answers.push((query, best));
+    }
+    posted.seconds += began.elapsed().as_secs_f64();
+}
