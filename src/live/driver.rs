@@ -219,7 +219,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                         self.jobs = later;
                         note(&mut self.journal, now, Told::Arrive);
                         self.lags.push(now.since(job.arrival));
-                        let arrived = self.dispatcher.arrive(now, job);
+                        let arrived = self.dispatcher.arrive(now, *job);
                         self.keep_law(arrived);
                     }
                 }

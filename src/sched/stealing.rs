@@ -206,7 +206,7 @@ mod tests {
         let mut policy = Stealing::new(&options, &Machine::new(1, 1)).unwrap();
         let mut jobs = Jobs::default();
         for job in arrivals {
-            jobs.arrive(job, job.arrival);
+            jobs.arrive(*job, job.arrival);
             policy.arrive(job, &jobs, job.arrival);
         }
         (policy, jobs)

@@ -13,9 +13,11 @@
 //!   starts          ^        ^         ^
 //! ```
 
+use super::ahead::Ahead;
+use super::table::QueryTable;
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
-use crate::machine::{Class, PerClass};
+use crate::machine::PerClass;
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 
@@ -64,10 +66,10 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
 /// If an arrival names a query that `run.queries` lacks.
 pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<RunLog, LawBroken> {
     let jobs = run.arrivals.size_hint().0;
-    let dispatcher = Dispatcher::new(&run.model.machine, run.policy, jobs);
-    let mut times = measured_times(run.model, run.queries);
-    let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
-    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, |_| false)?.into_log())
+    let log = RunLog { rows: Vec::with_capacity(jobs.min(1 << 24)) };
+    let mut log = simulate_into(run, log, |_| false)?;
+    log.rows.sort_unstable_by_key(|row| row.job);
+    Ok(log)
 }
 
 /// Like [`simulate`], but gives each finished query's row to `sink`, in order of finish, and keeps nothing else; ends
@@ -83,33 +85,24 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let dispatcher = Dispatcher::with_sink(&run.model.machine, run.policy, sink);
-    let mut times = measured_times(run.model, run.queries);
-    let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
-    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, enough)?.into_sink())
+    let SimRun { model, policy, queries, arrivals, deadline } = run;
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
+    let table = QueryTable::of(queries, &model.machine);
+    let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+    let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
+    let job = |id, arrival, row| Job {
+        id,
+        query: table.id(row),
+        row,
+        arrival,
+        deadline: arrival + deadline,
+        predicted: table.estimate(row),
+    };
+    Ok(drive(dispatcher, &mut times, model.decision, arrivals, job, enough)?.into_sink())
 }
 
-/// The true service times of a workload on a machine.
-pub fn measured_times<'a>(
-    model: &'a MachineModel,
-    queries: &'a [SimQuery],
-) -> MeasuredTimes<'a, impl Fn(u32, Class) -> Cost + 'a> {
-    MeasuredTimes::new(model, |row, class| queries[row as usize].service[class])
-}
-
-/// The jobs that arrivals make.
-fn jobs_of<'a>(
-    queries: &'a [SimQuery],
-    arrivals: impl Iterator<Item = (Nanos, u32)> + 'a,
-    deadline: Nanos,
-) -> impl Iterator<Item = Job> + 'a {
-    (0..).map(JobId).zip(arrivals).map(move |(id, (arrival, row))| {
-        let SimQuery { id: query, estimate: predicted, .. } = queries[row as usize];
-        Job { id, query, row, arrival, deadline: arrival + deadline, predicted }
-    })
-}
-
-/// Plays jobs, in order of arrival, through a dispatcher whose batches take what `times` says.
+/// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
+/// dispatcher whose batches take what `times` says.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
@@ -117,24 +110,25 @@ pub fn drive<S: Sink>(
     mut dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
     decision: Nanos,
-    mut jobs: impl Iterator<Item = Job>,
+    mut arrivals: impl Iterator<Item = (Nanos, u32)>,
+    job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
-    let mut next = jobs.next();
+    let mut next = arrivals.next();
+    let mut next_id = JobId(0);
     let mut events = EventQueue::new();
     let mut actions = Vec::new();
     // When the dispatcher has done what it was given.
     let mut free_at = Nanos::ZERO;
     loop {
-        let arrival = next.as_ref().map(|job| job.arrival);
-        let due = match (events.peek(), arrival) {
-            (Some(event), Some(arrival)) => event.min(arrival),
-            (Some(at), None) | (None, Some(at)) => at,
+        let due = match (events.peek(), next) {
+            (Some(event), Some((arrival, _))) => event.min(arrival),
+            (Some(at), None) | (None, Some((at, _))) => at,
             (None, None) => return Ok(dispatcher),
         };
         let now = due.max(free_at);
         free_at = now;
-        while let Some(due) = events.pop(next.as_ref().map(|job| job.arrival), now) {
+        while let Some(due) = events.pop(next.map(|(arrival, _)| arrival), now) {
             free_at += decision;
             match due {
                 Due::Finish(_, processor) => {
@@ -145,9 +139,10 @@ pub fn drive<S: Sink>(
                 }
                 Due::Wake(_) => dispatcher.wake(now)?,
                 Due::Arrival => {
-                    if let Some(job) = next.take() {
-                        dispatcher.arrive(now, &job)?;
-                        next = jobs.next();
+                    if let Some((arrival, row)) = next {
+                        dispatcher.arrive(now, job(next_id, arrival, row))?;
+                        next_id.0 += 1;
+                        next = arrivals.next();
                     }
                 }
             }

@@ -5,11 +5,9 @@
 
 use rayon::prelude::*;
 
-use super::ahead::Ahead;
 use super::{Arrivals, SimQuery, SimRun, bounds, simulate_into};
 use crate::cost::{Cost, MachineModel};
 use crate::machine::PerClass;
-use crate::prefetch::prefetch;
 use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
 use crate::time::Nanos;
 
@@ -66,9 +64,7 @@ impl Experiment {
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
         let policy = policy.build(&self.model)?;
-        // A row, anywhere in a large table, is asked for some arrivals before it is read.
-        let look = |&(_, row): &(Nanos, u32)| prefetch(&self.queries[row as usize..], size_of::<SimQuery>());
-        let arrivals = Ahead::of(arrivals.at_rate(rate_qps), look);
+        let arrivals = arrivals.at_rate(rate_qps);
         Ok(SimRun { model: &self.model, policy, queries: &self.queries, arrivals, deadline: self.deadline })
     }
 

@@ -13,7 +13,8 @@ pub mod bounds;
 pub mod certificate;
 mod engine;
 mod experiment;
+mod table;
 
 pub use arrivals::Arrivals;
-pub use engine::{NoMiss, SimQuery, SimRun, drive, measured_times, simulate, simulate_into};
+pub use engine::{NoMiss, SimQuery, SimRun, drive, simulate, simulate_into};
 pub use experiment::{Experiment, SimError};

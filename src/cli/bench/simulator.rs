@@ -51,8 +51,7 @@ fn on_machine(cpus: usize, load: f64, suffix: &str, rounds: usize) -> Result<(St
         value: ns_a_query,
     };
     let rows = times.into_iter().map(row).collect();
-    let note = format!(
-        "simulator: {name}, {rate_qps:.0} queries a second, CPUs: {cpus}, GPUs: 1; M/s are simulated queries\n"
-    );
+    let note =
+        format!("simulator: {name}, {rate_qps:.0} queries a second, CPUs: {cpus}, GPUs: 1; ns a simulated query\n");
     Ok((note, rows))
 }
