@@ -11,8 +11,8 @@
 //! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
-//! | [`exec`] | executors on CPU and GPU |
 //! | [`cache`] | which lists, or beginnings of lists, a memory holds that is too small for all |
+//! | [`exec`] | executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |

@@ -19,6 +19,7 @@
 //! | `prefixes` | [`Prefixes`]: what is held |
 //! | `batches` | [`BatchMaker`]: queries with the lists that they miss, up to a buffer's size |
 //! | `model` | [`ThroughputModel`]: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
+//! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
 //! | `store` | [`ListStore`]: a budget, pins, and what goes when room is needed |
 //!
 //! Source of the static policies and of the model: Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query
@@ -33,6 +34,7 @@ mod qtf;
 mod qtf_df;
 mod sizes;
 mod store;
+mod tiers;
 mod vfb;
 mod visits;
 
@@ -43,6 +45,7 @@ pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
 pub use prefixes::Prefixes;
 pub use sizes::Sizes;
 pub use store::{Eviction, KeepAll, LeastSaved, ListStore, Pinned};
+pub use tiers::{BlockReads, Placement, WarmBlocks, place_blocks};
 pub use visits::{CACHE_BLOCK_LEN, Visits};
 
 #[cfg(test)]

@@ -204,6 +204,39 @@ proptest! {
     }
 
     #[test]
+    fn every_block_lies_in_one_tier_apart_from_the_others_and_the_warmest_near(
+        rows in prop::collection::vec(0_u32..40, 1..200),
+        warm in prop::collection::vec((any::<prop::sample::Index>(), 1_u32..20, 0.0_f32..9.0), 0..10),
+        room in 0_u64..5000,
+    ) {
+        let warm: Vec<WarmBlocks> = warm.into_iter().map(|(first, num_blocks, reads)| {
+            let first_block = first.index(rows.len()) as u32;
+            WarmBlocks { first_block, num_blocks: num_blocks.min(rows.len() as u32 - first_block), reads }
+        }).collect();
+        let Placement { first_rows, num_near, num_rows } = place_blocks(&rows, &warm, room);
+        prop_assert!(num_near <= room);
+        prop_assert_eq!(num_rows, rows.iter().map(|&rows| u64::from(rows)).sum::<u64>());
+        let mut spans: Vec<(u64, u64)> =
+            first_rows.iter().zip(&rows).map(|(&first, &rows)| (u64::from(first), u64::from(first + rows))).collect();
+        for &(first, end) in &spans {
+            prop_assert!(end <= num_near || first >= num_near, "{first} to {end} of {num_near}");
+        }
+        spans.retain(|(first, end)| first < end);
+        spans.sort_unstable();
+        prop_assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0) && spans.last().is_none_or(|last| last.1 == num_rows));
+        // A block of the warmest kind is far only if it does not fit.
+        if let Some(hottest) = warm.iter().max_by(|a, b| a.reads.total_cmp(&b.reads)) {
+            for block in hottest.first_block..hottest.first_block + hottest.num_blocks {
+                let is_far = u64::from(first_rows[block as usize]) >= num_near && rows[block as usize] > 0;
+                prop_assert!(!is_far || num_near + u64::from(rows[block as usize]) > room);
+            }
+        }
+        if room >= num_rows {
+            prop_assert_eq!(num_near, num_rows);
+        }
+    }
+
+    #[test]
     fn a_fit_finds_what_made_its_points(constant in 0.1_f64..100.0, inverse in 0.0_f64..1e4) {
         let points: Vec<(f64, f64)> = [1.0, 10.0, 64.0, 500.0, 9000.0].map(|x| (x, constant + inverse / x)).to_vec();
         let fit = Fit::of(&points);
@@ -299,4 +332,12 @@ fn a_static_store_refuses_what_it_has_no_room_for() {
     let error = store.pin(&[(2, 11)]).unwrap_err();
     assert_eq!(error, CacheError::DoesNotFit { wanted_bytes: 11, room_bytes: 10, budget_bytes: 100 });
     assert_eq!(store.pin(&[(1, 30)]).unwrap().hit_bytes, 30);
+}
+
+#[test]
+fn short_lists_are_read_whole_and_long_ones_as_far_as_documents_are_looked_up() {
+    let mut reads = BlockReads::default();
+    reads.record(&[(7, 100), (2, 128_000)], 128);
+    reads.record(&[(2, 128_000)], 128);
+    assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 1.0)]);
 }

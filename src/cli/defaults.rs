@@ -10,7 +10,7 @@ use super::Failure;
 use crate::build::synth::{SynthOptions, build_synthetic, draw_queries};
 use crate::corpus::Tokenizer;
 use crate::exec::ExecError;
-use crate::exec::gpu::GpuExecutor;
+use crate::exec::gpu::{GpuExecutor, GpuMemory};
 use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
 use crate::lab::{self, Progress};
@@ -166,8 +166,12 @@ impl Bars {
 ///
 /// # Errors
 /// As [`GpuExecutor::new`].
-pub(super) fn gpu_executor(index: &Arc<Index>, bm25: Bm25) -> Result<GpuExecutor, ExecError> {
-    lab::gpu_executor(DeviceId(0), index, bm25, &Bars::default())
+pub(super) fn gpu_executor(
+    index: &Arc<Index>,
+    bm25: Bm25,
+    memory: Option<&GpuMemory>,
+) -> Result<GpuExecutor, ExecError> {
+    lab::gpu_executor(DeviceId(0), index, bm25, memory, &Bars::default())
 }
 
 /// Says so where workers and driver have too few cores to be punctual.

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
 use super::options::{
-    DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments, SearchArguments, any_rate,
-    check_k, parse_seeds,
+    DeadlineArgument, GpuMemoryArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments,
+    SearchArguments, any_rate, check_k, parse_seeds,
 };
 use super::output::result_file;
 use super::{Failure, interrupts};
@@ -56,6 +56,8 @@ pub(super) struct Arguments {
     /// GPUs [default: all of this machine's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: Option<u16>,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
     out: PathBuf,

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+pub(super) use self::parameters::bytes;
 use super::Failure;
 use super::output::{is_json, result};
 use crate::files::check_writable;

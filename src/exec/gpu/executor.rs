@@ -22,6 +22,7 @@ use super::batch::{Place, Room};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
+use super::tiered::GpuMemory;
 use super::upload::UploadReport;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
@@ -107,17 +108,19 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::on_device(DeviceId(0), index, bm25, progress)
+        Self::on_device(DeviceId(0), index, bm25, None, progress)
     }
 
-    /// As [`GpuExecutor::with_progress`], on the GPU of this number.
+    /// As [`GpuExecutor::with_progress`], on the GPU of this number, and with no more of the index in its memory than
+    /// `memory` allows.
     ///
     /// # Errors
-    /// As [`GpuExecutor::new`].
+    /// As [`GpuExecutor::new`]; [`GpuError::BadBudget`] if what must lie there exceeds the budget, or the budget what is free.
     pub fn on_device(
         ordinal: DeviceId,
         index: &Arc<Index>,
         bm25: Bm25,
+        memory: Option<&GpuMemory>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
         let device = Device::open(ordinal)?;
@@ -125,7 +128,7 @@ impl GpuExecutor {
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
         let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
-        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
+        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, memory, progress)?;
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }
 
@@ -372,7 +375,14 @@ impl Executor for GpuExecutor {
     }
 
     fn device(&self) -> String {
-        self.lone.device.info.name.clone()
+        let name = &self.lone.device.info.name;
+        match self.lone.lists.report {
+            UploadReport { far_bytes: 0, .. } => name.clone(),
+            UploadReport { device_bytes, far_bytes, .. } => {
+                let mb = |bytes: u64| bytes as f64 / 1e6;
+                format!("{name} with {:.1} of {:.1} MB of the index", mb(device_bytes), mb(device_bytes + far_bytes))
+            }
+        }
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {

@@ -65,10 +65,10 @@ impl<'w> Bench<'w> {
         prefixes: Prefixes,
         cache_bytes: u64,
         buffer_bytes: u64,
-        overlaps: bool,
+        post_threads: usize,
     ) -> Result<Report, ExperimentError> {
         let mut session = Session::new(&self.gpu, prefixes, cache_bytes, buffer_bytes)?;
-        let options = RunOptions { overlaps, ..RunOptions::new(self.world.k) };
+        let options = RunOptions { post_threads, ..RunOptions::new(self.world.k) };
         let report = session.run(&self.world.test, options)?;
         self.check(&report)?;
         Ok(report)
@@ -83,13 +83,23 @@ impl<'w> Bench<'w> {
         }
     }
 
-    /// The fastest of a few runs of a division.
+    /// The fastest of a few runs of a division, in which one thread post-processes.
     pub(super) fn measure(&self, planner: &Planner<'_>, division: &Division) -> Result<Report, ExperimentError> {
-        let prefixes = planner.prefixes(division.cache_bytes);
+        self.measure_with(planner.prefixes(division.cache_bytes), division, 1)
+    }
+
+    /// The same with any number of threads, and a cache that holds `prefixes`.
+    pub(super) fn measure_with(
+        &self,
+        prefixes: Prefixes,
+        division: &Division,
+        post_threads: usize,
+    ) -> Result<Report, ExperimentError> {
         let mut session = Session::new(&self.gpu, prefixes, division.cache_bytes, division.buffer_bytes)?;
+        let options = RunOptions { post_threads, ..RunOptions::new(self.world.k) };
         let mut best: Option<Report> = None;
         for _ in 0..REPEATS {
-            let report = session.run(&self.world.test, RunOptions::new(self.world.k))?;
+            let report = session.run(&self.world.test, options)?;
             self.check(&report)?;
             if best.as_ref().is_none_or(|best| report.seconds < best.seconds) {
                 best = Some(report);

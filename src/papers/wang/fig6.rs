@@ -28,7 +28,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             let prefixes = admission.within(cache_bytes, &world.lists);
             let walk = world.walk(&prefixes, buffer)?;
             let report = match &bench {
-                Some(bench) => Some(bench.run(prefixes, cache_bytes, buffer, false)?),
+                Some(bench) => Some(bench.run(prefixes, cache_bytes, buffer, 0)?),
                 None => None,
             };
             let percent = 100.0 * cache_share;

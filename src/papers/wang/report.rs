@@ -9,8 +9,8 @@ use crate::cache::MeasuredBatch;
 pub(in crate::papers) struct RunOptions {
     /// Documents that a query asks for.
     pub(in crate::papers) k: usize,
-    /// Whether post-processing has a thread of its own; else it is done between batches.
-    pub(in crate::papers) overlaps: bool,
+    /// Threads that post-process; with none it is done between batches.
+    pub(in crate::papers) post_threads: usize,
     /// Batches whose post-processing may wait; the main thread waits, too, when there are more.
     pub(in crate::papers) backlog: usize,
     /// Queries of a batch at most, however many the buffer holds.
@@ -18,9 +18,9 @@ pub(in crate::papers) struct RunOptions {
 }
 
 impl RunOptions {
-    /// As in the paper: a second thread, and batches until the buffer is full.
+    /// As in the paper: one thread post-processes, and batches grow until the buffer is full.
     pub(in crate::papers) fn new(k: usize) -> Self {
-        Self { k, overlaps: true, backlog: 4, batch_limit: MAX_BATCH }
+        Self { k, post_threads: 1, backlog: 4, batch_limit: MAX_BATCH }
     }
 }
 
@@ -35,7 +35,7 @@ pub(in crate::papers) struct Report {
     pub(in crate::papers) batches: Vec<MeasuredBatch>,
     /// Queries that the CPU went on with,
     pub(in crate::papers) post_processed: usize,
-    /// and its seconds for them.
+    /// and the threads' seconds for them, together.
     pub(in crate::papers) post_seconds: f64,
     /// Queries that no buffer holds: a CPU answered them, on the main thread.
     pub(in crate::papers) oversized: usize,

@@ -1,4 +1,4 @@
-//! A whole log: batches on this thread, post-processing on another one.
+//! A whole log: batches on this thread, post-processing on others.
 
 use std::borrow::Borrow;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::cache::{Batch, BatchMaker};
 use crate::papers::ExperimentError;
 use crate::papers::wang::{Best, FOOTPRINT, ROUND, RankedQuery, Report, RunOptions, World};
 
-/// What the second thread came to.
+/// What a thread that post-processes came to.
 #[derive(Default)]
 struct PostProcessed {
     answers: Vec<(u32, Best)>,
@@ -31,7 +31,8 @@ impl Session<'_, '_> {
         let began = Instant::now();
         let posted = std::thread::scope(|scope| {
             let (to_post, unfinished) = bounded::<Vec<Outcome>>(options.backlog);
-            let post = options.overlaps.then(|| {
+            let post = || {
+                let unfinished = unfinished.clone();
                 scope.spawn(move || {
                     let mut posted = PostProcessed::default();
                     for outcomes in unfinished {
@@ -39,26 +40,39 @@ impl Session<'_, '_> {
                     }
                     posted
                 })
-            });
-            let mut here = PostProcessed::default();
+            };
+            let threads: Vec<_> = (0..options.post_threads).map(|_| post()).collect();
+            // Who sends learns when there is nobody left to take it.
+            drop(unfinished);
+            let mut posted = PostProcessed::default();
             let mut take = |incomplete: Vec<Outcome>, report: &mut Report| {
                 report.post_processed += incomplete.len();
-                if post.is_none() {
-                    go_on(world, log, incomplete, options.k, &mut here);
-                } else if let Err(TrySendError::Full(incomplete)) = to_post.try_send(incomplete) {
-                    report.full_backlogs += 1;
-                    // If the thread has ended it panicked, which joining it tells.
-                    let _ = to_post.send(incomplete);
+                if threads.is_empty() {
+                    go_on(world, log, incomplete, options.k, &mut posted);
+                    return;
+                }
+                // What waits for one thread need not wait for all of it.
+                let each = incomplete.len().div_ceil(threads.len());
+                for piece in incomplete.chunks(each).map(<[Outcome]>::to_vec) {
+                    if let Err(TrySendError::Full(piece)) = to_post.try_send(piece) {
+                        report.full_backlogs += 1;
+                        // If the threads have ended they panicked, which joining them tells.
+                        let _ = to_post.send(piece);
+                    }
                 }
             };
             let run = self.run_batches(log, options, &mut report, &mut take);
             drop(to_post);
-            let there = match post.map(std::thread::ScopedJoinHandle::join) {
-                Some(Ok(posted)) => posted,
-                Some(Err(panic)) => std::panic::resume_unwind(panic),
-                None => here,
-            };
-            run.map(|()| there)
+            for thread in threads {
+                match thread.join() {
+                    Ok(more) => {
+                        posted.answers.extend(more.answers);
+                        posted.seconds += more.seconds;
+                    }
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            run.map(|()| posted)
         })?;
         for (query, best) in posted.answers {
             report.answers[query as usize] = best;

@@ -77,8 +77,8 @@ fn gpu_answers_are_the_cpus_under_any_residency_buffer_and_batch() {
                 let buffer = [largest + (1 << 20), largest / 2, 4096][number % 3];
                 let cache = prefixes.bytes();
                 let mut session = Session::new(&gpu, prefixes, cache, buffer).unwrap();
-                for (overlaps, batch_limit, backlog) in [(true, 1 << 16, 4), (false, 7, 4), (true, 2, 0)] {
-                    let options = RunOptions { k, overlaps, backlog, batch_limit };
+                for (post_threads, batch_limit, backlog) in [(1, 1 << 16, 4), (0, 7, 4), (3, 2, 0)] {
+                    let options = RunOptions { k, post_threads, backlog, batch_limit };
                     let report = session.run(&world.test, options).unwrap();
                     assert_eq!(report.answers, expected, "k {k}, buffer {buffer}, {options:?}");
                     let in_batches: f64 = report.batches.iter().map(|batch| batch.queries).sum();
