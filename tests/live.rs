@@ -100,6 +100,7 @@ proptest! {
                 queries: &queries,
                 arrivals: arrivals.iter().copied(),
                 deadline: DEADLINE,
+                others: None,
             })
             .unwrap();
             let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };

@@ -73,6 +73,7 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
                 })
             };
             let experiment = Experiment {
+                cluster: None,
                 deadline: Nanos(deadline_ms * 1_000_000),
                 arrivals: vec![Arrivals::given(
                     0,
@@ -195,6 +196,7 @@ fn equal_inputs_give_equal_logs() {
     let service = |cpu, gpu| Cost::on_cpu_and_gpu(Nanos::from_ms(cpu), Nanos::from_ms(gpu));
     let query = |(id, service)| SimQuery { id: QueryId(id), service, estimate: service };
     let experiment = Experiment {
+        cluster: None,
         model: Machine::new(2, 2).into(),
         queries: (0..).zip([service(3.0, 3.0), service(20.0, 4.0), service(1.0, 9.0)]).map(query).collect(),
         deadline: Nanos::from_ms(50.0),
@@ -233,6 +235,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
         (0..70).map(|i| SimQuery { id: QueryId(i), service: cost(i), estimate: cost(i) }).collect();
     let n = 200_000;
     Experiment {
+        cluster: None,
         model: MachineModel {
             batches: PerClass::from_fn(|class| (class == Class::GPU).then(|| batches.clone())),
             ..Machine::default().with_cpus(cpus).with_gpus(1, 1, 2).into()

@@ -23,6 +23,7 @@ mod reproduce;
 mod run_logs;
 mod search;
 mod simulate;
+mod sweep;
 mod trace;
 mod train;
 mod validate;
@@ -57,6 +58,8 @@ enum Command {
     Train(train::Arguments),
     /// Play arrivals through policies: delay against rate, and the capacity within a deadline.
     Simulate(simulate::Arguments),
+    /// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
+    Sweep(sweep::Arguments),
     /// Drive the real executors with the same scheduler code.
     Live(live::Arguments),
     /// Measure operators, memory and simulator against this machine's limits.
@@ -100,6 +103,7 @@ pub fn run() -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),

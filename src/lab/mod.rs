@@ -35,6 +35,7 @@ mod objective;
 mod processors;
 mod progress;
 mod summary;
+pub mod sweep;
 mod trial;
 mod validation;
 mod workload;

@@ -170,7 +170,7 @@ impl Node {
             Some(found) => (found.model(self.model()), self.queries.iter().map(|query| found.query(query)).collect()),
             None => (self.model().clone(), self.queries.clone()),
         };
-        Experiment { model, queries, deadline, arrivals }
+        Experiment { model, queries, deadline, arrivals, cluster: None }
     }
 
     /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.

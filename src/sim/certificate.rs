@@ -97,7 +97,7 @@ mod tests {
             ..machine.into()
         };
         let arrivals = vec![Arrivals::drawn(&ArrivalProcess::Poisson, seed, 2000, 100)];
-        Experiment { model, queries, deadline: Nanos::from_ms(4.0), arrivals }
+        Experiment { model, queries, deadline: Nanos::from_ms(4.0), arrivals, cluster: None }
     }
 
     #[test]

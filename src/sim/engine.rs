@@ -1,24 +1,13 @@
-//! The loop around the dispatcher, in simulated time.
-//!
-//! Arrivals are streamed from an iterator; completions and the wake-up wait in an [`EventQueue`], which also holds the
-//! rule for events at one and the same nanosecond. What a batch takes is asked of [`ServiceTimes`].
-//!
-//! The dispatcher is a processor too, of sorts: each event costs it [a moment](MachineModel::decision), and what happens
-//! meanwhile waits and is then taken in together. So a machine whose lanes are quicker than its one dispatcher is
-//! simulated as slow as it is:
-//!
-//! ```text
-//!   events      a   f a      a  a  f                each m events that are due take m · decision,
-//!   dispatcher  [a ][f a    ][a  a  f  ]            then what they lead to starts
-//!   starts          ^        ^         ^
-//! ```
+//! Runs: a workload and its arrivals, played through a policy on a node or on a cluster of them.
 
 use super::ahead::Ahead;
+use super::cluster::{ClusterRun, OtherNodes, play_cluster};
+use super::node::{Inbox, Node};
 use super::table::QueryTable;
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::PerClass;
-use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
+use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 
 /// A query of the workload: what it costs in truth, and what the policy is told.
@@ -44,6 +33,8 @@ pub struct SimRun<'a, A> {
     pub arrivals: A,
     /// Time from a query's arrival to its deadline.
     pub deadline: Nanos,
+    /// The rest of the cluster that the machine is the first node of.
+    pub others: Option<OtherNodes<'a>>,
 }
 
 impl<A> std::fmt::Debug for SimRun<'_, A> {
@@ -85,7 +76,11 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let SimRun { model, policy, queries, arrivals, deadline } = run;
+    let SimRun { model, policy, queries, arrivals, deadline, others } = run;
+    if let Some(others) = others {
+        let run = ClusterRun { model, others, first: policy, queries, deadline };
+        return play_cluster(run, arrivals, sink, enough);
+    }
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
     let table = QueryTable::of(queries, &model.machine);
     let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
@@ -107,57 +102,45 @@ pub fn simulate_into<S: Sink>(
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
-    mut dispatcher: Dispatcher<S>,
+    dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
     decision: Nanos,
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
-    let mut next = arrivals.next();
-    let mut next_id = JobId(0);
-    let mut events = EventQueue::new();
-    let mut actions = Vec::new();
-    // When the dispatcher has done what it was given.
-    let mut free_at = Nanos::ZERO;
-    loop {
-        let due = match (events.peek(), next) {
-            (Some(event), Some((arrival, _))) => event.min(arrival),
-            (Some(at), None) | (None, Some((at, _))) => at,
-            (None, None) => return Ok(dispatcher),
-        };
-        let now = due.max(free_at);
-        free_at = now;
-        while let Some(due) = events.pop(next.map(|(arrival, _)| arrival), now) {
-            free_at += decision;
-            match due {
-                Due::Finish(_, processor) => {
-                    dispatcher.finish(now, processor)?;
-                    if enough(dispatcher.sink()) {
-                        return Ok(dispatcher);
-                    }
-                }
-                Due::Wake(_) => dispatcher.wake(now)?,
-                Due::Arrival => {
-                    if let Some((arrival, row)) = next {
-                        dispatcher.arrive(now, job(next_id, arrival, row))?;
-                        next_id.0 += 1;
-                        next = arrivals.next();
-                    }
-                }
-            }
+    let next = arrivals.next();
+    let mut inbox = Stream { next, next_id: JobId(0), arrivals, job };
+    let mut node = Node::new(dispatcher, times, decision);
+    while let Some(now) = node.next_group_at(inbox.next_at()) {
+        if !node.play_group(now, &mut inbox, &enough)? {
+            break;
         }
-        dispatcher.decide(free_at, &mut actions)?;
-        for &action in &actions {
-            match action {
-                Action::Start(processor, number) => {
-                    let finish = times.start(processor, dispatcher.rows(processor, number), free_at);
-                    events.finish_at(finish, processor);
-                }
-                Action::WakeAt(at) => events.wake_at(at),
-            }
-        }
-        actions.clear();
+    }
+    Ok(node.into_dispatcher())
+}
+
+/// Arrivals as they are drawn, each made a job when it is taken.
+struct Stream<A, F> {
+    next: Option<(Nanos, u32)>,
+    next_id: JobId,
+    arrivals: A,
+    job: F,
+}
+
+impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox for Stream<A, F> {
+    #[inline(always)]
+    fn next_at(&self) -> Option<Nanos> {
+        self.next.map(|(arrival, _)| arrival)
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Option<Job> {
+        let (arrival, row) = self.next?;
+        let job = (self.job)(self.next_id, arrival, row);
+        self.next_id.0 += 1;
+        self.next = self.arrivals.next();
+        Some(job)
     }
 }
 
@@ -193,7 +176,7 @@ mod tests {
     ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + 'a> {
         let policy = policy.with(PolicyOptions::default()).build(model).unwrap();
         let arrivals = arrivals.iter().map(|&(at, query)| (Nanos(at), query));
-        SimRun { model, policy, queries, arrivals, deadline: Nanos(100) }
+        SimRun { model, policy, queries, arrivals, deadline: Nanos(100), others: None }
     }
 
     #[test]

@@ -14,7 +14,8 @@ use self::inputs::{
 use self::report::{capacity_table, delay_chart, delay_table};
 use super::Failure;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, ObjectiveArguments, PolicyArguments, check_processors, no_rates,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, ObjectiveArguments, PolicyArguments, check_processors,
+    cluster_in_words, no_rates,
 };
 use super::origin;
 use super::output::{result_file, say};
@@ -72,6 +73,8 @@ pub(super) struct Arguments {
     /// Streams of each GPU, which answer queries side by side
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
+    #[command(flatten)]
+    cluster: ClusterArguments,
     /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
     /// measured without a GPU, those of an NVIDIA H200, of these very queries where it answered them, else as a model that
     /// ships predicts them from the lists; `auto`, measured times where there are any, else no GPU
@@ -113,9 +116,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
     let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = sim_queries(&workload, &estimates, &machine)?;
+    let cluster = arguments.cluster.cluster(&queries)?;
     let asked = arguments.arrivals.num_queries()?;
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, asked.unwrap_or(DELAY_QUERIES))?;
-    let experiment = Experiment { model, queries, deadline, arrivals };
+    let experiment = Experiment { model, queries, deadline, arrivals, cluster };
     let region_qps = experiment.region().ok_or_else(no_rates)?.rate_qps;
     let named_rates = named_rates(arguments, recorded_qps)?;
     let queries: usize = experiment.arrivals.iter().map(Arrivals::len).sum();
@@ -197,6 +201,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.estimates,
         replayed.map(|source| format!("\nNo GPU was measured: its times are {source}.")).unwrap_or_default(),
     );
+    let title = match &experiment.cluster {
+        Some(cluster) => format!("{title}\n{}", cluster_in_words(&cluster.shape())),
+        None => title,
+    };
     let mut text = format!("{title}\n\n");
     let found = capacities.iter().map(|found| found.objective.qps);
     let rates_played: Vec<f64> =
