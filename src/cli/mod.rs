@@ -18,6 +18,7 @@ mod manual;
 mod options;
 mod origin;
 mod profile;
+mod recalibrate;
 mod replay_log;
 mod report;
 mod reproduce;
@@ -57,6 +58,8 @@ enum Command {
     Profile(profile::Arguments),
     /// Fit cost models to a workload and report their error.
     Train(train::Arguments),
+    /// Bring a model up to date with what queries took in a live run's log.
+    Recalibrate(recalibrate::Arguments),
     /// Play arrivals through policies: delay against rate, and the capacity within a deadline.
     Simulate(simulate::Arguments),
     /// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
@@ -105,6 +108,7 @@ pub fn run() -> ExitCode {
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Recalibrate(arguments) => recalibrate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),

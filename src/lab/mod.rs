@@ -30,11 +30,13 @@ mod draws;
 mod error;
 mod estimates;
 mod here;
+mod length_threshold;
 mod machine;
 mod node;
 mod objective;
 mod processors;
 mod progress;
+mod regret;
 mod summary;
 pub mod sweep;
 mod trial;
@@ -48,11 +50,13 @@ pub use draws::{draw, draw_all, traced};
 pub use error::LabError;
 pub use estimates::{Estimates, sim_queries};
 pub use here::Here;
+pub use length_threshold::{QueryLengths, best_length_threshold};
 pub use machine::{MachineSample, MeasuredMachine, Stage, measure_machine};
 pub use node::{Drive, GpuSource, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
 pub use processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use progress::{Progress, Silent};
+pub use regret::{Regret, regret};
 pub use summary::{Summary, Tally};
 pub use validation::{
     KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,

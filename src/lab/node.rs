@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Calibration, Estimates, GpuChoice, LabError, Processors, draw, sim_queries};
+use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
 use crate::cost::{Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
@@ -78,6 +78,13 @@ pub struct Node {
 }
 
 impl Node {
+    /// How long this node's queries are: what policies that go by length know.
+    #[must_use]
+    pub fn lengths(&self) -> QueryLengths {
+        let estimates: Vec<PerClass<Cost>> = self.told.iter().map(|&(_, estimate)| estimate).collect();
+        QueryLengths::of(&self.workload, &estimates, self.model())
+    }
+
     /// Starts the processors on a workload, whose queries' words are in `log`. Where a GPU is wanted and missing, recorded
     /// times stand in its place if there are any.
     ///

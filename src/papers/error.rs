@@ -1,5 +1,6 @@
 //! What can keep an experiment from its findings.
 
+use crate::cache::CacheError;
 use crate::exec::ExecError;
 use crate::gpu::GpuError;
 use crate::index::IndexError;
@@ -28,6 +29,9 @@ pub enum ExperimentError {
     /// A run can't be simulated.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// A memory can't be divided as asked for: the user's to mend.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A codec refused a list.
     #[error(transparent)]
     Codec(#[from] CodecError),

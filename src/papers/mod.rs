@@ -6,6 +6,10 @@
 //! | `daat/` | queries on one core as the papers ran them: coded lists with skips, a document at a time |
 //! | `ding_gpu/` | the GPU methods of Ding et al. as they were published |
 //! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
+//! | `ranges/` | queries by document ranges, as Huang et al. published them: AND, OR, WAND and BMW on CPU and GPUs |
+//! | `huang/` | tables and figures of Huang et al., 2017 |
+//! | `wang/` | figures of Wang et al., ICPADS 2017: pruned list caching, its ranking and order, the CPU's side |
+//! | `wang_gpu/` | the GPU's side of it as it was published |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
 //!
 //! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
@@ -29,8 +33,18 @@ mod ding;
 pub(crate) mod ding_gpu;
 mod error;
 mod findings;
+#[cfg(feature = "gpu")]
+mod huang;
+#[cfg(feature = "gpu")]
+mod ranges;
 mod registry;
 mod tatikonda;
+mod wang;
+#[cfg(feature = "gpu")]
+mod wang_gpu;
+#[cfg(not(feature = "gpu"))]
+#[path = "wang_no_gpu.rs"]
+mod wang_gpu;
 
 pub use context::{Context, Input, InputSource, RealLog, RealSource, Steps};
 pub use error::ExperimentError;

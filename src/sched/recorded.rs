@@ -243,7 +243,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         run().write(dir.path(), &Provenance::new()).unwrap();
         let read = RecordedRun::read(dir.path()).unwrap();
-        assert_eq!((read.policy, &read.model, &read.jobs), (run().policy, &run().model, &run().jobs));
+        assert_eq!((&read.policy, &read.model, &read.jobs), (&run().policy, &run().model, &run().jobs));
         let parity = read.replay().unwrap();
         assert_eq!((parity.batches, parity.same, parity.difference), (2, 2, None));
         // Another machine decides otherwise: with the GPU as quick as the CPU the second job would not have waited.

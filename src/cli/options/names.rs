@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::corpus::Words;
+use crate::cost::ModelKind;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
@@ -49,6 +50,14 @@ options_take!(Algorithm {
     Maxscore: "MaxScore: terms that cannot lift a document into the result by themselves are only looked up",
     Bmm: "Block-Max MaxScore: terms are divided afresh for every window of documents, by the bounds of blocks",
     Ranges: "Live ranges: as Block-Max MaxScore, the most promising windows first",
+});
+
+options_take!(ModelKind {
+    Cart: "A regression tree",
+    M5: "Rules with linear models on the published features: what Ding et al. used",
+    Forest: "The mean of many regression trees: random forest",
+    Boosting: "A sum of small trees, each correcting those before it: the most exact",
+    Work: "Prices of what a query does, which a person can read",
 });
 
 options_take!(Idf {

@@ -62,6 +62,10 @@ pub(super) struct Arguments {
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Figures of Wang et al.: PageRank, one number of at least 0 a line, in the order of the index's documents; drawn
+    /// from the seed unless given
+    #[arg(long, value_name = "FILE", requires = "index")]
+    page_rank: Option<PathBuf>,
     /// Where results go, and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
@@ -101,6 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         k: arguments.k,
         seconds: arguments.seconds,
         seed: arguments.seed,
+        page_rank: arguments.page_rank.as_deref(),
     };
     let machine = format!("{} ({cores} used at most)", this_machine());
     say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
@@ -130,6 +135,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Index(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
             ExperimentError::Sim(e) => e.into(),
+            ExperimentError::Cache(e) => Self::input(e.to_string()),
         }
     }
 }

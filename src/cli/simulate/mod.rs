@@ -21,13 +21,13 @@ use super::options::{
 use super::origin;
 use super::output::{result_file, say};
 use super::run_logs::{KeptRuns, LogArguments};
-use crate::cost::MachineModel;
+use crate::cost::{Cost, MachineModel};
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
-    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, in_stream, named_workload_in, play_all,
-    settle_gpu_times, sim_queries,
+    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, in_stream, named_workload_in,
+    play_all, settle_gpu_times, sim_queries,
 };
-use crate::machine::Class;
+use crate::machine::{Class, PerClass};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::source::Source;
@@ -85,8 +85,8 @@ pub(super) struct Arguments {
     /// Which of the workload's rows are asked
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
-    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
@@ -122,8 +122,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Recorded times in a GPU's place are played as they are.
     let is_played = |class: Class| class.is_gpu() && replayed.is_some();
     let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, is_played));
-    let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = in_stream(&sim_queries(&workload, &estimates, &machine)?, &model);
+    let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
+    let lengths = QueryLengths::of(&workload, &estimated, &model);
+    let policies = arguments.options.policies(&arguments.policy, &model, &lengths)?;
     let cluster = arguments.cluster.cluster(&queries)?;
     let asked = arguments.arrivals.num_queries()?;
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, asked.unwrap_or(DELAY_QUERIES))?;

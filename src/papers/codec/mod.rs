@@ -60,6 +60,8 @@ pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
 #[cfg(feature = "gpu")]
 pub(crate) use packed::packed_words;
+#[cfg(feature = "gpu")]
+pub(crate) use patched::{decode_new_pfd, encode_new_pfd};
 pub use pfor::Pfor;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;

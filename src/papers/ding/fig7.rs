@@ -12,7 +12,7 @@
 
 use rayon::prelude::*;
 
-use crate::cost::Workload;
+use crate::cost::{ModelKind, Workload};
 use crate::lab::{Estimates, Tally, named_workload_in, sim_queries};
 use crate::machine::{Class, Machine};
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
@@ -108,8 +108,8 @@ fn compare(
     findings: &mut Findings,
 ) -> Result<(), ExperimentError> {
     let machine = Machine::new(1, 1);
-    let queries =
-        sim_queries(workload, &Estimates::Fitted, &machine).map_err(|e| ExperimentError::Input(e.to_string()))?;
+    let queries = sim_queries(workload, &Estimates::Fitted(ModelKind::default()), &machine)
+        .map_err(|e| ExperimentError::Input(e.to_string()))?;
     for (class, papers) in [Class::CPU, Class::GPU].into_iter().zip(PAPERS_ERRORS) {
         let mean_ms =
             queries.iter().map(|query| query.service[class].alone.as_ms()).sum::<f64>() / queries.len() as f64;

@@ -15,23 +15,25 @@
 //! which can be read and stored.
 
 use serde::{Deserialize, Serialize};
+use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
-use crate::query::Features;
+use super::samples::Samples;
+use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
 /// The most questions on a path from the root to a leaf. Bounds the recursion when files are read.
-pub(super) const MAX_DEPTH: u16 = 40;
+pub(in crate::cost) const MAX_DEPTH: u16 = 40;
 
 /// What can go wrong in a fit, in words.
-pub(super) type FitError = String;
+pub(in crate::cost) type FitError = String;
 
 /// A node and what is below it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Tree {
+pub(in crate::cost) enum Tree {
     /// A question.
     Split {
-        /// Position in [`Features::NAMES`].
+        /// Position in [`Inputs::NAMES`].
         feature: usize,
         /// The largest value that takes `yes`.
         threshold: f64,
@@ -52,22 +54,58 @@ impl Tree {
     ///
     /// # Errors
     /// If `smartcore` refuses the samples.
-    pub(super) fn fit(
-        samples: &[[f64; Features::COUNT]],
-        targets: &[f64],
-        max_depth: u16,
-        min_leaf: usize,
-    ) -> Result<Self, FitError> {
-        let fitted = fit_smartcore(samples, targets, max_depth, min_leaf)?;
+    pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
+        let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
         let mut tree = read_smartcore(&fitted)?;
-        for sample in samples {
+        for sample in samples.rows() {
             tree.count(sample);
         }
         Ok(tree)
     }
 
+    /// Fits a forest of so many trees, each on samples drawn with repetition, asking about a third of the inputs at each
+    /// question.
+    ///
+    /// # Errors
+    /// As [`Tree::fit`].
+    pub(in crate::cost) fn fit_forest(
+        samples: &Samples,
+        trees: usize,
+        max_depth: u16,
+        min_leaf: usize,
+        seed: u64,
+    ) -> Result<Vec<Self>, FitError> {
+        let inputs = samples.known().iter().count();
+        let parameters = RandomForestRegressorParameters::default()
+            .with_n_trees(trees)
+            .with_m((inputs / 3).max(1))
+            .with_max_depth(max_depth + 1)
+            .with_min_samples_leaf(min_leaf)
+            .with_min_samples_split(2 * min_leaf)
+            .with_seed(seed);
+        let fitted = FittedForest::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())?;
+        let stored = serde_json::to_value(&fitted).map_err(|e| e.to_string())?;
+        let forest: SmartcoreForest = serde_json::from_value(stored).map_err(|e| format!("smartcore's forest: {e}"))?;
+        let mut trees =
+            forest.forest_regressor.trees.iter().map(|tree| convert(&tree.nodes, 0)).collect::<Result<Vec<_>, _>>()?;
+        for sample in samples.rows() {
+            trees.iter_mut().for_each(|tree: &mut Self| tree.count(sample));
+        }
+        Ok(trees)
+    }
+
+    /// What it asks for.
+    pub(in crate::cost) fn asks(&self) -> InputSet {
+        match self {
+            Self::Leaf { .. } => InputSet::default(),
+            Self::Split { feature, yes, no, .. } => {
+                [*feature].into_iter().chain(yes.asks().iter()).chain(no.asks().iter()).collect()
+            }
+        }
+    }
+
     /// The value of the leaf that `features` lead to.
-    pub(super) fn predict(&self, features: &[f64; Features::COUNT]) -> f64 {
+    pub(in crate::cost) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
         let mut node = self;
         loop {
             match node {
@@ -80,7 +118,7 @@ impl Tree {
     }
 
     /// Adds one sample to the leaf that `features` lead to.
-    fn count(&mut self, features: &[f64; Features::COUNT]) {
+    fn count(&mut self, features: &[f64; NUM_INPUTS]) {
         let mut node = self;
         loop {
             match node {
@@ -96,7 +134,7 @@ impl Tree {
     }
 
     /// Leaves, and the most questions before one.
-    pub(super) fn size(&self) -> (usize, u16) {
+    pub(in crate::cost) fn size(&self) -> (usize, u16) {
         match self {
             Self::Leaf { .. } => (1, 0),
             Self::Split { yes, no, .. } => {
@@ -109,26 +147,36 @@ impl Tree {
 
 type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-fn fit_smartcore(
-    samples: &[[f64; Features::COUNT]],
-    targets: &[f64],
-    max_depth: u16,
-    min_leaf: usize,
-) -> Result<Fitted, FitError> {
-    let rows: Vec<Vec<f64>> = samples.iter().map(|row| row.to_vec()).collect();
-    let matrix = DenseMatrix::from_2d_vec(&rows).map_err(|e| e.to_string())?;
+type FittedForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
+
+fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
+    let rows: Vec<Vec<f64>> = samples.rows().iter().map(|row| row.to_vec()).collect();
+    DenseMatrix::from_2d_vec(&rows).map_err(|e| e.to_string())
+}
+
+fn fit_smartcore(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Fitted, FitError> {
     let parameters = DecisionTreeRegressorParameters::default()
         // It counts levels, of which the first asks nothing.
         .with_max_depth(max_depth + 1)
         .with_min_samples_leaf(min_leaf)
         .with_min_samples_split(2 * min_leaf);
-    Fitted::fit(&matrix, &targets.to_vec(), parameters).map_err(|e| e.to_string())
+    Fitted::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())
 }
 
 /// What we need of `smartcore`'s stored form: its nodes are private, but serialise.
 #[derive(Deserialize)]
 struct SmartcoreTree {
     tree_regressor: SmartcoreNodes,
+}
+
+#[derive(Deserialize)]
+struct SmartcoreForest {
+    forest_regressor: SmartcoreTrees,
+}
+
+#[derive(Deserialize)]
+struct SmartcoreTrees {
+    trees: Vec<SmartcoreNodes>,
 }
 
 #[derive(Deserialize)]
@@ -174,7 +222,7 @@ fn rounded(value: f64) -> f64 {
 /// A tree's form in files: either a question (`feature`, `threshold`, `yes`, `no`) or a leaf (`value`, `samples`).
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StoredTree {
+pub(in crate::cost) struct StoredTree {
     #[serde(skip_serializing_if = "Option::is_none")]
     feature: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,7 +242,7 @@ impl From<&Tree> for StoredTree {
         match tree {
             Tree::Leaf { value, samples } => Self { value: Some(*value), samples: Some(*samples), ..Self::default() },
             Tree::Split { feature, threshold, yes, no } => Self {
-                feature: Some(Features::NAMES[*feature].to_owned()),
+                feature: Some(Inputs::NAMES[*feature].to_owned()),
                 threshold: Some(*threshold),
                 yes: Some(Box::new(Self::from(&**yes))),
                 no: Some(Box::new(Self::from(&**no))),
@@ -209,7 +257,7 @@ impl StoredTree {
     ///
     /// # Errors
     /// The place of the node that is wrong, and what is wrong with it.
-    pub(super) fn check(&self, features: &[String], place: &str, depth: u16) -> Result<Tree, String> {
+    pub(in crate::cost) fn check(&self, features: InputSet, place: &str, depth: u16) -> Result<Tree, String> {
         if depth > MAX_DEPTH {
             return Err(format!("{place}: more than {MAX_DEPTH} questions on a path"));
         }
@@ -217,8 +265,8 @@ impl StoredTree {
             Self {
                 feature: Some(name), threshold: Some(threshold), yes: Some(yes), no: Some(no), value: None, ..
             } => {
-                let feature = Features::NAMES.iter().position(|known| known == name);
-                let Some(feature) = feature.filter(|_| features.contains(name)) else {
+                let feature = Inputs::position(name).filter(|&input| features.contains(input));
+                let Some(feature) = feature else {
                     return Err(format!("{place}: asks for `{name}`, which is none of the model's features"));
                 };
                 if !threshold.is_finite() {
@@ -249,27 +297,30 @@ impl StoredTree {
 mod tests {
     use super::*;
 
+    use crate::query::Features;
+
     /// Samples with steps in two features, and a little that no feature explains.
-    fn world() -> (Vec<[f64; Features::COUNT]>, Vec<f64>) {
-        (0..600_u32)
+    fn world() -> Samples {
+        let (rows, us): (Vec<Inputs>, Vec<f64>) = (0..600_u32)
             .map(|i| {
                 let postings = u64::from(i * 7919 % 10_007) + 10;
                 let terms = 1 + i % 5;
                 let lengths: Vec<u64> = (1..=u64::from(terms)).map(|n| n * postings).collect();
-                let features = Features::from_lengths(&lengths, 100_000).vector().map(f64::round);
+                let features = Features { expected_matches: 0.0, ..Features::from_lengths(&lengths, 100_000) };
                 let target = if postings > 5000 { 6.0 } else { 3.0 } + f64::from(terms) / 10.0;
-                (features, target + f64::from(i % 7) / 50.0)
+                (Inputs::of(&features, None), (target + f64::from(i % 7) / 50.0).exp())
             })
-            .unzip()
+            .unzip();
+        Samples::new(&rows, us)
     }
 
     #[test]
     fn our_tree_predicts_what_smartcore_predicts() {
         use smartcore::linalg::basic::arrays::Array;
-        let (samples, targets) = world();
-        let fitted = fit_smartcore(&samples, &targets, 8, 3).unwrap();
-        let tree = Tree::fit(&samples, &targets, 8, 3).unwrap();
-        let probes: Vec<Vec<f64>> = samples.iter().map(|row| row.map(|x| x * 1.37 + 0.25).to_vec()).collect();
+        let samples = world();
+        let fitted = fit_smartcore(&samples, 8, 3).unwrap();
+        let tree = Tree::fit(&samples, 8, 3).unwrap();
+        let probes: Vec<Vec<f64>> = samples.rows().iter().map(|row| row.map(|x| x * 1.37 + 0.25).to_vec()).collect();
         let matrix = DenseMatrix::from_2d_vec(&probes).unwrap();
         let expected = fitted.predict(&matrix).unwrap();
         assert_eq!(matrix.shape().0, expected.len());
@@ -281,10 +332,24 @@ mod tests {
     }
 
     #[test]
+    fn a_forest_is_as_many_trees_of_the_same_kind() {
+        let samples = world();
+        let forest = Tree::fit_forest(&samples, 7, 6, 5, 1).unwrap();
+        assert_eq!(forest.len(), 7);
+        assert!(forest[0] != forest[1]);
+        for tree in &forest {
+            let (leaves, depth) = tree.size();
+            assert!(leaves > 4 && depth <= 6);
+        }
+        let mean = |row: &[f64; NUM_INPUTS]| forest.iter().map(|tree| tree.predict(row)).sum::<f64>() / 7.0;
+        let errors = samples.rows().iter().zip(samples.ln_us()).map(|(row, target)| (mean(row) - target).abs());
+        assert!(errors.sum::<f64>() / 600.0 < 0.2);
+    }
+
+    #[test]
     fn a_fit_keeps_within_its_depth_and_leaf_size() {
-        let (samples, targets) = world();
         for max_depth in [1, 2, 5] {
-            let tree = Tree::fit(&samples, &targets, max_depth, 20).unwrap();
+            let tree = Tree::fit(&world(), max_depth, 20).unwrap();
             let (leaves, depth) = tree.size();
             assert!(leaves > 1 && depth <= max_depth, "{max_depth}: {leaves} leaves, {depth} deep");
             assert!(smallest_leaf(&tree) >= 20);

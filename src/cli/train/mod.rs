@@ -1,15 +1,20 @@
 //! `tandem train`: fits cost models to measured workloads and says how wrong they are.
 
+mod regret;
+mod report;
+
 use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::Failure;
-use super::origin::check_same_machine;
-use super::output::result;
-use crate::cost::{Model, ModelFile, TrainError, TrainOptions, Workload, train};
+use crate::cli::Failure;
+use crate::cli::options::DeadlineArgument;
+use crate::cli::origin::check_same_machine;
+use crate::cli::output::result;
+use crate::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
 use crate::files::{Provenance, check_writable};
 use crate::lab::named_workload;
+use crate::query::Mode;
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
@@ -20,24 +25,44 @@ pub(super) struct Arguments {
     /// Where the models go
     #[arg(short, long, value_name = "FILE", default_value = "out/model.json")]
     out: PathBuf,
+    /// The kind of model
+    #[arg(long, value_enum, default_value_t)]
+    model: ModelKind,
+    /// Also writes how models err to this folder: every kind side by side, by tenth and level, what each feature is
+    /// worth, what more queries would gain
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Of the report: CPU workers of the machines on which policies' regret is simulated; none with 0
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 16])]
+    regret_cpus: Vec<usize>,
+    /// Of the report: which of the workload's rows regret is simulated with
+    #[arg(long, value_enum, default_value_t = Mode::Or)]
+    mode: Mode,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
     /// Parts of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,
-    /// Most questions that a tree asks before it answers
+    /// Of --model cart: most questions before an answer
     #[arg(long, default_value_t = TrainOptions::default().max_depth)]
     max_depth: u16,
-    /// Fewest queries behind an answer
+    /// Of --model cart: fewest queries behind an answer
     #[arg(long, default_value_t = TrainOptions::default().min_leaf)]
     min_leaf: usize,
-    /// Draws the folds
+    /// Draws the folds, and what a fit draws
     #[arg(long, default_value_t = TrainOptions::default().seed)]
     seed: u64,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out)?;
+    arguments.deadline.checked()?;
+    if let Some(dir) = &arguments.report {
+        check_writable(&dir.join(report::ERRORS))?;
+    }
     let (names, workload) = read(&arguments.workloads)?;
     let options = TrainOptions {
+        model: arguments.model,
         folds: arguments.folds,
         max_depth: arguments.max_depth,
         min_leaf: arguments.min_leaf,
@@ -61,7 +86,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     give(&models);
     models.write(&arguments.out)?;
     outln!("models: {}", arguments.out.display());
-    Ok(())
+    match &arguments.report {
+        Some(dir) => {
+            report::write(dir, &names, &workload, &options)?;
+            regret::write(dir, &names, &workload.only(arguments.mode), arguments)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Reads the workloads as one, and their names. Rows are told apart by position, so ids of
@@ -83,28 +114,48 @@ fn read(names: &[String]) -> Result<(String, Workload), Failure> {
 fn give(models: &ModelFile) {
     let model = |model: &Model| {
         let evaluation = model.evaluation.as_ref();
-        json!({"kind": model.kind, "mode": model.mode.name(), "leaves": model.leaves(), "evaluation": evaluation})
+        let (size, of) = model.size();
+        json!({
+            "kind": model.kind,
+            "mode": model.mode.name(),
+            "model": model.model().name(),
+            "size": size,
+            "of": of,
+            "evaluation": evaluation,
+        })
     };
     result("models", models.models().iter().map(model).collect::<Vec<_>>());
 }
 
 fn print_table(names: &str, models: &ModelFile) {
     outln!("{names}: relative error on queries held back, in percent\n");
-    outln!("kind  mode    samples  leaves    mean  median     p95  always the mean cost  rank correlation");
+    outln!(
+        "kind  mode    samples    mean  median     p95  bias of tenths   within 5..95 %  always the mean  rank  model"
+    );
     for model in models.models() {
         let Some(evaluation) = &model.evaluation else { continue };
+        let biases = || evaluation.decile_bias.iter().map(|bias| 100.0 * (bias - 1.0));
+        let (low, high) = (biases().fold(f64::INFINITY, f64::min), biases().fold(f64::NEG_INFINITY, f64::max));
+        let (size, of) = model.size();
         outln!(
-            "{:<4}  {:<6}  {:>7}  {:>6}  {:>6.1}  {:>6.1}  {:>6.1}  {:>20.1}  {:>16.3}",
+            "{:<4}  {:<6}  {:>7}  {:>6.1}  {:>6.1}  {:>6.1}  {:>+6.1} to {:>+5.1}  {:>14.1}  {:>15.1}  {:.2}  {size} {of}",
             model.kind.name(),
             model.mode.name(),
             evaluation.samples,
-            model.leaves(),
             evaluation.mean_relative_error * 100.0,
             evaluation.median * 100.0,
             evaluation.p95 * 100.0,
+            low,
+            high,
+            evaluation.coverage_90.unwrap_or(f64::NAN) * 100.0,
             evaluation.baseline_mean_relative_error * 100.0,
             evaluation.rank_correlation,
         );
+    }
+    for model in models.models() {
+        if let Some(words) = model.words() {
+            outln!("\n{}, {}:\n{words}", model.kind, model.mode);
+        }
     }
     outln!();
 }
