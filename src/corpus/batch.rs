@@ -74,6 +74,8 @@ impl Batch {
 #[derive(Debug)]
 pub struct Collection {
     paths: Vec<PathBuf>,
+    /// The number of the first of them.
+    first: u32,
     /// The path that `source` reads.
     at: usize,
     source: Source,
@@ -106,16 +108,16 @@ impl Collection {
     pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
         let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
         let source = Source::open(first, threads)?;
-        Ok(Self { paths, at: 0, source, threads })
+        Ok(Self { paths, first: 0, at: 0, source, threads })
     }
 
-    /// A file's bytes as a collection, as if they were read from `path`.
+    /// One file's bytes, as they were read from `path`, the collection's file of this number.
     ///
     /// # Errors
     /// If they can't be read.
-    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, InputError> {
+    pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
         let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?)?;
-        Ok(Self { paths: vec![path.to_owned()], at: 0, source, threads: 1 })
+        Ok(Self { paths: vec![path.to_owned()], first: number, at: 0, source, threads: 1 })
     }
 
     /// Where it is.
@@ -168,7 +170,7 @@ impl Collection {
                 Source::Folder(folder) => folder.next_batch().map(Kind::Files),
             };
             if let Some(kind) = kind {
-                return Ok(Some(Batch { file: self.at as u32, kind }));
+                return Ok(Some(Batch { file: self.first + self.at as u32, kind }));
             }
             let Some(path) = self.paths.get(self.at + 1) else { return Ok(None) };
             self.source = Source::open(path, self.threads)?;

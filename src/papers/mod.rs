@@ -5,6 +5,7 @@
 //! | [`codec`] | the integer codecs of the papers and their rivals, with the measuring of them |
 //! | `ding_gpu/` | the GPU methods of Ding et al. as they were published |
 //! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
+//! | [`trie`] | indexing by a trie of B-trees, as Wei and JaJa 2011 published it |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
 //!
 //! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
@@ -29,6 +30,7 @@ mod error;
 mod findings;
 mod registry;
 mod tatikonda;
+pub mod trie;
 
 pub use context::{Context, Input, InputSource};
 pub use error::ExperimentError;
