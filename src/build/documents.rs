@@ -62,7 +62,8 @@ impl SegmentDocuments {
     /// One after another: documents, whether there are lines, the file, the first line, lengths, lines, ends of ids, ids.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let first_line = [self.first_line as u32, (self.first_line >> 32) as u32];
-        let header = [self.lengths.len() as u32, u32::from(!self.lines.is_empty()), self.file, first_line[0], first_line[1]];
+        let header =
+            [self.lengths.len() as u32, u32::from(!self.lines.is_empty()), self.file, first_line[0], first_line[1]];
         let mut bytes = Vec::with_capacity(4 * HEADER_WORDS + 12 * self.lengths.len() + self.ids.len());
         for numbers in [&header[..], &self.lengths, &self.lines, &self.id_ends] {
             bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));

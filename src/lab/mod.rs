@@ -30,6 +30,7 @@ mod draws;
 mod error;
 mod estimates;
 mod here;
+pub mod indexing;
 mod node;
 mod objective;
 mod processors;

@@ -1,6 +1,7 @@
 //! What experiments run on.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::ExperimentError;
@@ -36,6 +37,12 @@ pub struct Context<'a> {
     pub seconds: f64,
     /// What all randomness starts from.
     pub seed: u64,
+    /// Documents of synthetic collections, where not as many as an experiment would take.
+    pub docs: Option<u32>,
+    /// Files of text for experiments that index; synthetic ones if there are none.
+    pub text: Vec<PathBuf>,
+    /// A folder for what experiments make on the way.
+    pub scratch: PathBuf,
 }
 
 impl fmt::Debug for Context<'_> {

@@ -1,5 +1,6 @@
 //! What can keep an experiment from its findings.
 
+use crate::build::BuildError;
 use crate::exec::ExecError;
 use crate::gpu::GpuError;
 use crate::index::IndexError;
@@ -24,6 +25,9 @@ pub enum ExperimentError {
     /// An index can't be made.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// Text can't be indexed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// A codec refused a list.
     #[error(transparent)]
     Codec(#[from] CodecError),

@@ -7,6 +7,7 @@
 //! | `ding/` | tables and figures of Ding, He, Yan and Suel, WWW 2009: GPU methods against the CPU |
 //! | [`trie`] | indexing by a trie of B-trees, as Wei and JaJa 2011 published it |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
+//! | `wei/` | tables and figures of Wei and JaJa, IPDPS 2011: indexing on CPUs and GPUs |
 //!
 //! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
 //! experiment is one file with a function from a [`Context`] to [`Findings`]: the paper's numbers beside ours, and
@@ -31,6 +32,7 @@ mod findings;
 mod registry;
 mod tatikonda;
 pub mod trie;
+mod wei;
 
 pub use context::{Context, Input, InputSource};
 pub use error::ExperimentError;

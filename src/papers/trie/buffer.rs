@@ -32,7 +32,12 @@ impl Buffer {
     ///
     /// # Errors
     /// If a document can't be read; the buffer is of no use then.
-    pub(super) fn parse(&mut self, batch: &Batch, tokenizer: &Tokenizer, cutter: &mut Cutter) -> Result<(), InputError> {
+    pub(super) fn parse(
+        &mut self,
+        batch: &Batch,
+        tokenizer: &Tokenizer,
+        cutter: &mut Cutter,
+    ) -> Result<(), InputError> {
         let mut documents = SegmentDocuments::of_file(batch.file());
         let Self { streams, num_docs, .. } = self;
         let keeps_words = tokenizer.keeps_words();
@@ -62,6 +67,14 @@ impl Buffer {
         self.text_bytes += batch.bytes();
         self.skipped_files += skipped;
         Ok(())
+    }
+
+    /// Adds a term of `doc`, as a parser would.
+    #[cfg(test)]
+    pub(super) fn push(&mut self, doc: u32, term: &[u8]) {
+        let (slot, cut) = slot_of(term);
+        self.streams[usize::from(slot)].push(doc, &term[cut..]);
+        self.tokens += 1;
     }
 
     /// What was parsed of a slot.

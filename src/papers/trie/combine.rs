@@ -196,10 +196,14 @@ impl PartialLists {
             let places = &places[usize::from(owners[usize::from(slot)])];
             let place_of = |term: u32| places[term as usize] as usize;
             for (number, run) in (0..).zip(&self.runs) {
-                run.for_each_list(slot, |term| (from..to).contains(&place_of(term)), |term, list| {
-                    partial.push((place_of(term) as u32, number, bytes.len(), list.len()));
-                    bytes.extend_from_slice(list);
-                })?;
+                run.for_each_list(
+                    slot,
+                    |term| (from..to).contains(&place_of(term)),
+                    |term, list| {
+                        partial.push((place_of(term) as u32, number, bytes.len(), list.len()));
+                        bytes.extend_from_slice(list);
+                    },
+                )?;
             }
         }
         partial.sort_unstable();

@@ -1,8 +1,10 @@
 //! An indexer on one CPU thread.
 
+use std::time::Instant;
+
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
-use super::indexer::SlotIndexer;
+use super::indexer::{SlotIndexer, SlotWork};
 use super::sections::Sections;
 use super::stream::Item;
 use crate::build::postings::Postings;
@@ -22,6 +24,8 @@ pub(super) struct CpuIndexer {
     postings: Postings,
     /// The slots of this run that have terms, and where their lists end.
     ends: Vec<(u16, u32)>,
+    /// Time of each slot in the last run.
+    slot_ns: Vec<(u16, u64)>,
 }
 
 impl CpuIndexer {
@@ -37,7 +41,9 @@ impl SlotIndexer for CpuIndexer {
     }
 
     fn index(&mut self, buffer: &Buffer, slots: &[u16]) -> Result<(), GpuError> {
-        let Self { dictionary, list_of, terms, postings, ends } = self;
+        let Self { dictionary, list_of, terms, postings, ends, slot_ns } = self;
+        slot_ns.clear();
+        let mut began = Instant::now();
         for &slot in slots {
             let mut doc = 0;
             for item in buffer.stream(slot).items() {
@@ -61,6 +67,9 @@ impl SlotIndexer for CpuIndexer {
             }
             if ends.last().map_or(0, |end| end.1) < terms.len() as u32 {
                 ends.push((slot, terms.len() as u32));
+                let ended = Instant::now();
+                slot_ns.push((slot, ended.duration_since(began).as_nanos() as u64));
+                began = ended;
             }
         }
         Ok(())
@@ -84,6 +93,10 @@ impl SlotIndexer for CpuIndexer {
         self.ends.clear();
         self.postings.clear();
         Ok(())
+    }
+
+    fn append_work(&self, buffer: &Buffer, work: &mut Vec<SlotWork>) {
+        work.extend(self.slot_ns.iter().map(|&(slot, ns)| SlotWork { ns, ..SlotWork::of(slot, buffer.stream(slot)) }));
     }
 
     fn salvage(&mut self) -> Dictionary {

@@ -54,7 +54,8 @@ impl Grants {
     /// Grants of about `buffer_bytes` of text; of a file each, where there are several that are no larger.
     pub(super) fn new(collection: Collection, buffer_bytes: u64) -> Self {
         let paths = collection.paths().to_vec();
-        let is_small_file = |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.len() <= buffer_bytes);
+        let is_small_file =
+            |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.len() <= buffer_bytes);
         let source = if paths.len() > 1 && paths.iter().all(is_small_file) {
             Source::Files { paths }
         } else {
@@ -161,10 +162,7 @@ impl Grant {
     ///
     /// # Errors
     /// Those of `visit`, or if a file can't be decompressed.
-    pub(super) fn for_each(
-        self,
-        mut visit: impl FnMut(&Batch) -> Result<(), InputError>,
-    ) -> Result<(), InputError> {
+    pub(super) fn for_each(self, mut visit: impl FnMut(&Batch) -> Result<(), InputError>) -> Result<(), InputError> {
         match self {
             Self::Batches(batches) => batches.iter().try_for_each(visit),
             Self::File(number, path, bytes) => {

@@ -29,6 +29,7 @@ mod buffer;
 mod combine;
 mod cpu_indexer;
 mod dictionary;
+mod gpu;
 mod grants;
 mod indexer;
 mod node;
@@ -43,9 +44,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use indexer::SlotWork;
 pub use pipeline::{TrieIndexer, TrieOptions};
 pub use report::{PartReport, RunReport, TrieReport};
-
-fn open_gpu(_: usize) -> Result<Box<dyn indexer::SlotIndexer>, crate::gpu::GpuError> {
-    Err(crate::gpu::GpuError::NoGpu("not yet".to_owned()))
-}

@@ -168,10 +168,7 @@ impl RunFile {
     }
 
     /// Calls `visit` with the slot, the lists and their place in the file of each slot that has some.
-    pub(super) fn for_each_section(
-        &self,
-        mut visit: impl FnMut(u16, &[Entry]),
-    ) -> Result<(), BuildError> {
+    pub(super) fn for_each_section(&self, mut visit: impl FnMut(u16, &[Entry])) -> Result<(), BuildError> {
         let mut entries = Vec::new();
         for place in &self.places {
             self.entries(*place, &mut entries)?;
@@ -221,10 +218,13 @@ impl RunFile {
         self.read(&mut bytes, place.entries_at)?;
         let (words, _) = bytes.as_chunks::<4>();
         entries.clear();
-        entries.extend(words.as_chunks::<2>().0.iter().map(|[term, len]| Entry {
-            term: u32::from_le_bytes(*term),
-            len: u32::from_le_bytes(*len),
-        }));
+        entries.extend(
+            words
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|[term, len]| Entry { term: u32::from_le_bytes(*term), len: u32::from_le_bytes(*len) }),
+        );
         Ok(())
     }
 

@@ -28,9 +28,7 @@ pub(super) fn slot_of(term: &[u8]) -> (u16, usize) {
             (FIRST_LONG + (number_of(a) * LETTERS + number_of(b)) * LETTERS + number_of(c), 3)
         }
         [first @ b'a'..=b'z', ..] => (FIRST_SHORT + number_of(first), 1),
-        [first @ b'0'..=b'9', ..] if term.iter().all(u8::is_ascii_digit) => {
-            (FIRST_NUMBER + u16::from(first - b'0'), 1)
-        }
+        [first @ b'0'..=b'9', ..] if term.iter().all(u8::is_ascii_digit) => (FIRST_NUMBER + u16::from(first - b'0'), 1),
         _ => (0, 0),
     }
 }

@@ -1,7 +1,11 @@
 //! Whole builds by the trie: the index of every other way, byte for byte.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::gpu::GpuIndexer;
+use super::gpu::twin::{Fault, Twin};
+use super::indexer::SlotIndexer;
 use super::pipeline::{TrieIndexer, TrieOptions};
 use crate::build::{BuildOptions, BuildSummary, build_by, build_from_text};
 use crate::corpus::{Collection, Tokenizer, Words};
@@ -12,7 +16,7 @@ fn options(words: Words) -> BuildOptions {
 }
 
 fn trie(parsers: usize, cpu_indexers: usize) -> TrieIndexer {
-    let options = TrieOptions { parsers, cpu_indexers, gpus: 0, buffer_bytes: Some(1 << 20) };
+    let options = TrieOptions { parsers, cpu_indexers, gpus: 0, buffer_bytes: Some(1 << 20), keeps_work: true };
     TrieIndexer::new(options).unwrap()
 }
 
@@ -23,7 +27,11 @@ fn expected(inputs: &[PathBuf], options: &BuildOptions) -> Vec<u8> {
     fs::read(dir.path().join(FILE_NAME)).unwrap()
 }
 
-fn by_trie(trie: &mut TrieIndexer, inputs: &[PathBuf], options: &BuildOptions) -> Result<(BuildSummary, Vec<u8>), String> {
+fn by_trie(
+    trie: &mut TrieIndexer,
+    inputs: &[PathBuf],
+    options: &BuildOptions,
+) -> Result<(BuildSummary, Vec<u8>), String> {
     let dir = tempfile::tempdir().unwrap();
     let collection = Collection::open_all(inputs.to_vec(), 1).map_err(|e| e.to_string())?;
     let summary = build_by(trie, collection, dir.path(), options, &|_| ()).map_err(|e| e.to_string())?;
@@ -42,7 +50,8 @@ fn write_documents(path: &Path, first: usize, count: usize) {
     for id in first..first + count {
         lines += &format!("{{\"id\":\"d{id}\",\"text\":\"");
         for _ in 0..next(400) {
-            let number = next(1 << next(16).max(1));
+            let bits = next(16).max(1);
+            let number = next(1 << bits);
             let word = match next(8) {
                 0 => format!("{number}"),
                 1 => format!("{number}d"),
@@ -51,7 +60,10 @@ fn write_documents(path: &Path, first: usize, count: usize) {
                 4 => format!("{}{number}", "x".repeat(300)),
                 5 => format!("comp{number}"),
                 6 => String::from_utf8(vec![b'a' + (number % 26) as u8; 1 + (number % 5) as usize]).unwrap(),
-                _ => format!("{}{}", ["the", "int", "con", "s", "pr"][number as usize % 5], number / 5),
+                _ => {
+                    let letters = [number / 676, number / 26, number].map(|letter| b'a' + (letter % 26) as u8);
+                    format!("{}x{}", String::from_utf8_lossy(&letters), number % 3)
+                }
             };
             lines += &word;
             lines.push(' ');
@@ -85,6 +97,8 @@ fn the_index_is_that_of_every_other_way_for_any_number_of_parsers_and_indexers()
             assert_eq!(report.tokens(), summary.tokens);
             assert_eq!(report.parts.iter().map(|part| part.tokens).sum::<u64>(), summary.tokens);
             assert_eq!(report.text_bytes(), summary.bytes);
+            let work = report.runs.iter().flat_map(|run| &run.work);
+            assert_eq!(work.map(|work| u64::from(work.tokens)).sum::<u64>(), summary.tokens);
         }
     }
 }
@@ -127,4 +141,49 @@ fn the_first_error_of_a_collection_is_reported_and_repeated_ids_are_refused() {
     fs::write(&inputs[0], "").unwrap();
     let message = by_trie(&mut trie(2, 1), &inputs[..1], &options(Words::Ascii)).unwrap_err();
     assert!(message.contains("empty"), "{message}");
+}
+
+/// A trie whose GPUs are twins, of which the first fails.
+fn with_twins(cpu_indexers: usize, gpus: usize, fault: Option<Fault>) -> TrieIndexer {
+    let options = TrieOptions { parsers: 2, cpu_indexers, gpus, buffer_bytes: Some(1 << 20), keeps_work: true };
+    let twin = |number: usize| -> Box<dyn SlotIndexer> {
+        Box::new(GpuIndexer::new(Box::new(Twin::failing(fault.filter(|_| number == 0)))))
+    };
+    TrieIndexer::with_gpus(options, (0..gpus).map(twin).collect())
+}
+
+#[test]
+fn gpus_beside_cpus_and_alone_make_the_same_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = files(dir.path(), 6);
+    let options = options(Words::Unicode);
+    let expected = expected(&inputs, &options);
+    for (cpus, gpus) in [(0, 1), (0, 2), (2, 1), (2, 2)] {
+        let mut trie = with_twins(cpus, gpus, None);
+        assert!(by_trie(&mut trie, &inputs, &options).unwrap().1 == expected, "{cpus} CPUs, {gpus} GPUs");
+        let parts = &trie.report().parts;
+        assert_eq!(
+            parts.iter().map(|part| part.is_gpu).collect::<Vec<_>>(),
+            [vec![false; cpus], vec![true; gpus]].concat()
+        );
+        assert!(parts.iter().all(|part| part.terms > 0 && part.characters > part.terms), "{parts:?}");
+        assert!(trie.report().lost.is_empty());
+    }
+}
+
+#[test]
+fn a_gpu_that_is_lost_in_mid_run_leaves_its_slots_to_a_cpu() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = files(dir.path(), 6);
+    let options = options(Words::Unicode);
+    let expected = expected(&inputs, &options);
+    let faults = (1..=4).flat_map(|run| [Fault::Preparing(run), Fault::Indexing(run), Fault::Collecting(run)]);
+    for fault in faults.chain([Fault::Finishing]) {
+        for cpus in [0, 1] {
+            let mut trie = with_twins(cpus, 2, Some(fault));
+            assert!(by_trie(&mut trie, &inputs, &options).unwrap().1 == expected, "{fault:?}");
+            let lost = &trie.report().lost;
+            assert!(lost.len() == 1 && lost[0].contains("fell off the bus"), "{lost:?}");
+        }
+    }
 }
