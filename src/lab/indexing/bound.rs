@@ -9,7 +9,7 @@
 //! with `c_j` a CPU's time and `g_j` the share of a GPU's warps. No moving, no waiting for a longest warp: whatever a policy
 //! does is one of these divisions, or worse. Around it everything else of the pipeline takes what it takes.
 
-use microlp::{ComparisonOp, LinearExpr, OptimizationDirection, Problem};
+use microlp::{ComparisonOp, LinearExpr, OptimizationDirection, Problem, SolveOutcome};
 
 use super::jobs::{IndexRun, IndexTrace};
 use super::pipeline::IndexMachine;
@@ -59,5 +59,8 @@ fn least_ns(run: &IndexRun, machine: &IndexMachine) -> Result<f64, String> {
     }
     problem.add_constraint(on_cpus, ComparisonOp::Le, 0.0);
     problem.add_constraint(on_gpus, ComparisonOp::Le, -all_gpu_us);
-    problem.solve().map(|solution| solution.objective() * 1e3).map_err(|e| e.to_string())
+    match problem.solve().map_err(|e| e.to_string())? {
+        SolveOutcome::Solution(solution) => Ok(solution.objective() * 1e3),
+        SolveOutcome::Interrupted(_) => Err("the solver of linear programs was interrupted".to_owned()),
+    }
 }

@@ -14,8 +14,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::csv::{CsvReader, Record, Us, write_csv};
-use crate::files::{InputError, Provenance, open_text};
+use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, write_csv};
 use crate::time::Nanos;
 
 /// What a group of slots has in a run, and what that takes.
@@ -125,7 +124,8 @@ impl IndexTrace {
                 });
             }
             let jobs = runs.last().map_or(0, |run| run.jobs.len());
-            let (Some(last), true) = (runs.last_mut(), run + 1 == runs.len() as u64 && job == jobs as u64) else {
+            let is_next = run + 1 == runs.len() as u64 && job == jobs as u64;
+            let (Some(last), true) = (runs.last_mut(), is_next) else {
                 return Err(row.error_at("job", "is out of order, expected all jobs of run 0 from 0 on, then of run 1"));
             };
             last.jobs.push(IndexJob {
@@ -133,7 +133,7 @@ impl IndexTrace {
                 stream_bytes: row.value.stream_bytes,
                 tree_bytes: row.value.tree_bytes,
                 cpu: row.value.cpu_us.map(|us| us.0),
-                gpu: row.value.gpu_us.zip(row.gpu_longest_us).map(|(all, longest)| (all.0, longest.0)),
+                gpu: row.value.gpu_us.zip(row.value.gpu_longest_us).map(|(all, longest)| (all.0, longest.0)),
             });
         }
         let trace = Self { runs };

@@ -5,7 +5,7 @@ use super::policy::{IndexPolicy, Kind, Rates, split};
 use crate::time::Nanos;
 
 /// Who works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IndexMachine {
     /// Threads that parse; at least 1.
     pub parsers: usize,

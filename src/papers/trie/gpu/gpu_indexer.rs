@@ -60,7 +60,7 @@ impl SlotIndexer for GpuIndexer {
 
     fn collect(&mut self, sections: &mut Sections) -> Result<(), GpuError> {
         self.backend.collect(&mut self.output)?;
-        let Output { postings, task_postings, terms, strings } = &mut self.output;
+        let Output { postings, task_postings, terms, strings, .. } = &mut self.output;
         self.terms.append(terms);
         self.strings.append(strings);
         let first_doc = self.input.first_doc;
