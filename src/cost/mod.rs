@@ -8,6 +8,7 @@ pub mod batches;
 pub mod conformal;
 mod evaluate;
 mod inputs;
+pub mod machine_file;
 mod model;
 mod model_file;
 mod models;
@@ -23,6 +24,7 @@ mod workload_csv;
 
 pub use evaluate::Evaluation;
 pub use inputs::Inputs;
+pub use machine_file::MachineFile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;

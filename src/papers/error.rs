@@ -4,6 +4,7 @@ use crate::exec::ExecError;
 use crate::gpu::GpuError;
 use crate::index::IndexError;
 use crate::papers::codec::CodecError;
+use crate::sim::SimError;
 
 /// Why an experiment ended without findings.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,9 @@ pub enum ExperimentError {
     /// An index can't be made.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// A run can't be simulated.
+    #[error(transparent)]
+    Sim(#[from] SimError),
     /// A codec refused a list.
     #[error(transparent)]
     Codec(#[from] CodecError),

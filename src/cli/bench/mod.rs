@@ -73,6 +73,8 @@ enum Part {
     Gpu,
     /// Of that, only what queries cost on the GPU
     GpuQueries,
+    /// Several GPUs together, by queries and by documents, against one
+    GpuCluster,
     /// Whether the GPU's memory is given back, over a million queries
     GpuMemory,
 }
@@ -106,6 +108,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Estimates => estimates::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
+            Part::GpuCluster => gpu::cluster::measure(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,

@@ -12,6 +12,8 @@ mod synth;
 
 use std::path::Path;
 
+pub(super) use build::build_showing;
+
 use serde_json::{Value, json};
 
 use super::Failure;

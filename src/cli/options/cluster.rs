@@ -4,8 +4,10 @@ use super::machine::MAX_PROCESSORS;
 use crate::cli::Failure;
 use crate::sim::{Cluster, ClusterShape, Routing, ShardCosts, SimQuery};
 
-/// What is said of shards' costs where nothing is asked for.
-const DEFAULT_COSTS: &str = "alike=0.2";
+/// What is said of shards' costs where nothing is asked for: what four quarters of 261,409 articles of English Wikipedia, in
+/// order of their pages, differed by in 1,346 of the TREC 2005 efficiency queries (OR, top 10), after the noise of repeats
+/// was taken out. Dealt out one by one they differed by 0.08.
+const DEFAULT_COSTS: &str = "alike=0.1";
 /// A lognormal factor of more spread than this is no index in shards.
 const MAX_SPREAD: f64 = 3.0;
 

@@ -8,6 +8,7 @@ use crate::cost::ModelKind;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
+use crate::machine::Idle;
 use crate::query::{Mode, Replay};
 use crate::sched::{PolicyKind, StealGuard};
 
@@ -90,6 +91,11 @@ options_take!(Multicore {
     Fgqp: "All cores answer one query, cut into small tasks: one processor",
 });
 
+options_take!(Idle {
+    Spin: "Threads with a core of their own spin as long as a run lasts",
+    Sleep: "Threads sleep after a fifth of a millisecond without work",
+});
+
 options_take!(PolicyKind {
     GpuOnly: "Everything on the GPUs, first come, first served",
     CpuOnly: "Everything on the CPUs, first come, first served",
@@ -100,6 +106,7 @@ options_take!(PolicyKind {
     Window: "GPUs take batches that close by size or time",
     Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
     Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+    StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
 });
 
 #[cfg(test)]
@@ -114,6 +121,7 @@ mod tests {
         assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
         assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);
         assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
+        assert_eq!(Idle::value_variants(), Idle::ALL);
         assert_eq!(Multicore::value_variants(), Multicore::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));

@@ -121,7 +121,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Every policy that the machine can run, up to an interrupt.
 fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -> Result<Results, Failure> {
-    let policies = arguments.options.checked()?;
+    let lengths = validated.node.lengths();
+    let policies = arguments.options.suited_to(&lengths)?;
     let objective = arguments.objective.checked()?;
     let options = ValidationOptions { deadline, objective, seconds: arguments.seconds, seed: arguments.seed };
     let provenance = validated.provenance();
@@ -145,7 +146,7 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
             errln!("{policy}: left out, it needs a GPU");
             continue;
         }
-        let found = validation.policy(&policy.with(policies))?;
+        let found = validation.policy(&policy.with(policies).with_lengths(lengths.blocks.clone()))?;
         if found.late_runs > 0 {
             errln!(
                 "warning: {policy}: something else kept this machine busy in {} of {} live runs, and measured delays \

@@ -2,19 +2,21 @@
 //!
 //! The experiments are the library's, in [`papers`](crate::papers); here options become what one runs on. By default
 //! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
-//! real one.
+//! real one (`inputs.rs`).
+
+mod inputs;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde_json::json;
 
+use super::Failure;
+use super::defaults::Bars;
 use super::options::{check_k, check_seconds};
 use super::output::{result, result_file, say};
-use super::{Failure, defaults};
 use crate::files::{Provenance, check_writable, this_machine};
-use crate::index::Index;
-use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here, Input};
+use crate::lab::Progress;
+use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here};
 use crate::query::Mode;
 use crate::report::table::Table;
 
@@ -34,7 +36,12 @@ pub(super) struct Arguments {
     /// Query log: one query a line, `id<TAB>query`, or JSON lines
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
-    /// Documents of the synthetic index; each experiment has a default of its own
+    /// Folder of real collections (corpus/, queries/), for lines about real lists beside the synthetic ones; left out,
+    /// what TANDEM_DATA names
+    #[arg(long, value_name = "DIR", conflicts_with = "index")]
+    data: Option<PathBuf>,
+    /// Documents of the synthetic index; each experiment has a default of its own, at most 2,000,000 on fewer than eight
+    /// cores
     #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1000..))]
     docs: Option<u32>,
     /// Queries to use, from the beginning of the log; each experiment has a default of its own
@@ -80,9 +87,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_seconds(arguments.seconds, MAX_SECONDS)?;
     check_writable(&arguments.out.join(format!("{name}.csv")))?;
     let cores = cores(arguments);
-    let source = |docs, limit| input(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
+    let source =
+        |docs, limit| inputs::chosen(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
+    let real = |log, limit| inputs::real(arguments, log, limit).map_err(|e| ExperimentError::Input(e.to_string()));
+    let bars = Bars::default();
     let context = Context {
         source: &source,
+        is_source_real: arguments.index.is_some(),
+        real: &real,
+        progress: &bars,
         cores,
         mode: arguments.mode,
         k: arguments.k,
@@ -91,7 +104,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let machine = format!("{} ({cores} used at most)", this_machine());
     say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
-    let findings = run(&context)?;
+    let findings = run(&context);
+    bars.end();
+    let findings = findings?;
     say(&findings.to_string())?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
@@ -105,29 +120,6 @@ fn cores(arguments: &Arguments) -> usize {
     arguments.cpus.map_or(here, |cores| usize::from(cores).min(here))
 }
 
-/// The index and queries that the user names, else a synthetic index; `docs` and `limit` are the experiment's defaults.
-fn input(arguments: &Arguments, docs: u32, limit: usize) -> Result<Input, Failure> {
-    let limit = arguments.limit.map_or(limit, |limit| limit as usize);
-    let (index, log, name) = match (&arguments.index, &arguments.queries) {
-        (Some(index), Some(queries)) => {
-            let name = format!("{}, {}", index.display(), queries.display());
-            (Arc::new(Index::open(index)?), queries.clone(), name)
-        }
-        _ => {
-            let docs = arguments.docs.unwrap_or(docs);
-            let (index, log) = defaults::synthetic_index(&arguments.out, docs, arguments.seed)?;
-            (index, log, format!("synthetic, {docs} documents, seed {}", arguments.seed))
-        }
-    };
-    let mut queries = defaults::read_queries(&log, &index)?;
-    queries.truncate(limit);
-    if queries.is_empty() {
-        return Err(Failure::input(format!("{}: no query has a term of this index", log.display())));
-    }
-    let name = format!("{name}; {} queries, {} postings", queries.len(), index.num_postings());
-    Ok(Input { index, queries, name })
-}
-
 impl From<ExperimentError> for Failure {
     fn from(e: ExperimentError) -> Self {
         match e {
@@ -137,6 +129,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Gpu(e) => e.into(),
             ExperimentError::Index(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
+            ExperimentError::Sim(e) => e.into(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
 
+pub(super) mod machine;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,6 +60,8 @@ pub(super) struct Arguments {
     /// Draws the orders in which queries run
     #[arg(long, default_value_t = ProfileOptions::default().seed)]
     seed: u64,
+    #[command(flatten)]
+    machine: machine::MachineArguments,
 }
 
 fn kinds() -> impl TypedValueParser<Value = Class> {
@@ -70,6 +74,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (index, queries_path) = arguments.log.open("what to measure on this index")?;
     let mut queries = defaults::read_queries(&queries_path, &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
+    if let Some(path) = &arguments.machine.machine {
+        return machine::run(&arguments.machine, path, &index, queries);
+    }
     let mut executors = executors(arguments, &index)?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
@@ -112,6 +119,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Checks what can be before anything is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     check_k(arguments.k)?;
+    machine::check(&arguments.machine)?;
     for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
         if value == Some(0) {
             return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
