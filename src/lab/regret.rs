@@ -65,7 +65,7 @@ pub fn regret(
     let mut found = Vec::new();
     for batches in [false, true] {
         let of_sort: Vec<BuiltIn> =
-            policies.iter().copied().filter(|policy| policy.kind.batches() == batches).collect();
+            policies.iter().filter(|policy| policy.kind.batches() == batches).cloned().collect();
         if of_sort.is_empty() {
             continue;
         }
