@@ -29,10 +29,10 @@ fn models() -> impl Strategy<Value = MachineModel> {
                 most_queries,
             });
             MachineModel {
-                machine,
                 batches: PerClass::from_fn(|class| batches.clone().filter(|_| class == Class::GPU)),
                 handoff: PerClass::from_fn(|class| Nanos(if class.is_gpu() { 2 * handoff } else { handoff })),
                 decision: Nanos(decision),
+                ..machine.into()
             }
         },
     )

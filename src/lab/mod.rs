@@ -30,6 +30,7 @@ mod draws;
 mod error;
 mod estimates;
 mod here;
+pub mod indexing;
 mod length_threshold;
 mod machine;
 mod node;

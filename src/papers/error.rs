@@ -1,5 +1,7 @@
 //! What can keep an experiment from its findings.
 
+use crate::build::BuildError;
+use crate::cache::CacheError;
 use crate::exec::ExecError;
 use crate::gpu::GpuError;
 use crate::index::IndexError;
@@ -28,6 +30,12 @@ pub enum ExperimentError {
     /// A run can't be simulated.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// A memory can't be divided as asked for: the user's to mend.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// Text can't be indexed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// A codec refused a list.
     #[error(transparent)]
     Codec(#[from] CodecError),

@@ -16,6 +16,7 @@
 mod adaptive;
 mod batching;
 mod best_of;
+mod cached_first;
 mod combined;
 mod dispatch;
 mod error;
@@ -40,6 +41,7 @@ mod window;
 
 pub use adaptive::Adaptive;
 pub use best_of::BestOf;
+pub use cached_first::{CachedFirst, CachedFirstFactory};
 pub use combined::Combined;
 pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, Journal, LawBroken, Parity, Sink, Told};
 pub use error::PolicyError;

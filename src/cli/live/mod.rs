@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments,
-    PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
+    ArrivalArguments, DeadlineArgument, GpuArguments, GpuMemoryArguments, IndexAndLog, MachineFileArgument,
+    ObjectiveArguments, PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
 use super::output::{result_file, say};
 use super::run_logs::LogArguments;
@@ -59,6 +59,8 @@ pub(super) struct Arguments {
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,

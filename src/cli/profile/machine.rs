@@ -79,7 +79,7 @@ fn measured(
         streams: 1,
     };
     let bars = Bars::default();
-    let mut processors = Processors::open(wanted, index, &bars)?;
+    let mut processors = Processors::open(wanted, index, None, &bars)?;
     let options = ProfileOptions { modes: vec![Mode::And, Mode::Or], repeats: 5, ..ProfileOptions::default() };
     let workload = processors.profile(&queries, index, &options, &bars)?;
     let gpu = processors.gpu_name();

@@ -36,6 +36,7 @@ pub(super) fn chosen(arguments: &Arguments, docs: u32, limit: usize) -> Result<I
         fewer
     });
     let (index, log) = defaults::synthetic_index(&arguments.out, docs, arguments.seed)?;
+    let log = defaults::synthetic_log(&log, docs, arguments.seed, limit)?;
     input(index, &log, limit, &format!("synthetic, {docs} documents, seed {}", arguments.seed))
 }
 

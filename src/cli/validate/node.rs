@@ -40,7 +40,8 @@ impl Validated {
             streams,
         };
         let bars = Bars::default();
-        let mut processors = Processors::open(wanted, &index, &bars)?;
+        let memory = arguments.gpu_memory.open(&index, &queries)?;
+        let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
         let options = ProfileOptions {
             modes: vec![arguments.search.mode],
             k: arguments.search.k,
