@@ -52,8 +52,7 @@ impl Validated {
         let mut workload = processors.profile(&queries, &index, &options, &bars)?;
         workload.provenance = workload.provenance.with_command_and_machine();
         workload.write(&arguments.out.join("here.workload.csv"))?;
-        let mut node =
-            Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::named("model")?)?;
+        let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::default())?;
         node.set_idle(Idle::default());
         if let GpuSource::Replay(source) = node.gpu() {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
