@@ -67,6 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let n = 100_000;
     let experiment = Experiment {
+        cluster: None,
         model: Machine::new(1, 1).into(),
         deadline: Nanos::from_ms(50.0),
         arrivals: vec![Arrivals::drawn(&ArrivalProcess::Poisson, 1, n, queries.len())],

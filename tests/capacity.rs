@@ -26,7 +26,7 @@ fn queries(costs_ms: impl IntoIterator<Item = (f64, f64)>) -> Vec<SimQuery> {
 fn experiment(queries: Vec<SimQuery>, machine: Machine, deadline_ms: f64, seeds: u64) -> Experiment {
     let draw = |seed| Arrivals::drawn(&ArrivalProcess::Poisson, seed, 0, queries.len());
     let arrivals = (1..=seeds).map(draw).collect();
-    Experiment { model: machine.into(), queries, deadline: Nanos::from_ms(deadline_ms), arrivals }
+    Experiment { model: machine.into(), queries, deadline: Nanos::from_ms(deadline_ms), arrivals, cluster: None }
 }
 
 fn capacity(experiment: &Experiment, policy: PolicyKind, objective: &str) -> Capacities {

@@ -29,10 +29,10 @@ fn models() -> impl Strategy<Value = MachineModel> {
                 most_queries,
             });
             MachineModel {
-                machine,
                 batches: PerClass::from_fn(|class| batches.clone().filter(|_| class == Class::GPU)),
                 handoff: PerClass::from_fn(|class| Nanos(if class.is_gpu() { 2 * handoff } else { handoff })),
                 decision: Nanos(decision),
+                ..machine.into()
             }
         },
     )
@@ -73,6 +73,7 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
                 })
             };
             let experiment = Experiment {
+                cluster: None,
                 deadline: Nanos(deadline_ms * 1_000_000),
                 arrivals: vec![Arrivals::given(
                     0,
@@ -101,6 +102,7 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
                 batch_share,
                 window_us,
                 window_queries,
+                ..PolicyOptions::default()
             };
             (experiment, options)
         },
@@ -161,7 +163,7 @@ proptest! {
 
     #[test]
     fn only_thieves_steal((experiment, options) in experiments(), rate_qps in 0.5..50.0_f64) {
-        for kind in PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::Stealing) {
+        for kind in PolicyKind::ALL.into_iter().filter(|&kind| !matches!(kind, PolicyKind::Stealing | PolicyKind::StealingPublished)) {
             prop_assert!(play(&experiment, &kind.with(options), rate_qps).rows.iter().all(|row| !row.stolen));
         }
     }
@@ -195,6 +197,7 @@ fn equal_inputs_give_equal_logs() {
     let service = |cpu, gpu| Cost::on_cpu_and_gpu(Nanos::from_ms(cpu), Nanos::from_ms(gpu));
     let query = |(id, service)| SimQuery { id: QueryId(id), service, estimate: service };
     let experiment = Experiment {
+        cluster: None,
         model: Machine::new(2, 2).into(),
         queries: (0..).zip([service(3.0, 3.0), service(20.0, 4.0), service(1.0, 9.0)]).map(query).collect(),
         deadline: Nanos::from_ms(50.0),
@@ -233,6 +236,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
         (0..70).map(|i| SimQuery { id: QueryId(i), service: cost(i), estimate: cost(i) }).collect();
     let n = 200_000;
     Experiment {
+        cluster: None,
         model: MachineModel {
             batches: PerClass::from_fn(|class| (class == Class::GPU).then(|| batches.clone())),
             ..Machine::default().with_cpus(cpus).with_gpus(1, 1, 2).into()

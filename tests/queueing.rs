@@ -43,6 +43,7 @@ fn play(policy: PolicyKind, machine: Machine, seed: u64, services: Services, loa
     let query = |(id, scale)| SimQuery { id: QueryId(id), service: service(scale), estimate: service(scale) };
     let rate_qps = load * machine.len() as f64 * 1e3 / SERVICE_MS;
     let experiment = Experiment {
+        cluster: None,
         queries: (0..).zip(services(seed)).map(query).collect(),
         model: machine.into(),
         deadline: Nanos::from_ms(500.0),

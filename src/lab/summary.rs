@@ -56,7 +56,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// No rows yet; `queries` is how many will come, as far as known.
+    /// No rows yet; `queries` is how many will come, as far as known. Of processors that `machine` lacks no utilisation is
+    /// told.
     #[must_use]
     pub fn new(machine: &Machine, queries: usize) -> Self {
         Self {
@@ -116,9 +117,10 @@ impl Sink for Tally {
         // overlap on one processor.
         if self.last_batch != Some(row.batch) {
             self.last_batch = Some(row.batch);
-            let busy_until = &mut self.busy_until[row.processor.index()];
-            self.busy[row.class] += row.finished.since(row.started.max(*busy_until));
-            *busy_until = row.finished.max(*busy_until);
+            if let Some(busy_until) = self.busy_until.get_mut(row.processor.index()) {
+                self.busy[row.class] += row.finished.since(row.started.max(*busy_until));
+                *busy_until = row.finished.max(*busy_until);
+            }
         }
         self.first_arrival = self.first_arrival.min(row.arrival);
         self.last_finish = self.last_finish.max(row.finished);

@@ -63,6 +63,27 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The same without columns that are empty in every row.
+    #[must_use]
+    pub fn without_empty_columns(mut self) -> Self {
+        let is_kept: Vec<bool> =
+            (0..self.headings.len()).map(|column| self.rows.iter().any(|row| !row[column].is_empty())).collect();
+        let keep = |cells: &mut Vec<String>| {
+            let mut kept = is_kept.iter();
+            cells.retain(|_| kept.next() == Some(&true));
+        };
+        keep(&mut self.headings);
+        self.rows.iter_mut().for_each(keep);
+        let mut from = 0;
+        for (_, columns) in &mut self.groups {
+            let of_group = &is_kept[from..from + *columns];
+            from += *columns;
+            *columns = of_group.iter().filter(|&&kept| kept).count();
+        }
+        self.groups.retain(|&(_, columns)| columns > 0);
+        self
+    }
+
     /// Whether it has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -205,6 +226,18 @@ impl fmt::Display for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_that_are_empty_in_every_row_can_be_left_out() {
+        let mut table = Table::grouped([("", &["name"][..]), ("left", &["a", "b"]), ("out", &["c"]), ("", &["d"])]);
+        table.row(["x", "", "1", "", "2"]);
+        table.row(["y", "", "", "", "3"]);
+        let lines: Vec<String> = table.without_empty_columns().to_string().lines().map(str::to_owned).collect();
+        let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0], ["left"]);
+        assert_eq!(words[1], ["name", "b", "d"]);
+        assert_eq!(words[2..], [vec!["x", "1", "2"], vec!["y", "3"]]);
+    }
 
     #[test]
     fn names_stand_left_and_numbers_right() {

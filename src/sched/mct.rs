@@ -3,31 +3,83 @@
 //!
 //! A rival that the 2009 paper lacks: an old list-scheduling rule (Braun et al. 2001; StarPU's `dm` is the same without
 //! the transfers). A processor's predicted free time is what runs there now, by its estimate, and the sum of its queue;
-//! estimates are corrected as jobs finish. O(processors) an arrival.
+//! estimates are corrected as jobs finish. An arrival looks at an eighth of the processors.
 
 use std::collections::VecDeque;
 
 use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::{Class, Machine, PerClass};
+use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
-/// One processor's queue.
+/// Lanes whose least is kept.
+const GROUP: usize = 8;
+
+/// The processors of one class, in columns: each arrival looks for the one that will be free first.
 #[derive(Clone, Debug)]
-struct Queue {
+struct Lanes {
     class: Class,
-    /// Jobs with their predicted service times here.
-    jobs: VecDeque<(JobId, Nanos)>,
-    /// The sum of these times.
-    waiting: Nanos,
-    /// When the running job is predicted to finish.
-    free_at: Nanos,
+    processors: Vec<ProcessorId>,
+    /// When the job that runs there is predicted to finish,
+    free_at: Vec<Nanos>,
+    /// and how long those that wait for it are predicted to take.
+    backlog: Vec<Nanos>,
+    /// The two together: when it has done what it has, or later, if what runs there takes longer than predicted;
+    done_at: Vec<Nanos>,
+    /// and the least of each [`GROUP`] of them.
+    least: Vec<Nanos>,
+}
+
+impl Lanes {
+    fn of(machine: &Machine, class: Class) -> Self {
+        let of_class = machine.processors().filter(|(_, processor)| processor.class == class);
+        let processors: Vec<ProcessorId> = of_class.map(|(id, _)| id).collect();
+        let zeros = vec![Nanos::ZERO; processors.len()];
+        let least = vec![Nanos::ZERO; processors.len().div_ceil(GROUP)];
+        Self { class, processors, free_at: zeros.clone(), backlog: zeros.clone(), done_at: zeros, least }
+    }
+
+    /// Which of them is predicted to have done first what it has, and when; the first of equals.
+    fn first_free(&mut self, now: Nanos) -> (Nanos, usize) {
+        loop {
+            let soonest = self.least.iter().copied().min().unwrap_or(Nanos::MAX).max(now);
+            let group = self.least.iter().position(|&least| least <= soonest).unwrap_or_default();
+            let in_group = self.done_at[group * GROUP..].iter().position(|&done_at| done_at <= soonest);
+            let at = group * GROUP + in_group.unwrap_or_default();
+            let done_at = self.free_at[at].max(now) + self.backlog[at];
+            if done_at <= soonest {
+                return (done_at, at);
+            }
+            // It is late with what runs there.
+            self.set_done_at(at, done_at);
+        }
+    }
+
+    /// Notes that more waits for a lane, that the first of these runs, or that what ran has finished.
+    fn update(&mut self, at: usize, free_at: Nanos, backlog: Nanos) {
+        (self.free_at[at], self.backlog[at]) = (free_at, backlog);
+        let done_at = free_at + backlog;
+        if done_at != self.done_at[at] {
+            self.set_done_at(at, done_at);
+        }
+    }
+
+    fn set_done_at(&mut self, at: usize, done_at: Nanos) {
+        self.done_at[at] = done_at;
+        let group = at / GROUP;
+        let end = self.done_at.len().min((group + 1) * GROUP);
+        self.least[group] = self.done_at[group * GROUP..end].iter().copied().fold(Nanos::MAX, Nanos::min);
+    }
 }
 
 /// Sends each job to the processor that is predicted to finish it first; ties go to the processor listed first.
 #[derive(Clone, Debug)]
 pub struct EarliestCompletion {
-    queues: Vec<Queue>,
+    classes: Vec<Lanes>,
+    /// By processor: where its class stands, and where it stands there;
+    places: Vec<(usize, usize)>,
+    /// its jobs, with their predicted service times there.
+    queues: Vec<VecDeque<(JobId, Nanos)>>,
 }
 
 impl EarliestCompletion {
@@ -37,8 +89,14 @@ impl EarliestCompletion {
     /// If `machine` has no processor.
     pub fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, "mct", &[])?;
-        let queue = |class| Queue { class, jobs: VecDeque::new(), waiting: Nanos::ZERO, free_at: Nanos::ZERO };
-        Ok(Self { queues: machine.processors().map(|(_, processor)| queue(processor.class)).collect() })
+        let classes: Vec<Lanes> = machine.classes().map(|class| Lanes::of(machine, class)).collect();
+        let mut places = vec![(0, 0); machine.len()];
+        for (of, class) in classes.iter().enumerate() {
+            for (at, processor) in class.processors.iter().enumerate() {
+                places[processor.index()] = (of, at);
+            }
+        }
+        Ok(Self { classes, places, queues: vec![VecDeque::new(); machine.len()] })
     }
 }
 
@@ -48,35 +106,60 @@ impl Policy for EarliestCompletion {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, now: Nanos) -> Ask {
-        let alone: PerClass<Nanos> = job.predicted.map(|cost| cost.alone);
-        let mut earliest = (Nanos::MAX, 0);
-        for (i, queue) in self.queues.iter().enumerate() {
-            let completion = queue.free_at.max(now) + queue.waiting + alone[queue.class];
-            if completion < earliest.0 {
-                earliest = (completion, i);
-            }
-        }
-        let (_, i) = earliest;
-        let queue = &mut self.queues[i];
-        queue.jobs.push_back((job.id, alone[queue.class]));
-        queue.waiting += alone[queue.class];
-        Ask::Processor(ProcessorId(i as u32))
+        let completion = |lanes: &mut Lanes| {
+            let (free, at) = lanes.first_free(now);
+            (free + job.alone(lanes.class), lanes.processors[at])
+        };
+        let Some((_, processor)) = self.classes.iter_mut().map(completion).min() else { return Ask::Nobody };
+        let (of, at) = self.places[processor.index()];
+        let lanes = &mut self.classes[of];
+        let alone = job.alone(lanes.class);
+        lanes.update(at, lanes.free_at[at], lanes.backlog[at] + alone);
+        self.queues[processor.index()].push_back((job.id, alone));
+        Ask::Processor(processor)
     }
 
     fn next(&mut self, lane: Lane, _jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        let queue = &mut self.queues[lane.processor.index()];
         if lane.under_way > 0 {
             return Next::Wait;
         }
-        let Some((job, alone)) = queue.jobs.pop_front() else { return Next::Wait };
-        queue.waiting = queue.waiting - alone;
-        queue.free_at = now + alone;
+        let Some((job, alone)) = self.queues[lane.processor.index()].pop_front() else { return Next::Wait };
+        let (of, at) = self.places[lane.processor.index()];
+        let lanes = &mut self.classes[of];
+        lanes.update(at, now + alone, lanes.backlog[at] - alone);
         batch.push(job);
         Next::Run
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
-        self.queues[lane.processor.index()].free_at = now;
+        let (of, at) = self.places[lane.processor.index()];
+        let lanes = &mut self.classes[of];
+        lanes.update(at, now, lanes.backlog[at]);
         Ask::Nobody
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_free_lane_is_found(
+            cpus in 1..70_usize,
+            steps in prop::collection::vec((any::<prop::sample::Index>(), 0..50_u64, 0..9_u64, 0..4_u64), 1..200),
+        ) {
+            let mut lanes = Lanes::of(&Machine::new(cpus, 0), Class::CPU);
+            let mut now = 0;
+            for (at, running, waiting, passes) in steps {
+                let of = |at: usize| lanes.free_at[at].max(Nanos(now)) + lanes.backlog[at];
+                let first = (0..cpus).map(|at| (of(at), at)).min();
+                prop_assert_eq!(Some(lanes.first_free(Nanos(now))), first);
+                lanes.update(at.index(cpus), Nanos(now + running), Nanos(waiting));
+                now += passes;
+            }
+        }
     }
 }

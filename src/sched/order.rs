@@ -99,7 +99,7 @@ mod tests {
         let mut jobs = Jobs::default();
         let mut order = Order::default();
         for (id, key) in (0..).map(JobId).zip(keys) {
-            jobs.arrive(&job(id), Nanos::ZERO);
+            jobs.arrive(job(id), Nanos::ZERO);
             order.push(key, id, &jobs);
         }
         // Taken through another order: 0 and 5 first.
@@ -118,7 +118,7 @@ mod tests {
         let mut jobs = Jobs::default();
         let mut order = Order::default();
         for id in (0..10_000).map(JobId) {
-            jobs.arrive(&job(id), Nanos::ZERO);
+            jobs.arrive(job(id), Nanos::ZERO);
             // Keys that fall: all but the first jump the queue. Ten always wait.
             order.push(u32::MAX - id.0, id, &jobs);
             if let Some(old) = id.0.checked_sub(10) {

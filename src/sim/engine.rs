@@ -1,22 +1,13 @@
-//! The loop around the dispatcher, in simulated time.
-//!
-//! Arrivals are streamed from an iterator; completions and the wake-up wait in an [`EventQueue`], which also holds the
-//! rule for events at one and the same nanosecond. What a batch takes is asked of [`ServiceTimes`].
-//!
-//! The dispatcher is a processor too, of sorts: each event costs it [a moment](MachineModel::decision), and what happens
-//! meanwhile waits and is then taken in together. So a machine whose lanes are quicker than its one dispatcher is
-//! simulated as slow as it is:
-//!
-//! ```text
-//!   events      a   f a      a  a  f                each m events that are due take m · decision,
-//!   dispatcher  [a ][f a    ][a  a  f  ]            then what they lead to starts
-//!   starts          ^        ^         ^
-//! ```
+//! Runs: a workload and its arrivals, played through a policy on a node or on a cluster of them.
 
+use super::ahead::Ahead;
+use super::cluster::{ClusterRun, OtherNodes, play_cluster};
+use super::node::{Inbox, Node};
+use super::table::QueryTable;
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
-use crate::machine::{Class, PerClass};
-use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, LogRow, Policy, RunLog, Sink};
+use crate::machine::PerClass;
+use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, Sink};
 use crate::time::Nanos;
 
 /// A query of the workload: what it costs in truth, and what the policy is told.
@@ -42,6 +33,8 @@ pub struct SimRun<'a, A> {
     pub arrivals: A,
     /// Time from a query's arrival to its deadline.
     pub deadline: Nanos,
+    /// The rest of the cluster that the machine is the first node of.
+    pub others: Option<OtherNodes<'a>>,
 }
 
 impl<A> std::fmt::Debug for SimRun<'_, A> {
@@ -64,10 +57,10 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
 /// If an arrival names a query that `run.queries` lacks.
 pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<RunLog, LawBroken> {
     let jobs = run.arrivals.size_hint().0;
-    let dispatcher = Dispatcher::new(&run.model.machine, run.policy, jobs);
-    let mut times = measured_times(run.model, run.queries);
-    let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
-    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, |_| false)?.into_log())
+    let log = RunLog { rows: Vec::with_capacity(jobs.min(1 << 24)) };
+    let mut log = simulate_into(run, log, |_| false)?;
+    log.rows.sort_unstable_by_key(|row| row.job);
+    Ok(log)
 }
 
 /// Like [`simulate`], but gives each finished query's row to `sink`, in order of finish, and keeps nothing else; ends
@@ -83,86 +76,73 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let dispatcher = Dispatcher::with_sink(&run.model.machine, run.policy, sink);
-    let mut times = measured_times(run.model, run.queries);
-    let arrivals = jobs_of(run.queries, run.arrivals, run.deadline);
-    Ok(drive(dispatcher, &mut times, run.model.decision, arrivals, enough)?.into_sink())
+    let SimRun { model, policy, queries, arrivals, deadline, others } = run;
+    if let Some(others) = others {
+        let run = ClusterRun { model, others, first: policy, queries, deadline };
+        return play_cluster(run, arrivals, sink, enough);
+    }
+    let decisions = model.decisions_of(policy.name());
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
+    let table = QueryTable::of(queries, &model.machine);
+    let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+    let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
+    let job = |id, arrival, row| Job {
+        id,
+        query: table.id(row),
+        row,
+        arrival,
+        deadline: arrival + deadline,
+        predicted: table.estimate(row),
+    };
+    Ok(drive(dispatcher, &mut times, decisions, arrivals, job, enough)?.into_sink())
 }
 
-/// The true service times of a workload on a machine.
-pub fn measured_times<'a>(
-    model: &'a MachineModel,
-    queries: &'a [SimQuery],
-) -> MeasuredTimes<'a, impl Fn(u32, Class) -> Cost + 'a> {
-    MeasuredTimes::new(model, |row, class| queries[row as usize].service[class])
-}
-
-/// The jobs that arrivals make.
-fn jobs_of<'a>(
-    queries: &'a [SimQuery],
-    arrivals: impl Iterator<Item = (Nanos, u32)> + 'a,
-    deadline: Nanos,
-) -> impl Iterator<Item = Job> + 'a {
-    (0..).map(JobId).zip(arrivals).map(move |(id, (arrival, row))| {
-        let SimQuery { id: query, estimate: predicted, .. } = queries[row as usize];
-        Job { id, query, row, arrival, deadline: arrival + deadline, predicted }
-    })
-}
-
-/// Plays jobs, in order of arrival, through a dispatcher whose batches take what `times` says.
+/// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
+/// dispatcher whose batches take what `times` says, and which itself takes the first of `decisions` for a round of events and
+/// the second for each of them.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
-    mut dispatcher: Dispatcher<S>,
+    dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    decision: Nanos,
-    mut jobs: impl Iterator<Item = Job>,
+    decisions: (Nanos, Nanos),
+    mut arrivals: impl Iterator<Item = (Nanos, u32)>,
+    job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
-    let mut next = jobs.next();
-    let mut events = EventQueue::new();
-    let mut actions = Vec::new();
-    // When the dispatcher has done what it was given.
-    let mut free_at = Nanos::ZERO;
-    loop {
-        let arrival = next.as_ref().map(|job| job.arrival);
-        let due = match (events.peek(), arrival) {
-            (Some(event), Some(arrival)) => event.min(arrival),
-            (Some(at), None) | (None, Some(at)) => at,
-            (None, None) => return Ok(dispatcher),
-        };
-        let now = due.max(free_at);
-        free_at = now;
-        while let Some(due) = events.pop(next.as_ref().map(|job| job.arrival), now) {
-            free_at += decision;
-            match due {
-                Due::Finish(_, processor) => {
-                    dispatcher.finish(now, processor)?;
-                    if enough(dispatcher.sink()) {
-                        return Ok(dispatcher);
-                    }
-                }
-                Due::Wake(_) => dispatcher.wake(now)?,
-                Due::Arrival => {
-                    if let Some(job) = next.take() {
-                        dispatcher.arrive(now, &job)?;
-                        next = jobs.next();
-                    }
-                }
-            }
+    let next = arrivals.next();
+    let mut inbox = Stream { next, next_id: JobId(0), arrivals, job };
+    let mut node = Node::new(dispatcher, times, decisions);
+    while let Some(now) = node.next_group_at(inbox.next_at()) {
+        if !node.play_group(now, &mut inbox, &enough)? {
+            break;
         }
-        dispatcher.decide(free_at, &mut actions)?;
-        for &action in &actions {
-            match action {
-                Action::Start(processor, number) => {
-                    let finish = times.start(processor, dispatcher.rows(processor, number), free_at);
-                    events.finish_at(finish, processor);
-                }
-                Action::WakeAt(at) => events.wake_at(at),
-            }
-        }
-        actions.clear();
+    }
+    Ok(node.into_dispatcher())
+}
+
+/// Arrivals as they are drawn, each made a job when it is taken.
+struct Stream<A, F> {
+    next: Option<(Nanos, u32)>,
+    next_id: JobId,
+    arrivals: A,
+    job: F,
+}
+
+impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox for Stream<A, F> {
+    #[inline(always)]
+    fn next_at(&self) -> Option<Nanos> {
+        self.next.map(|(arrival, _)| arrival)
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Option<Job> {
+        let (arrival, row) = self.next?;
+        let job = (self.job)(self.next_id, arrival, row);
+        self.next_id.0 += 1;
+        self.next = self.arrivals.next();
+        Some(job)
     }
 }
 
@@ -198,7 +178,7 @@ mod tests {
     ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + 'a> {
         let policy = policy.with(PolicyOptions::default()).build(model).unwrap();
         let arrivals = arrivals.iter().map(|&(at, query)| (Nanos(at), query));
-        SimRun { model, policy, queries, arrivals, deadline: Nanos(100) }
+        SimRun { model, policy, queries, arrivals, deadline: Nanos(100), others: None }
     }
 
     #[test]

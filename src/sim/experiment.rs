@@ -5,11 +5,9 @@
 
 use rayon::prelude::*;
 
-use super::ahead::Ahead;
-use super::{Arrivals, SimQuery, SimRun, bounds, simulate_into};
+use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
 use crate::cost::{Cost, MachineModel};
 use crate::machine::PerClass;
-use crate::prefetch::prefetch;
 use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
 use crate::time::Nanos;
 
@@ -24,6 +22,8 @@ pub struct Experiment {
     pub deadline: Nanos,
     /// The runs, one a seed.
     pub arrivals: Vec<Arrivals>,
+    /// Where there is more than one such machine: how they share the work.
+    pub cluster: Option<Cluster>,
 }
 
 /// Why a simulation could not be run.
@@ -61,24 +61,33 @@ impl Experiment {
     /// If the policy can't be made for this machine.
     pub fn run<'a>(
         &'a self,
-        policy: &dyn PolicyFactory,
+        factory: &dyn PolicyFactory,
         rate_qps: f64,
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
-        let policy = policy.build(&self.model)?;
-        // A row, anywhere in a large table, is asked for some arrivals before it is read.
-        let look = |&(_, row): &(Nanos, u32)| prefetch(&self.queries[row as usize..], size_of::<SimQuery>());
-        let arrivals = Ahead::of(arrivals.at_rate(rate_qps), look);
-        Ok(SimRun { model: &self.model, policy, queries: &self.queries, arrivals, deadline: self.deadline })
+        let policy = factory.build(&self.model)?;
+        let arrivals = arrivals.at_rate(rate_qps);
+        let others = |cluster: &'a Cluster| {
+            let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&self.model));
+            Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
+        };
+        let others = self.cluster.as_ref().map(others).transpose()?;
+        let Self { model, queries, deadline, .. } = self;
+        Ok(SimRun { model, policy, queries, arrivals, deadline: *deadline, others })
     }
 
     /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.
     #[must_use]
     pub fn region(&self) -> Option<bounds::Region> {
-        if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
-            return bounds::region(self.queries.iter().map(|query| query.service), &self.model);
+        let rows: Vec<u32> = if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
+            (0..self.queries.len() as u32).collect()
+        } else {
+            self.arrivals.iter().flat_map(Arrivals::queries).collect()
+        };
+        match &self.cluster {
+            Some(cluster) => cluster.region(&self.model, &rows),
+            None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &self.model),
         }
-        bounds::region(self.arrivals.iter().flat_map(|arrivals| self.services(arrivals)), &self.model)
     }
 
     /// The same for a policy that does not run every query everywhere: above this rate it is not stable.
@@ -90,8 +99,9 @@ impl Experiment {
             }),
             ..*query
         };
-        let queries = self.queries.iter().map(masked).collect();
-        Self { queries, model: self.model.clone(), deadline: self.deadline, arrivals: self.arrivals.clone() }.region()
+        let queries: Vec<SimQuery> = self.queries.iter().map(masked).collect();
+        let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
+        Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }.region()
     }
 
     /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such
@@ -99,16 +109,13 @@ impl Experiment {
     #[must_use]
     pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
         let bound = |arrivals: &Arrivals| {
-            if !arrivals.stretch_evenly() {
+            // What is certified is one machine.
+            if !arrivals.stretch_evenly() || self.cluster.is_some() {
                 return None;
             }
             let arrivals = arrivals.first(most);
             bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model, self.deadline, limit_qps)
         };
         self.arrivals.par_iter().map(bound).collect()
-    }
-
-    fn services<'a>(&'a self, arrivals: &'a Arrivals) -> impl Iterator<Item = PerClass<Cost>> + 'a {
-        arrivals.queries().map(|query| self.queries[query as usize].service)
     }
 }

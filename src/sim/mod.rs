@@ -11,9 +11,13 @@ mod ahead;
 mod arrivals;
 pub mod bounds;
 pub mod certificate;
+mod cluster;
 mod engine;
 mod experiment;
+mod node;
+mod table;
 
 pub use arrivals::Arrivals;
-pub use engine::{NoMiss, SimQuery, SimRun, drive, measured_times, simulate, simulate_into};
+pub use cluster::{Cluster, ClusterShape, OtherNodes, Routing, ShardCosts};
+pub use engine::{NoMiss, SimQuery, SimRun, drive, simulate, simulate_into};
 pub use experiment::{Experiment, SimError};

@@ -38,8 +38,13 @@ fn on_machine(cpus: usize, load: f64, suffix: &str, rounds: usize) -> Result<(St
     let queries = sim_queries(&workload, &Estimates::Oracle, &machine)?;
     let arrivals = draw(&ArrivalProcess::Poisson, 1, QUERIES, queries.len());
     let options = PolicyOptions::default();
-    let experiment =
-        Experiment { model: model.clone(), queries, deadline: Nanos::from_ms(500.0), arrivals: vec![arrivals] };
+    let experiment = Experiment {
+        model: model.clone(),
+        queries,
+        deadline: Nanos::from_ms(500.0),
+        arrivals: vec![arrivals],
+        cluster: None,
+    };
     let rate_qps = experiment.region().map_or(1.0, |region| region.rate_qps) * load;
     let all = PolicyKind::ALL.map(|kind| kind.with(options));
     let policies: Vec<&dyn PolicyFactory> = all.iter().map(|policy| policy as &dyn PolicyFactory).collect();
@@ -51,8 +56,7 @@ fn on_machine(cpus: usize, load: f64, suffix: &str, rounds: usize) -> Result<(St
         value: ns_a_query,
     };
     let rows = times.into_iter().map(row).collect();
-    let note = format!(
-        "simulator: {name}, {rate_qps:.0} queries a second, CPUs: {cpus}, GPUs: 1; M/s are simulated queries\n"
-    );
+    let note =
+        format!("simulator: {name}, {rate_qps:.0} queries a second, CPUs: {cpus}, GPUs: 1; ns a simulated query\n");
     Ok((note, rows))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
 use super::{check_out, give};
-use crate::build::{BuildError, BuildOptions, Progress};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, build_by};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, free_memory_bytes, read_lines};
@@ -53,27 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_out(&arguments.out)?;
     let mut way = arguments.method.checked(options.threads)?;
     let collection = Collection::open_all(arguments.inputs.clone(), options.threads)?;
-    let expected_bytes = collection.expected_bytes();
-    let template = match expected_bytes {
-        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
-        None => "{spinner} {elapsed} {msg}",
-    };
-    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
-        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    let summary = way.build(collection, &arguments.out, &options, &|progress| match progress {
-        Progress::Reading { documents, bytes } => {
-            bar.set_position(bytes);
-            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
-        }
-        Progress::Writing { done, of } => {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
-        }
-    });
-    bar.finish_and_clear();
-    let summary = summary.map_err(|e| match e {
+    let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
         BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
@@ -109,6 +89,36 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     give(&index, &arguments.out, more);
     Ok(())
+}
+
+/// Builds an index, and shows on standard error how far it is.
+pub(in crate::cli) fn build_showing(
+    indexer: &mut dyn Indexer,
+    collection: Collection,
+    out: &Path,
+    options: &BuildOptions,
+) -> Result<BuildSummary, BuildError> {
+    let expected_bytes = collection.expected_bytes();
+    let template = match expected_bytes {
+        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
+        None => "{spinner} {elapsed} {msg}",
+    };
+    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
+        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let summary = build_by(indexer, collection, out, options, &|progress| match progress {
+        Progress::Reading { documents, bytes } => {
+            bar.set_position(bytes);
+            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
+        }
+        Progress::Writing { done, of } => {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
+        }
+    });
+    bar.finish_and_clear();
+    summary
 }
 
 fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {

@@ -33,3 +33,10 @@ pub trait ServiceTimes {
     /// Batches of one processor finish in the order in which they start.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
 }
+
+impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
+    #[inline]
+    fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        (**self).start(processor, rows, now)
+    }
+}

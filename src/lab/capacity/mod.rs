@@ -249,7 +249,11 @@ impl<'a> CapacitySearch<'a> {
         Candidate {
             policy,
             ladder: Ladder { top_qps: region_qps.min(self.region_qps).min(self.told_qps) },
-            dearest: certificate::dearest(&experiment.queries, policy, &experiment.model),
+            // What is certified is one machine.
+            dearest: match experiment.cluster {
+                Some(_) => None,
+                None => certificate::dearest(&experiment.queries, policy, &experiment.model),
+            },
         }
     }
 

@@ -59,9 +59,10 @@ pub(super) fn probe(
     };
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
     let told = Rc::clone(&overdue);
-    let SimRun { model, policy, queries, arrivals: times, deadline } = experiment.run(policy, rate_qps, arrivals)?;
+    let SimRun { model, policy, queries, arrivals: times, deadline, others } =
+        experiment.run(policy, rate_qps, arrivals)?;
     let times = times.inspect(move |(at, _)| told.borrow_mut().arrive(*at));
-    let run = SimRun { model, policy, queries, arrivals: times, deadline };
+    let run = SimRun { model, policy, queries, arrivals: times, deadline, others };
     let watch = Watch { judge: Judge::new(criterion, arrivals.len()), aim, limit, allowed, overdue, is_lost: false };
     let watch = simulate_into(run, watch, |watch| watch.is_lost)?;
     let verdict = watch.judge.verdict(rate_qps);

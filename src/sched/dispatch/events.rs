@@ -10,8 +10,6 @@
 //! A completion goes first so that a job that arrives at that very moment finds the processor idle, as in the textbook
 //! queue where the waiting time is max(0, finish of the one before − arrival).
 
-use std::collections::VecDeque;
-
 use crate::ids::ProcessorId;
 use crate::time::Nanos;
 
@@ -29,12 +27,17 @@ pub enum Due {
 /// Completions and the wake-up that lie ahead, in the order in which they are to be handled.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
-    /// Ascending; of equal times the one that started first is first.
-    finishes: VecDeque<(Nanos, ProcessorId)>,
+    /// From `first` on ascending; of equal times the one that started first is first. What lies before `first` has been
+    /// handled.
+    finishes: Vec<(Nanos, ProcessorId)>,
+    first: usize,
     wake: Option<Nanos>,
 }
 
 impl EventQueue {
+    /// So many completions that have been handled may lie about.
+    const MOST_HANDLED: usize = 256;
+
     /// Nothing ahead.
     #[must_use]
     pub fn new() -> Self {
@@ -44,16 +47,18 @@ impl EventQueue {
     /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
     #[inline]
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
+        if self.first == self.finishes.len() || self.first > Self::MOST_HANDLED {
+            self.finishes.drain(..self.first);
+            self.first = 0;
+        }
         // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
-        let mut place = self.finishes.len();
-        while place > 0 && self.finishes[place - 1].0 > at {
+        self.finishes.push((at, processor));
+        let mut place = self.finishes.len() - 1;
+        while place > self.first && self.finishes[place - 1].0 > at {
+            self.finishes[place] = self.finishes[place - 1];
             place -= 1;
         }
-        if place == self.finishes.len() {
-            self.finishes.push_back((at, processor));
-        } else {
-            self.finishes.insert(place, (at, processor));
-        }
+        self.finishes[place] = (at, processor);
     }
 
     /// Sets the one wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.
@@ -65,7 +70,7 @@ impl EventQueue {
     #[must_use]
     #[inline]
     pub fn peek(&self) -> Option<Nanos> {
-        let finish = self.finishes.front().map(|(at, _)| *at);
+        let finish = self.finishes.get(self.first).map(|(at, _)| *at);
         match (finish, self.wake) {
             (Some(finish), Some(wake)) => Some(finish.min(wake)),
             (finish, wake) => finish.or(wake),
@@ -78,14 +83,14 @@ impl EventQueue {
     pub fn pop(&mut self, arrival: Option<Nanos>, until: Nanos) -> Option<Due> {
         let arrival_at = arrival.unwrap_or(Nanos::MAX);
         let wake_at = self.wake.unwrap_or(Nanos::MAX);
-        if let Some(&(at, processor)) = self.finishes.front()
+        if let Some(&(at, processor)) = self.finishes.get(self.first)
             && at <= wake_at
             && at <= arrival_at
         {
             if at > until {
                 return None;
             }
-            self.finishes.pop_front();
+            self.first += 1;
             return Some(Due::Finish(at, processor));
         }
         if self.wake.is_some() && wake_at <= arrival_at {

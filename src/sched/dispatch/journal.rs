@@ -93,7 +93,7 @@ impl Journal {
         let mut actions = Vec::new();
         for &(now, told) in &self.entries {
             match told {
-                Told::Arrive => jobs.next().map_or(Ok(()), |job| dispatcher.arrive(now, job)),
+                Told::Arrive => jobs.next().map_or(Ok(()), |job| dispatcher.arrive(now, *job)),
                 Told::Finish(processor) => dispatcher.finish(now, processor),
                 Told::Wake => dispatcher.wake(now),
                 Told::Decide => dispatcher.decide(now, &mut actions),

@@ -94,7 +94,7 @@ impl Lanes {
     }
 
     /// As a policy sees it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lane(&self, processor: ProcessorId) -> Lane {
         let ring = &self.rings[processor.index()];
         Lane { processor, class: ring.class, under_way: ring.held as u32 }
@@ -121,7 +121,7 @@ impl Lanes {
     }
 
     /// Adds a batch, without jobs yet, to a lane with room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start(&mut self, processor: ProcessorId) -> &mut Running {
         let i = processor.index();
         let ring = &mut self.rings[i];
@@ -143,7 +143,7 @@ impl Lanes {
 
     /// The oldest batch of the lane, which has ended: it stays readable until another takes its place. And the lane as it
     /// is now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&mut self, processor: ProcessorId) -> Option<(Lane, &Running)> {
         let i = processor.index();
         let ring = self.rings.get_mut(i).filter(|ring| ring.held > 0)?;

@@ -50,21 +50,33 @@ pub enum Action {
 }
 
 /// A policy or the loop has broken its contract: our mistake, never the user's.
+///
+/// A single word, so that what hardly ever fails returns in a register.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("policy {policy} broke its contract at {now_ns} ns: {law}")]
-pub struct LawBroken {
-    /// The policy's name.
-    pub policy: String,
-    /// When.
-    pub now_ns: u64,
-    /// Which law, with the values.
-    pub law: String,
+#[error("policy {} broke its contract at {} ns: {}", .0.policy, .0.now.0, .0.law)]
+pub struct LawBroken(Box<Breach>);
+
+/// Whose, when, and of which law, with the values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Breach {
+    policy: String,
+    now: Nanos,
+    law: String,
 }
 
 /// Takes in the rows of a run as its jobs finish: all of them ([`RunLog`]), or just what a summary needs.
 pub trait Sink {
     /// Takes the row of a job that has finished; rows come in order of finish.
     fn record(&mut self, row: &LogRow);
+}
+
+/// Both, each row first to the one.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.0.record(row);
+        self.1.record(row);
+    }
 }
 
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
@@ -138,8 +150,8 @@ impl<S: Sink> Dispatcher<S> {
     ///
     /// # Errors
     /// If the loop breaks the order of time or of jobs.
-    #[inline]
-    pub fn arrive(&mut self, now: Nanos, job: &Job) -> Result<(), LawBroken> {
+    #[inline(always)]
+    pub fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), LawBroken> {
         self.pass_to(now)?;
         let expected = self.jobs.next_id();
         if job.id != expected {
@@ -151,7 +163,7 @@ impl<S: Sink> Dispatcher<S> {
         }
         self.last_arrival = job.arrival;
         self.jobs.arrive(job, now);
-        let ask = self.policy.arrive(job, &self.jobs, now);
+        let ask = self.policy.arrive(self.jobs.job(expected), &self.jobs, now);
         self.concerned.add(ask);
         Ok(())
     }
@@ -245,6 +257,11 @@ impl<S: Sink> Dispatcher<S> {
     #[must_use]
     pub fn sink(&self) -> &S {
         &self.sink
+    }
+
+    /// The same, for whoever takes rows out in the middle of the run.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
     }
 
     /// Ends the run and gives the sink.
@@ -394,7 +411,7 @@ impl<S: Sink> Dispatcher<S> {
 
     #[cold]
     fn broken(&self, law: String) -> LawBroken {
-        LawBroken { policy: self.policy.name().to_owned(), now_ns: self.now.0, law }
+        LawBroken(Box::new(Breach { policy: self.policy.name().to_owned(), now: self.now, law }))
     }
 }
 

@@ -42,7 +42,7 @@ fn job(id: u32) -> Job {
 fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
     let now = Nanos(now);
     match event {
-        Arrive(id) => dispatcher.arrive(now, &job(id))?,
+        Arrive(id) => dispatcher.arrive(now, job(id))?,
         Finish(processor) => dispatcher.finish(now, ProcessorId(processor))?,
         Wake => dispatcher.wake(now)?,
     }

@@ -1,0 +1,121 @@
+//! A node in simulated time: the loop around the dispatcher.
+//!
+//! Completions and the wake-up wait in an [`EventQueue`], which also holds the rule for events at one and the same
+//! nanosecond. What a batch takes is asked of [`ServiceTimes`].
+//!
+//! The dispatcher is a processor too, of sorts: each event costs it [a moment](crate::cost::MachineModel::decision), and
+//! what happens meanwhile waits and is then taken in together. So a machine whose lanes are quicker than its one
+//! dispatcher is simulated as slow as it is:
+//!
+//! ```text
+//!   events      a   f a      a  a  f                each m events that are due take m · decision,
+//!   dispatcher  [a ][f a    ][a  a  f  ]            then what they lead to starts
+//!   starts          ^        ^         ^
+//! ```
+
+use std::collections::VecDeque;
+
+use crate::cost::ServiceTimes;
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
+use crate::time::Nanos;
+
+/// What arrives at a node, in order of time.
+pub(super) trait Inbox {
+    /// When the next one arrives.
+    fn next_at(&self) -> Option<Nanos>;
+
+    /// Which it is.
+    fn take(&mut self) -> Option<Job>;
+}
+
+impl Inbox for VecDeque<Job> {
+    fn next_at(&self) -> Option<Nanos> {
+        self.front().map(|job| job.arrival)
+    }
+
+    fn take(&mut self) -> Option<Job> {
+        self.pop_front()
+    }
+}
+
+/// One node of a run.
+pub(super) struct Node<S, T> {
+    dispatcher: Dispatcher<S>,
+    times: T,
+    /// The dispatcher's own time for a round of events, and for each,
+    decisions: (Nanos, Nanos),
+    /// and when it has done what it was given.
+    free_at: Nanos,
+    events: EventQueue,
+    actions: Vec<Action>,
+}
+
+impl<S: Sink, T: ServiceTimes> Node<S, T> {
+    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: (Nanos, Nanos)) -> Self {
+        Self { dispatcher, times, decisions, free_at: Nanos::ZERO, events: EventQueue::new(), actions: Vec::new() }
+    }
+
+    pub(super) fn dispatcher(&self) -> &Dispatcher<S> {
+        &self.dispatcher
+    }
+
+    pub(super) fn dispatcher_mut(&mut self) -> &mut Dispatcher<S> {
+        &mut self.dispatcher
+    }
+
+    pub(super) fn into_dispatcher(self) -> Dispatcher<S> {
+        self.dispatcher
+    }
+
+    /// When the next events are taken in, if the next query arrives at `arrival`; `None` if nothing lies ahead.
+    #[inline(always)]
+    pub(super) fn next_group_at(&self, arrival: Option<Nanos>) -> Option<Nanos> {
+        let due = match (self.events.peek(), arrival) {
+            (Some(event), Some(arrival)) => event.min(arrival),
+            (event, arrival) => event.or(arrival)?,
+        };
+        Some(due.max(self.free_at))
+    }
+
+    /// Takes in all that is due at `now`, which [`next_group_at`](Self::next_group_at) gave, and starts what it leads to.
+    /// `false` if `enough` says of the sink that no more is wanted.
+    #[inline(always)]
+    pub(super) fn play_group(
+        &mut self,
+        now: Nanos,
+        inbox: &mut impl Inbox,
+        enough: impl Fn(&S) -> bool,
+    ) -> Result<bool, LawBroken> {
+        let (round, each) = self.decisions;
+        self.free_at = now + round;
+        while let Some(due) = self.events.pop(inbox.next_at(), now) {
+            self.free_at += each;
+            match due {
+                Due::Finish(_, processor) => {
+                    self.dispatcher.finish(now, processor)?;
+                    if enough(self.dispatcher.sink()) {
+                        return Ok(false);
+                    }
+                }
+                Due::Wake(_) => self.dispatcher.wake(now)?,
+                Due::Arrival => {
+                    if let Some(job) = inbox.take() {
+                        self.dispatcher.arrive(now, job)?;
+                    }
+                }
+            }
+        }
+        self.dispatcher.decide(self.free_at, &mut self.actions)?;
+        for &action in &self.actions {
+            match action {
+                Action::Start(processor, number) => {
+                    let rows = self.dispatcher.rows(processor, number);
+                    self.events.finish_at(self.times.start(processor, rows, self.free_at), processor);
+                }
+                Action::WakeAt(at) => self.events.wake_at(at),
+            }
+        }
+        self.actions.clear();
+        Ok(true)
+    }
+}
