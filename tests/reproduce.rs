@@ -83,6 +83,28 @@ fn tatikondas_figures_are_measured_written_and_drawn() {
 }
 
 #[test]
+fn weis_tables_and_figures_are_measured_written_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, expected) in [
+        ("wei-fig10", "parsers alone, M = 1: simulated"),
+        ("wei-table4", "2 CPU over 1"),
+        ("wei-fig11", "1 CPU: after it"),
+        ("wei-table5", "\"tokens, GPU over CPU\",x,0.79568"),
+        ("wei-table6", "ClueWeb09 without GPUs: from end to end"),
+        ("wei-fig12", "one machine, CPUs: a core"),
+    ] {
+        let small = ["--docs", "1000", "--cpus", "2", "--out", "results"];
+        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let table = std::fs::read_to_string(dir.path().join(format!("results/{name}.csv"))).unwrap();
+        assert!(table.contains(expected), "{expected} should be in\n{table}");
+        assert!(table.contains("# collection: ") && table.contains("stem=porter"), "{table}");
+    }
+    let points = std::fs::read_to_string(dir.path().join("results/wei-fig10-parsers.csv")).unwrap();
+    assert!(points.lines().filter(|line| line.contains("simulated")).count() >= 14, "{points}");
+}
+
+#[test]
 fn wangs_figures_are_counted_modelled_and_measured_as_far_as_this_machine_can() {
     let dir = tempfile::tempdir().unwrap();
     for (name, charts, row) in [
@@ -131,26 +153,4 @@ fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
     let output = run("0.1\nNaN\n");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("pr.txt:2:1: PageRank is \"NaN\""), "{}", text(&output.stderr));
-}
-
-#[test]
-fn weis_tables_and_figures_are_measured_written_and_drawn() {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, expected) in [
-        ("wei-fig10", "parsers alone, M = 1: simulated"),
-        ("wei-table4", "2 CPU over 1"),
-        ("wei-fig11", "1 CPU: after it"),
-        ("wei-table5", "\"tokens, GPU over CPU\",x,0.79568"),
-        ("wei-table6", "ClueWeb09 without GPUs: from end to end"),
-        ("wei-fig12", "one machine, CPUs: a core"),
-    ] {
-        let small = ["--docs", "1000", "--cpus", "2", "--out", "results"];
-        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
-        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
-        let table = std::fs::read_to_string(dir.path().join(format!("results/{name}.csv"))).unwrap();
-        assert!(table.contains(expected), "{expected} should be in\n{table}");
-        assert!(table.contains("# collection: ") && table.contains("stem=porter"), "{table}");
-    }
-    let points = std::fs::read_to_string(dir.path().join("results/wei-fig10-parsers.csv")).unwrap();
-    assert!(points.lines().filter(|line| line.contains("simulated")).count() >= 14, "{points}");
 }
