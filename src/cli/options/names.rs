@@ -91,6 +91,8 @@ options_take!(PolicyKind {
     Window: "GPUs take batches that close by size or time",
     Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
     Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+    LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
+    RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
 });
 
 #[cfg(test)]
