@@ -154,3 +154,39 @@ fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("pr.txt:2:1: PageRank is \"NaN\""), "{}", text(&output.stderr));
 }
+
+/// Rows of `name` on a small index: the folder's `name.csv`, or what was said if it failed.
+fn huang(dir: &Path, name: &str) -> Result<String, Output> {
+    let small = ["--docs", "20000", "--limit", "30", "--seconds", "0.001", "--out", "results"];
+    let output = tandem(dir, &[&["reproduce", name], &small[..]].concat());
+    if !output.status.success() {
+        return Err(output);
+    }
+    Ok(std::fs::read_to_string(dir.join("results").join(format!("{name}.csv"))).unwrap())
+}
+
+#[test]
+fn huangs_tables_are_measured_with_a_gpu_and_without_one_tell_the_cpus_part_or_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    // What the CPU has a part in comes out on every machine, never empty.
+    for (name, expected) in [
+        ("huang-fig3", "BMW, "),
+        ("huang-fig4", "below 50000 blocks,%,81,"),
+        ("huang-table1", "\"BMW, top 10: CPU, one thread\",ms,8.96,"),
+        ("huang-fig7", "\"OR: CPU, one thread\",ms,66.08,"),
+    ] {
+        let table = huang(dir.path(), name).unwrap_or_else(|output| panic!("{name}: {}", text(&output.stderr)));
+        let row = table.lines().find(|line| line.contains(expected)).unwrap_or_else(|| panic!("{expected}:\n{table}"));
+        assert!(!row.ends_with(','), "{name}: {row}");
+    }
+    // The others need a GPU: with one they are tables, without one errors.
+    for name in ["huang-fig5", "huang-fig6", "huang-table2", "huang-table3"] {
+        match huang(dir.path(), name) {
+            Ok(table) => assert!(table.contains("# gpu: "), "{name}:\n{table}"),
+            Err(output) => {
+                assert_eq!(output.status.code(), Some(2), "{name}");
+                assert!(text(&output.stderr).contains("no GPU to use: "), "{name}: {}", text(&output.stderr));
+            }
+        }
+    }
+}
