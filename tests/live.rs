@@ -76,6 +76,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
         batches: PerClass::two(None, batches),
         handoff: PerClass::two(handoff, handoff),
         decision,
+        ..MachineModel::default()
     })
 }
 

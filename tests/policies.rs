@@ -33,6 +33,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
                 batches: PerClass::from_fn(|class| batches.clone().filter(|_| class == Class::GPU)),
                 handoff: PerClass::from_fn(|class| Nanos(if class.is_gpu() { 2 * handoff } else { handoff })),
                 decision: Nanos(decision),
+                ..MachineModel::default()
             }
         },
     )
