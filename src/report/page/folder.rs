@@ -23,6 +23,10 @@ pub enum Kind {
     ValidationCapacity,
     /// What queries cost in each live run.
     ValidationService,
+    /// Where to trust predictions, by policy and load.
+    Validity,
+    /// Each live run of a load, and the prediction of all.
+    ValidationRuns,
     /// Parts of the node measured alone.
     Bench,
     /// Anything else.
@@ -30,7 +34,9 @@ pub enum Kind {
 }
 
 /// The columns that tell each kind; the first that fits is it.
-const COLUMNS: [(Kind, &[&str]); 6] = [
+const COLUMNS: [(Kind, &[&str]); 8] = [
+    (Kind::Validity, &["policy", "load", "what", "verdict"]),
+    (Kind::ValidationRuns, &["policy", "load", "run", "disturbed"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),
     (Kind::Validation, &["policy", "rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
     (Kind::ValidationCapacity, &["policy", "predicted_qps", "measured_qps"]),
