@@ -32,6 +32,7 @@ UNITS = [
     ("ranges/ranges.cu", "ranges"),
     ("cached/cached.cu", "cached"),
     ("tiered/tiered.cu", "tiered"),
+    ("trie/trie.cu", "trie"),
 ]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
 # Committed for each unit: file suffix, architecture.

@@ -1,5 +1,6 @@
 //! What can keep an experiment from its findings.
 
+use crate::build::BuildError;
 use crate::cache::CacheError;
 use crate::exec::ExecError;
 use crate::gpu::GpuError;
@@ -26,6 +27,9 @@ pub enum ExperimentError {
     /// An index can't be made.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// Text can't be indexed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// A run can't be simulated.
     #[error(transparent)]
     Sim(#[from] SimError),

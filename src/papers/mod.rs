@@ -10,7 +10,9 @@
 //! | `huang/` | tables and figures of Huang et al., 2017 |
 //! | `wang/` | figures of Wang et al., ICPADS 2017: pruned list caching, its ranking and order, the CPU's side |
 //! | `wang_gpu/` | the GPU's side of it as it was published |
+//! | [`trie`] | indexing by a trie of B-trees, as Wei and JaJa 2011 published it |
 //! | `tatikonda/` | figures of Tatikonda, Cambazoglu and Junqueira, SIGIR 2011: queries on many cores |
+//! | `wei/` | tables and figures of Wei and JaJa, IPDPS 2011: indexing on CPUs and GPUs |
 //!
 //! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
 //! experiment is one file with a function from a [`Context`] to [`Findings`]: the paper's numbers beside ours, and
@@ -39,12 +41,14 @@ mod huang;
 mod ranges;
 mod registry;
 mod tatikonda;
+pub mod trie;
 mod wang;
 #[cfg(feature = "gpu")]
 mod wang_gpu;
 #[cfg(not(feature = "gpu"))]
 #[path = "wang_no_gpu.rs"]
 mod wang_gpu;
+mod wei;
 
 pub use context::{Context, Input, InputSource, RealLog, RealSource, Steps};
 pub use error::ExperimentError;

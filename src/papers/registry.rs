@@ -1,6 +1,6 @@
 //! Every table and figure of the five papers, in the papers' order.
 
-use super::{Context, ExperimentError, Findings, ding, tatikonda, wang};
+use super::{Context, ExperimentError, Findings, ding, tatikonda, wang, wei};
 
 /// One table or figure.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,6 @@ const TATIKONDA: &str =
     "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
 
 // What this version lacks for some of them, and what comes nearest.
-const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --cpus N` tells its own MB/s";
 
 /// An experiment with methods of GPUs: a build without GPU support lacks it.
 #[cfg(feature = "gpu")]
@@ -180,32 +179,37 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         name: "wei-fig10",
         paper: WEI,
         what: "indexing rate by number of parsers, with and without GPUs",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig10::run),
     },
-    Experiment { name: "wei-table4", paper: WEI, what: "indexing rate by indexers", here: Here::Lacks(CPU_INDEXER) },
+    Experiment {
+        name: "wei-table4",
+        paper: WEI,
+        what: "indexing rate by indexers",
+        here: Here::Measured(wei::table4::run),
+    },
     Experiment {
         name: "wei-fig11",
         paper: WEI,
         what: "indexing rate along the collection",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig11::run),
     },
     Experiment {
         name: "wei-table5",
         paper: WEI,
         what: "tokens, terms and characters by indexer",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::table5::run),
     },
     Experiment {
         name: "wei-table6",
         paper: WEI,
         what: "indexing rate end to end, three collections",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::table6::run),
     },
     Experiment {
         name: "wei-fig12",
         paper: WEI,
         what: "against two indexers on clusters",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig12::run),
     },
     Experiment {
         name: "tatikonda-fig4",

@@ -5,6 +5,7 @@ mod build;
 mod export;
 mod import;
 mod info;
+mod method;
 mod parameters;
 mod quantise;
 mod reorder;

@@ -40,10 +40,14 @@ pub(super) struct Arguments {
     /// what TANDEM_DATA names
     #[arg(long, value_name = "DIR", conflicts_with = "index")]
     data: Option<PathBuf>,
-    /// Documents of the synthetic index; each experiment has a default of its own, at most 2,000,000 on fewer than eight
+    /// Documents of the synthetic index or text; each experiment has a default of its own, at most 2,000,000 on fewer than eight
     /// cores
     #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1000..))]
     docs: Option<u32>,
+    /// Files of text for tables and figures about indexing, as `tandem index build` takes them; left out, synthetic ones,
+    /// made in the output folder
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "docs")]
+    text: Vec<PathBuf>,
     /// Queries to use, from the beginning of the log; each experiment has a default of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
@@ -105,6 +109,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         k: arguments.k,
         seconds: arguments.seconds,
         seed: arguments.seed,
+        docs: arguments.docs,
+        text: arguments.text.clone(),
+        scratch: arguments.out.clone(),
         page_rank: arguments.page_rank.as_deref(),
     };
     let machine = format!("{} ({cores} used at most)", this_machine());
@@ -133,6 +140,7 @@ impl From<ExperimentError> for Failure {
             ExperimentError::Exec(e) => e.into(),
             ExperimentError::Gpu(e) => e.into(),
             ExperimentError::Index(e) => e.into(),
+            ExperimentError::Build(e) => e.into(),
             ExperimentError::Codec(e) => e.into(),
             ExperimentError::Sim(e) => e.into(),
             ExperimentError::Cache(e) => Self::input(e.to_string()),

@@ -16,15 +16,13 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::run::Run;
-
 /// The folder beside the index.
 const FOLDER: &str = ".tandem-build";
 const JOURNAL: &str = "journal";
 
 /// The folder of a build's runs.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     folder: PathBuf,
     /// What is built, from what: runs of another build are of no use.
     key: String,
@@ -33,33 +31,31 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Finds what an interrupted build of `key` left in `dir`, if anything, and removes what others did. Nobody else may
-    /// build into `dir` meanwhile.
+    /// Finds what an interrupted build of `key` left in `dir`, and removes what others did: what the journal names and
+    /// `take` takes, shown one after another, stays. Nobody else may build into `dir` meanwhile.
     ///
     /// # Errors
     /// If the folder can't be read or cleaned.
-    pub(super) fn open(dir: &Path, key: &str) -> io::Result<(Self, Vec<Run>)> {
+    pub(crate) fn open(dir: &Path, key: &str, mut take: impl FnMut(&Path) -> bool) -> io::Result<Self> {
         let key = format!("key {:016x}", xxh3_64(key.as_bytes()));
         let mut journal = Self { folder: dir.join(FOLDER), key, file: None, next_run: 0 };
         let Ok(text) = fs::read_to_string(journal.folder.join(JOURNAL)) else {
             journal.remove()?;
-            return Ok((journal, Vec::new()));
+            return Ok(journal);
         };
         let mut lines = text.split_inclusive('\n').map_while(checked);
         if lines.next() != Some(&journal.key) {
             journal.remove()?;
-            return Ok((journal, Vec::new()));
+            return Ok(journal);
         }
-        let mut runs = Vec::new();
         let mut names = vec![JOURNAL.to_owned()];
         for name in lines {
             let number = name.strip_prefix("run-").and_then(|number| number.parse::<u64>().ok());
             let Some(number) = number else { break };
             journal.next_run = journal.next_run.max(number + 1);
             // A run that is damaged is made again.
-            if let Some(run) = Run::open(&journal.folder.join(name)) {
+            if take(&journal.folder.join(name)) {
                 names.push(name.to_owned());
-                runs.push(run);
             }
         }
         for entry in fs::read_dir(&journal.folder)? {
@@ -70,14 +66,14 @@ impl Journal {
         }
         // Written anew, for the end may be torn; beside its place first, for this may be interrupted too.
         journal.start(&names[1..])?;
-        Ok((journal, runs))
+        Ok(journal)
     }
 
     /// Where the next run goes; call [`add`](Self::add) once it is there.
     ///
     /// # Errors
     /// If the folder can't be made.
-    pub(super) fn next_path(&mut self) -> io::Result<PathBuf> {
+    pub(crate) fn next_path(&mut self) -> io::Result<PathBuf> {
         if self.file.is_none() {
             fs::create_dir_all(&self.folder)?;
             self.start(&[])?;
@@ -91,25 +87,18 @@ impl Journal {
     ///
     /// # Errors
     /// If the journal can't be written.
-    pub(super) fn add(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn add(&mut self, path: &Path) -> io::Result<()> {
         self.line(&path.file_name().unwrap_or_default().to_string_lossy())
     }
 
     /// Where the runs are, if there are any.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Removes the folder: the index is built, or can't be.
-    ///
-    /// # Errors
-    /// If the file system refuses.
-    pub(super) fn remove(&mut self) -> io::Result<()> {
+    fn remove(&mut self) -> io::Result<()> {
         self.file = None;
-        match fs::remove_dir_all(&self.folder) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        }
+        remove_folder(&self.folder)
     }
 
     fn start(&mut self, names: &[String]) -> io::Result<()> {
@@ -130,6 +119,21 @@ impl Journal {
     }
 }
 
+/// Removes what a build left in `dir`: the index is built, or can't be. Nobody may be building into `dir`.
+///
+/// # Errors
+/// If the file system refuses.
+pub(super) fn remove(dir: &Path) -> io::Result<()> {
+    remove_folder(&dir.join(FOLDER))
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
 /// The text of a line that is whole.
 fn checked(line: &str) -> Option<&str> {
     let (sum, text) = line.strip_suffix('\n')?.split_once(' ')?;
@@ -138,17 +142,27 @@ fn checked(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::accumulator::Accumulator;
     use super::*;
 
     fn leave_runs(dir: &Path, runs: usize) {
-        let (mut journal, found) = Journal::open(dir, "a").unwrap();
-        assert!(found.is_empty());
+        let (mut journal, found) = open(dir, "a");
+        assert_eq!(found, 0);
         for _ in 0..runs {
             let path = journal.next_path().unwrap();
-            Run::on_disk(&mut Accumulator::of_lines(&["red fox"]), &path).unwrap();
+            fs::write(&path, "whole").unwrap();
             journal.add(&path).unwrap();
         }
+    }
+
+    /// The journal, and how many whole runs it names.
+    fn open(dir: &Path, key: &str) -> (Journal, usize) {
+        let mut found = 0;
+        let journal = Journal::open(dir, key, |path| {
+            let is_whole = fs::read(path).is_ok_and(|bytes| bytes == b"whole");
+            found += usize::from(is_whole);
+            is_whole
+        });
+        (journal.unwrap(), found)
     }
 
     #[test]
@@ -157,15 +171,12 @@ mod tests {
         let folder = dir.path().join(FOLDER);
         leave_runs(dir.path(), 3);
         fs::write(folder.join("run-3"), "torn").unwrap();
-        let mut bytes = fs::read(folder.join("run-1")).unwrap();
-        let end = bytes.len() - 1;
-        bytes[end] ^= 1;
-        fs::write(folder.join("run-1"), bytes).unwrap();
-        let (mut journal, runs) = Journal::open(dir.path(), "a").unwrap();
-        assert_eq!((runs.len(), fs::read_dir(&folder).unwrap().count()), (2, 3));
+        fs::write(folder.join("run-1"), "whale").unwrap();
+        let (mut journal, runs) = open(dir.path(), "a");
+        assert_eq!((runs, fs::read_dir(&folder).unwrap().count()), (2, 3));
         assert!(journal.next_path().unwrap().ends_with("run-3"));
-        assert_eq!(Journal::open(dir.path(), "a").unwrap().1.len(), 2);
-        assert_eq!(Journal::open(dir.path(), "b").unwrap().1.len(), 0);
+        assert_eq!(open(dir.path(), "a").1, 2);
+        assert_eq!(open(dir.path(), "b").1, 0);
         assert!(!folder.exists());
     }
 
@@ -180,7 +191,7 @@ mod tests {
             if dir.path().join(FOLDER).exists() {
                 fs::write(&path, &whole[..len]).unwrap();
             }
-            found.push(Journal::open(dir.path(), "a").unwrap().1.len());
+            found.push(open(dir.path(), "a").1);
         }
         assert!(found.is_sorted_by(|a, b| a >= b) && found[0] == 2 && found[found.len() - 1] == 0, "{found:?}");
     }

@@ -13,7 +13,7 @@
 
 /// Growing lists, by number.
 #[derive(Debug, Default)]
-pub(super) struct Postings {
+pub(crate) struct Postings {
     lists: Vec<List>,
     pool: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl Postings {
     /// Counts an occurrence of the list's term in `doc`, which is the list's last document or comes after it. Lists are
     /// numbered from 0 on, and begin as they are first named.
     #[inline]
-    pub(super) fn count(&mut self, list: u32, doc: u32) {
+    pub(crate) fn count(&mut self, list: u32, doc: u32) {
         if list as usize == self.lists.len() {
             self.lists.push(List { doc, freq: 1, ..List::default() });
             return;
@@ -63,7 +63,7 @@ impl Postings {
     }
 
     /// Calls `take` with the encoded postings of a list, slice by slice.
-    pub(super) fn read(&self, list: u32, mut take: impl FnMut(&[u8])) {
+    pub(crate) fn read(&self, list: u32, mut take: impl FnMut(&[u8])) {
         let head = &self.lists[list as usize];
         let mut start = head.first_slice as usize;
         for level in 0..head.level {
@@ -82,12 +82,12 @@ impl Postings {
     }
 
     /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.lists.len() * size_of::<List>() + self.pool.len()
     }
 
     /// Forgets all lists, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.lists.clear();
         self.pool.clear();
     }
@@ -150,7 +150,7 @@ fn encode(gap: u32, freq: u32, bytes: &mut [u8; MAX_POSTING_BYTES]) -> usize {
 ///
 /// Bytes that no [`Postings`] wrote give some postings, or fewer.
 #[inline]
-pub(super) fn decode(mut bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
+pub(crate) fn decode(mut bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
     let mut next = 0_u32;
     while !bytes.is_empty() {
         let code = take(&mut bytes);
@@ -163,7 +163,7 @@ pub(super) fn decode(mut bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
 
 /// Takes a number off the front.
 #[inline]
-pub(super) fn take(bytes: &mut &[u8]) -> u32 {
+pub(crate) fn take(bytes: &mut &[u8]) -> u32 {
     let mut value = 0;
     let mut shift = 0;
     while let Some((&byte, rest)) = bytes.split_first() {
@@ -178,7 +178,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> u32 {
 }
 
 /// Appends a number in as many bytes as it takes.
-pub(super) fn put(bytes: &mut Vec<u8>, mut value: u32) {
+pub(crate) fn put(bytes: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
