@@ -10,8 +10,10 @@ use crate::exec::Hit;
 use crate::gpu::GpuError;
 use crate::ids::{DeviceId, TermId};
 use crate::index::Index;
+use crate::papers::ranges::batch::Limits;
 use crate::papers::ranges::gpu::RangesGpu;
 use crate::papers::ranges::index::{RangeIndex, num_blocks};
+use crate::papers::ranges::range::Ranges;
 use crate::papers::ranges::strategy::Strategy;
 use crate::papers::{Context, ExperimentError, Findings};
 use crate::quantile::median;
@@ -162,17 +164,33 @@ impl Bench {
         gpu: &mut RangesGpu,
         queries: &[Query],
         expected: &[Vec<Hit>],
-        strategy: Strategy,
-        threads: u32,
-        k: usize,
+        how: How,
     ) -> Result<f64, ExperimentError> {
+        let How { strategy, threads, ranges, k } = how;
         let mut busy_ms = 0.0;
-        for batch in gpu.cut(queries, Default::default()) {
+        for batch in gpu.cut(queries, Limits::default()) {
             let began = Instant::now();
-            let outcome = gpu.run(&queries[batch.clone()], strategy, threads, k)?;
+            let outcome = gpu.run(&queries[batch.clone()], strategy, threads, ranges, k)?;
             busy_ms += began.elapsed().as_secs_f64() * 1e3;
             check(strategy, k, queries[batch.clone()].iter().zip(&expected[batch]), &outcome.answers)?;
         }
         Ok(busy_ms)
+    }
+}
+
+/// How queries are answered on a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) strategy: Strategy,
+    /// Threads of a query.
+    pub(super) threads: u32,
+    pub(super) ranges: Ranges,
+    pub(super) k: usize,
+}
+
+impl How {
+    /// As the paper does it.
+    pub(super) fn published(strategy: Strategy, threads: u32, k: usize) -> Self {
+        Self { strategy, threads, ranges: Ranges::AsPublished, k }
     }
 }
