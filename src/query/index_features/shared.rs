@@ -51,22 +51,18 @@ impl IndexFeatures {
         }
 
         let mut sample = Sample::of(docs, len, sketch);
-        let sampled = sample.len.max(1) as f64;
         let (sought, rest) = others.split_at(others.len().min(SOUGHT_LISTS));
         // Of the documents that are in the lists so far, the share that is in the next, by what was found.
         let mut kept = shortest_len;
-        let mut passed = 0.0;
         for term in sought {
             self.sought_blocks += if term.list.probe().is_some() { 0.0 } else { blocks_hit(term, kept) };
             let had = sample.len as f64;
             let mistakes = sample.sift(term, sketch);
             let has = sample.len as f64;
-            passed += has;
             let members = ((has - had * mistakes) / (1.0 - mistakes)).max(0.0);
             kept *= (members + PRIOR_DOCS * share_of(term)) / (had + PRIOR_DOCS);
         }
         self.expected_found = rest.iter().fold(kept, |kept, term| kept * share_of(term));
-        self.shared_lists = passed / sampled;
     }
 }
 
