@@ -136,7 +136,8 @@ fn every_method_makes_the_same_index_of_several_packed_files() {
         (&["--parsers", "2"][..], "--parsers is for --method trie"),
         (&["--method", "trie", "--indexers", "0"], "nobody would index"),
     ] {
-        let out = tandem(dir.path(), &[&["index", "build", "0.jsonl.zst", "-o", "none"], more].concat()).output().unwrap();
+        let out =
+            tandem(dir.path(), &[&["index", "build", "0.jsonl.zst", "-o", "none"], more].concat()).output().unwrap();
         assert_eq!(out.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&out.stderr).contains(said), "{}", String::from_utf8_lossy(&out.stderr));
     }
