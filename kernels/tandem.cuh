@@ -114,6 +114,7 @@ struct __align__(16) BatchQuery {
     __device__ __forceinline__ bool needs_all() const { return (flags & 1) != 0; }     // documents with all terms
     __device__ __forceinline__ bool is_last() const { return (flags & 2) != 0; }       // no other stage follows
     __device__ __forceinline__ bool sorts_later() const { return (flags & 4) != 0; }   // merge_topk does
+    __device__ __forceinline__ bool scores_all() const { return (flags & 8) != 0; }    // no tile is passed over: to measure what that costs
 };
 constexpr u32 NO_GATE = 0xffffffffu;
 

@@ -32,6 +32,7 @@ fn experiment(machine: Machine, queries: &[u32], gaps: &[f64]) -> Experiment {
         most_queries: 64,
     };
     Experiment {
+        cluster: None,
         deadline: Nanos::from_ms(100.0),
         arrivals: vec![Arrivals::given(0, times.collect(), queries.to_vec())],
         queries: (0..10).map(|id| SimQuery { id: QueryId(id), service: cost, estimate: cost }).collect(),

@@ -181,6 +181,8 @@ pub struct Processors {
     /// Device by device, stream by stream.
     gpus: Vec<Box<dyn Executor>>,
     cpu_name: String,
+    /// Whether their lanes only let predicted times pass.
+    pretend: bool,
 }
 
 impl std::fmt::Debug for Processors {
@@ -207,7 +209,7 @@ impl Processors {
         if cpus.is_empty() {
             cpus.push(Box::new(cpu.clone_for_worker()));
         }
-        Ok(Self { wanted, cpus, gpus, cpu_name: cpu.device() })
+        Ok(Self { wanted, cpus, gpus, cpu_name: cpu.device(), pretend: false })
     }
 
     /// What queries cost on a CPU lane and on a GPU lane: a lane of several cores is measured with all of them.
@@ -232,6 +234,11 @@ impl Processors {
             lanes.insert(0, executor);
         }
         Ok(workload?)
+    }
+
+    /// Their lanes are only to let pass the times that batches are predicted to take.
+    pub fn pretend(&mut self) {
+        self.pretend = true;
     }
 
     /// What was asked for.
@@ -268,11 +275,12 @@ impl Processors {
         let machine = Machine::default().with_cpus(self.cpus.len());
         let depth = match self.gpus.first_mut() {
             Some(gpu) => gpu.pipeline().map_or(1, |pipeline| pipeline.depth() as u32),
-            None => RECORDED_DEPTH,
+            None => GPU_LANE_DEPTH,
         };
-        let mut work: Vec<LaneWork> = self.cpus.into_iter().map(LaneWork::Executor).collect();
+        let work_of = |executor| if self.pretend { LaneWork::TimeWarp } else { LaneWork::Executor(executor) };
+        let mut work: Vec<LaneWork> = self.cpus.into_iter().map(work_of).collect();
         if !self.gpus.is_empty() {
-            work.extend(self.gpus.into_iter().map(LaneWork::Executor));
+            work.extend(self.gpus.into_iter().map(work_of));
         } else if replays {
             work.extend((0..gpus * streams).map(|_| LaneWork::Recorded));
         } else {
@@ -282,8 +290,8 @@ impl Processors {
     }
 }
 
-/// A replayed GPU lane is as deep as a real one.
-const RECORDED_DEPTH: u32 = 2;
+/// How many batches a GPU lane holds: one that replays recorded times as many as a real one.
+pub const GPU_LANE_DEPTH: u32 = 2;
 
 /// The lanes of the GPUs wanted; none where they are not to be had and nobody insists.
 fn gpu_lanes(

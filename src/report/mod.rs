@@ -2,9 +2,11 @@
 
 pub mod axis;
 pub mod capacity;
+pub mod compared;
 pub mod effectiveness;
 pub mod json;
 pub mod live;
+pub mod machine;
 pub mod number;
 pub mod page;
 pub mod perfetto;

@@ -237,10 +237,11 @@ pub(super) fn play_cluster<S: Sink>(
     let mut policies = std::iter::once(first).chain(policies);
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
     for table in &tables {
-        let member = |policy| {
+        let member = |policy: Box<dyn Policy>| {
+            let decisions = model.decisions_of(policy.name());
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
             let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
-            Member { node: Node::new(dispatcher, times, model.decision), inbox: VecDeque::new(), sent: 0 }
+            Member { node: Node::new(dispatcher, times, decisions), inbox: VecDeque::new(), sent: 0 }
         };
         shards.push(policies.by_ref().take(replicas).map(member).collect());
     }

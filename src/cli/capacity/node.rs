@@ -11,6 +11,7 @@ use crate::cost::{ProfileOptions, Workload};
 use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, kept_workload, workload_of_index};
+use crate::machine::Idle;
 use crate::query::Query;
 
 /// Measured runs of each query.
@@ -46,7 +47,13 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    Ok(Node::start(processors, &name, workload, queries, &index, &Estimates::Fitted)?)
+    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
+    node.set_idle(Idle::default());
+    if let Some((name, file)) = arguments.machine.read(true)? {
+        errln!("what serving costs beyond: {name}");
+        node.set_machine(&file);
+    }
+    Ok(node)
 }
 
 /// What these queries cost here: kept by an earlier run, or measured now and kept for the next.

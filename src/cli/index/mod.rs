@@ -5,12 +5,15 @@ mod build;
 mod export;
 mod import;
 mod info;
+mod method;
 mod parameters;
 mod quantise;
 mod reorder;
 mod synth;
 
 use std::path::Path;
+
+pub(super) use build::build_showing;
 
 use serde_json::{Value, json};
 

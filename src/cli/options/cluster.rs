@@ -4,25 +4,12 @@ use super::machine::MAX_PROCESSORS;
 use crate::cli::Failure;
 use crate::sim::{Cluster, ClusterShape, Routing, ShardCosts, SimQuery};
 
-/// What is said of shards' costs where nothing is asked for.
-const DEFAULT_COSTS: &str = "alike=0.2";
+/// What is said of shards' costs where nothing is asked for: what four quarters of 261,409 articles of English Wikipedia, in
+/// order of their pages, differed by in 1,346 of the TREC 2005 efficiency queries (OR, top 10), after the noise of repeats
+/// was taken out. Dealt out one by one they differed by 0.08.
+const DEFAULT_COSTS: &str = "alike=0.1";
 /// A lognormal factor of more spread than this is no index in shards.
 const MAX_SPREAD: f64 = 3.0;
-
-impl clap::ValueEnum for Routing {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        let help = match self {
-            Self::LeastOutstanding => "That with the fewest queries to answer",
-            Self::RoundRobin => "Each in turn",
-            Self::Random => "Any, all equally likely",
-        };
-        Some(clap::builder::PossibleValue::new(self.name()).help(help))
-    }
-}
 
 /// How nodes share the work.
 #[derive(Clone, Debug, clap::Args)]

@@ -177,7 +177,7 @@ pub(super) fn delay_table(
     let mut text = format!("\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline):\n");
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in rates {
-        let delays = policies.iter().map(|&policy| match delay_at(summaries, policy.name(), rate_qps) {
+        let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
             Some((delay_ms, is_missed)) => {
                 format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
             }

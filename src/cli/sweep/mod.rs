@@ -196,7 +196,11 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
     modes.dedup();
     let axes = Axes {
         modes,
-        policies: distinct.into_iter().map(|kind| kind.with(policies)).collect(),
+        policies: distinct
+            .into_iter()
+            .filter(|kind| !arguments.policy.is_empty() || !kind.is_for_comparison())
+            .map(|kind| kind.with(policies))
+            .collect(),
         cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
         gpus: counts("--gpus", &arguments.gpus, 0, MAX_PROCESSORS)?,
         streams: counts("--streams", &arguments.streams, 1, 64)?,
@@ -227,8 +231,11 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         None if axes.rates_qps.is_empty() => any_rate(&process)?,
         None => {}
     }
+    let length_threshold = arguments.options.length_threshold;
     let mut workloads = BTreeMap::new();
-    let mut digest = format!("{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least}");
+    let mut digest = format!(
+        "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?}"
+    );
     for &mode in &axes.modes {
         let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
         let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
@@ -238,7 +245,18 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
     }
     digest.push_str(&format!(" {estimates:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
-    Ok((digest, SweepOptions { workloads, estimates, objective, process, seeds, at_least, routing, shard_costs }))
+    let options = SweepOptions {
+        workloads,
+        estimates,
+        objective,
+        process,
+        seeds,
+        at_least,
+        routing,
+        shard_costs,
+        length_threshold,
+    };
+    Ok((digest, options))
 }
 
 /// Plays what is missing, in any order, until it is done or interrupted.

@@ -11,7 +11,7 @@ use crate::cost::{ProfileOptions, TrainOptions, train};
 use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted};
-use crate::machine::Class;
+use crate::machine::{Class, Idle};
 use crate::query::{Mode, Query};
 use crate::report::number::counted;
 
@@ -52,7 +52,15 @@ impl Validated {
         let mut workload = processors.profile(&queries, &index, &options, &bars)?;
         workload.provenance = workload.provenance.with_command_and_machine();
         workload.write(&arguments.out.join("here.workload.csv"))?;
-        let node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::Fitted)?;
+        let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::default())?;
+        node.set_idle(Idle::default());
+        match arguments.machine.read(true)? {
+            Some((name, file)) => {
+                outln!("What serving costs beyond what queries take alone: {name}.");
+                node.set_machine(&file);
+            }
+            None => outln!("No machine file (`tandem profile --machine`): predictions reckon with backlogs."),
+        }
         if let GpuSource::Replay(source) = node.gpu() {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
         }

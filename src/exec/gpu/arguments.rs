@@ -136,10 +136,12 @@ impl<const TERMS: usize> Default for LoneArgument<TERMS> {
 
 /// No stage comes before.
 pub(super) const NO_GATE: u32 = u32::MAX;
-/// Flags of [`BatchEntry`]: documents with all terms are looked for; no other stage follows; `merge_topk` sorts.
+/// Flags of [`BatchEntry`]: documents with all terms are looked for; no other stage follows; `merge_topk` sorts; no tile is
+/// passed over.
 pub(super) const NEEDS_ALL: u32 = 1;
 pub(super) const IS_LAST: u32 = 2;
 pub(super) const SORTS_LATER: u32 = 4;
+pub(super) const SCORES_ALL: u32 = 8;
 
 /// A query of a batch, or a stage of one: `BatchQuery`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]

@@ -48,7 +48,7 @@ pub struct Axes {
 }
 
 /// One simulation of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Its place in the product, from 0: the last axis varies first.
     pub number: usize,
@@ -118,7 +118,7 @@ impl Axes {
         let streams = self.streams[digit(self.streams.len())];
         let gpus = self.gpus[digit(self.gpus.len())];
         let cpus = self.cpus[digit(self.cpus.len())];
-        let policy = self.policies[digit(self.policies.len())];
+        let policy = self.policies[digit(self.policies.len())].clone();
         let mode = self.modes[digit(self.modes.len())];
         Point { number, mode, policy, cpus, gpus, streams, deadline_ms, noise, shards, replicas, rate_qps }
     }

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use super::{Axes, Point, SweepRow};
 use crate::cost::{Cost, MachineModel, Workload};
 use crate::files::Digits;
-use crate::lab::{CapacitySearch, Estimates, Judge, LabError, Objective, RunLength, Tally, draw_all, sim_queries};
+use crate::lab::{
+    CapacitySearch, Estimates, Judge, LabError, Objective, QueryLengths, RunLength, Tally, draw_all, sim_queries,
+};
 use crate::machine::{Class, Machine, PerClass};
 use crate::quantile::nearest_rank;
 use crate::query::{ArrivalProcess, Mode};
 use crate::random::{Random, exp};
-use crate::sched::PolicyFactory;
+use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
 use crate::stats::mean_interval;
 use crate::time::Nanos;
@@ -48,6 +50,8 @@ pub struct SweepOptions {
     pub routing: Routing,
     /// How costs differ between shards.
     pub shard_costs: ShardCosts,
+    /// From how many blocks on a query is long, to policies that go by length; `None` for what suits each machine best.
+    pub length_threshold: Option<u32>,
 }
 
 /// A sweep, ready to be played.
@@ -87,6 +91,16 @@ impl Sweep {
         Some(MachineModel { batches: workload.batches.batch_costs(), ..machine(point).into() })
     }
 
+    /// The point's policy, for the lengths of its queries.
+    fn policy(&self, point: &Point, queries: &[SimQuery], model: &MachineModel) -> BuiltIn {
+        let estimates: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
+        let of = |SweepWorkload { workload, .. }: &SweepWorkload| QueryLengths::of(workload, &estimates, model);
+        let lengths = self.options.workloads.get(&point.mode).map(of).unwrap_or_default();
+        let mut policy = point.policy.clone().with_lengths(lengths.blocks);
+        policy.options.length_threshold = self.options.length_threshold.unwrap_or(lengths.best_threshold);
+        policy
+    }
+
     /// The answer to a point, the same on any machine and any number of threads.
     ///
     /// # Errors
@@ -97,6 +111,7 @@ impl Sweep {
         };
         let mut queries = queries.clone();
         blur(&mut queries, point.noise);
+        let policy = self.policy(point, &queries, &model);
         let shape = ClusterShape {
             shards: point.shards,
             replicas: point.replicas,
@@ -149,7 +164,7 @@ impl Sweep {
                 self.options.objective,
                 RunLength::Enough { at_least: self.options.at_least },
             )?;
-            let found = search.of(&point.policy)?.objective;
+            let found = search.of(&policy)?.objective;
             return Ok(SweepRow {
                 queries: found.queries,
                 capacity_qps: Some(Digits(found.qps)),
@@ -165,7 +180,7 @@ impl Sweep {
         let mut held = 0;
         for arrivals in &experiment.arrivals {
             let sinks = (Tally::new(&Machine::default(), count), Judge::new(criterion, count));
-            let (tally, judge) = experiment.play(&point.policy, rate_qps, arrivals, sinks, |_| false)?;
+            let (tally, judge) = experiment.play(&policy, rate_qps, arrivals, sinks, |_| false)?;
             held += usize::from(judge.verdict(rate_qps).holds());
             summaries.extend(tally.summary());
         }

@@ -22,7 +22,7 @@ pub(super) fn chart(
     lines: Vec<Line>,
 ) -> Chart {
     Chart {
-        stem,
+        stem: stem.to_owned(),
         title: format!("{title} (Wang et al., figure {number})"),
         x_label: x_label.to_owned(),
         y_label: y_label.to_owned(),
