@@ -71,8 +71,9 @@ struct TilePostings {
     ) {
         const Header header(lists.blocks + (term.first_block + block));
         u32 freqs[4];
-        header.docs_of_lane(lists.rows, lane, places);
-        header.freqs_of_lane(lists.rows, lane, freqs);
+        const u32* rows = lists.rows_from(header.row);
+        header.docs_of_lane(rows, lane, places);
+        header.freqs_of_lane(rows, lane, freqs);
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
             const u32 doc = places[i];

@@ -22,6 +22,8 @@ use tandem::query::{Mode, Query, prepare_queries};
 
 #[path = "gpu/batches.rs"]
 mod batches;
+#[path = "gpu/tiered.rs"]
+mod tiered;
 
 type List = Vec<(u32, u32)>;
 

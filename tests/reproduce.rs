@@ -30,10 +30,10 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     for (arguments, expected) in [
         (vec!["reproduce", "tatikonda-fig"], "did you mean tatikonda-fig4"),
         (vec!["reproduce", "moon"], "--list"),
-        (vec!["reproduce", "wei-fig12"], "cannot be re-run in this version: CPU cores alone build indexes"),
         (vec!["reproduce", "ding-fig7"], "`tandem simulate` predicts"),
         (vec!["reproduce", "tatikonda-fig7", "-k", "0"], "expected 1 to 1000"),
         (vec!["reproduce", "tatikonda-fig4", "--seconds", "-1"], "--seconds"),
+        (vec!["reproduce", "wang-fig3", "-k", "17"], "expected 1 to 16"),
     ] {
         let output = tandem(dir.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -116,4 +116,77 @@ fn huangs_tables_are_measured_with_a_gpu_and_without_one_tell_the_cpus_part_or_w
             }
         }
     }
+}
+
+#[test]
+fn wangs_figures_are_counted_modelled_and_measured_as_far_as_this_machine_can() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, charts, row) in [
+        ("wang-fig3", &["visits"][..], "queries that name it"),
+        ("wang-fig4", &["dq"], "Qtf: dq(S_c), S_c 90 % of M"),
+        ("wang-fig5", &[], "\"QtfDf, θ 150 ms: best S_c, modelled\",% of M,89,"),
+        ("wang-fig6", &["hits"], "\"λ 1, cache 10 % of the index: hit rate\",%,30,"),
+        ("wang-fig7", &["moved", "hits"], "VFB: moved, over Qtf"),
+        ("wang-fig8", &[], "VFB over QtfDf\",% (the paper's most),140,"),
+        ("wang-fig9", &[], "limits under which VFB is best,%,100,"),
+        ("wang-fig10", &["throughput"], "k 15, CPU-1"),
+    ] {
+        let small = ["--docs", "20000", "--limit", "1000", "--cpus", "2", "--out", "results"];
+        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let file = |stem: &str| std::fs::read_to_string(dir.path().join("results").join(stem)).unwrap();
+        let table = file(&format!("{name}.csv"));
+        assert!(table.contains("# seed: 1") && table.contains(row), "{row} should be in\n{table}");
+        assert!(table.contains("500 queries train"), "{table}");
+        for chart in charts {
+            assert!(file(&format!("{name}-{chart}.svg")).contains("</svg>"), "{name} {chart}");
+            assert!(
+                file(&format!("{name}-{chart}.csv")).lines().any(|line| line.starts_with("ours,")),
+                "{name} {chart}"
+            );
+        }
+    }
+}
+
+#[test]
+fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = ["reproduce", "wang-fig3", "--docs", "1000", "--limit", "200", "--out", "results"];
+    assert!(tandem(dir.path(), &made).status.success());
+    let index = "results/synthetic-1000-1";
+    let queries = format!("{index}/queries.tsv");
+    let run = |ranks: &str| {
+        std::fs::write(dir.path().join("pr.txt"), ranks).unwrap();
+        let named =
+            ["reproduce", "wang-fig3", index, "--queries", &queries, "--page-rank", "pr.txt", "--out", "results"];
+        tandem(dir.path(), &named)
+    };
+    let output = run(&(0..1000).map(|doc| format!("{}\n", 1.0 / f64::from(1 + doc))).collect::<String>());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("PageRank is read"), "{}", text(&output.stdout));
+    let output = run("0.1\nNaN\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("pr.txt:2:1: PageRank is \"NaN\""), "{}", text(&output.stderr));
+}
+
+#[test]
+fn weis_tables_and_figures_are_measured_written_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, expected) in [
+        ("wei-fig10", "parsers alone, M = 1: simulated"),
+        ("wei-table4", "2 CPU over 1"),
+        ("wei-fig11", "1 CPU: after it"),
+        ("wei-table5", "\"tokens, GPU over CPU\",x,0.79568"),
+        ("wei-table6", "ClueWeb09 without GPUs: from end to end"),
+        ("wei-fig12", "one machine, CPUs: a core"),
+    ] {
+        let small = ["--docs", "1000", "--cpus", "2", "--out", "results"];
+        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let table = std::fs::read_to_string(dir.path().join(format!("results/{name}.csv"))).unwrap();
+        assert!(table.contains(expected), "{expected} should be in\n{table}");
+        assert!(table.contains("# collection: ") && table.contains("stem=porter"), "{table}");
+    }
+    let points = std::fs::read_to_string(dir.path().join("results/wei-fig10-parsers.csv")).unwrap();
+    assert!(points.lines().filter(|line| line.contains("simulated")).count() >= 14, "{points}");
 }

@@ -105,7 +105,7 @@ impl From<ExecError> for Failure {
 impl From<GpuError> for Failure {
     fn from(e: GpuError) -> Self {
         match e {
-            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } => Self::input(e.to_string()),
+            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } | GpuError::BadBudget { .. } => Self::input(e.to_string()),
             GpuError::Failed { .. } => Self::failed(e.to_string()),
         }
     }

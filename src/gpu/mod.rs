@@ -4,6 +4,7 @@
 //!   device.rs    a GPU by its ordinal, or the reason why there is none to use
 //!   module.rs    compiled kernels, embedded in this binary, checked against the host's structures
 //!   pinned.rs    memory of the host that both sides read and write
+//!   far_memory.rs  memory of the host that the GPU reads from all over
 //!   staging.rs   large copies to the device
 //!   limits.rs    what this GPU can do at best: copies, launches
 //! ```
@@ -16,6 +17,8 @@ mod info;
 
 #[cfg(feature = "gpu")]
 mod device;
+#[cfg(feature = "gpu")]
+mod far_memory;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 mod limits;
 #[cfg(feature = "gpu")]
@@ -36,6 +39,8 @@ pub(crate) use device::Device;
 pub(crate) use device::free_device_bytes;
 #[cfg(feature = "gpu")]
 pub use device::list_gpus;
+#[cfg(feature = "gpu")]
+pub(crate) use far_memory::FarMemory;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 pub(crate) use limits::DeviceLimits;
 #[cfg(feature = "gpu")]

@@ -179,6 +179,8 @@ mod tests {
             ending: Ending::Complete,
             lag: Spread::default(),
             decision: spread(120),
+            served: Vec::new(),
+            rounds: Vec::new(),
             handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
             driver_time: std::time::Duration::ZERO,

@@ -110,6 +110,9 @@ pub enum LabError {
     /// Neither CPU workers nor a GPU.
     #[error("nothing real to drive: this machine has no GPU, and there are no CPU workers")]
     NothingReal,
+    /// Somebody ended it before there was anything to tell.
+    #[error("interrupted before all was measured")]
+    Interrupted,
     /// All queries cost nothing.
     #[error("all queries of the workload cost nothing: there is nothing to schedule")]
     NothingToSchedule,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
-use crate::cost::{Cost, MachineModel, ProfileOptions, Workload, replay_gpu_times};
+use crate::cost::{Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use crate::machine::{Class, Machine, PerClass};
+use crate::machine::{Class, Idle, Machine, PerClass};
 use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::{Job, PolicyFactory};
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
@@ -39,6 +39,8 @@ pub struct Drive<'a> {
     pub deadline: Nanos,
     /// The run is given up when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
+    /// Whether to keep what the dispatcher is told.
+    pub keep_journal: bool,
 }
 
 /// A backlog is what arrives in this time at the rate above which its policy is not stable, or so many queries.
@@ -57,7 +59,7 @@ impl<'a> Drive<'a> {
     #[must_use]
     pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
         let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
-        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
+        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless), keep_journal: false }
     }
 }
 
@@ -67,6 +69,8 @@ pub struct Node {
     fleet: Fleet,
     workload: Workload,
     queries: Vec<SimQuery>,
+    /// The machine as profiled: without what a machine file says.
+    profiled: MachineModel,
     /// What policies are told.
     told: Vec<(QueryId, PerClass<Cost>)>,
     gpu: GpuSource,
@@ -107,8 +111,9 @@ impl Node {
         let queries = sim_queries(&workload, estimates, &machine)?;
         let told = queries.iter().map(|query| (query.id, query.estimate)).collect();
         let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
+        let profiled = model.clone();
         let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
-        Ok(Self { fleet, workload, queries, told, gpu, cpu_name })
+        Ok(Self { fleet, workload, queries, profiled, told, gpu, cpu_name })
     }
 
     /// Its lanes.
@@ -165,7 +170,24 @@ impl Node {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy)?.rate_qps)
     }
 
-    /// The node as it is simulated: as slow as `calibration` found it; without one, as profiled.
+    /// Takes on what a machine file says: simulations reckon with it, and lanes do between queries what they did when it
+    /// was measured. Lanes that take recorded times take them as they are.
+    pub fn set_machine(&mut self, file: &MachineFile) {
+        let is_recorded =
+            |class| self.machine().processors().any(|(lane, on)| on.class == class && self.fleet.is_replayed(lane));
+        let model = file.model(&self.profiled, is_recorded);
+        self.fleet.set_model(model);
+        self.fleet.set_idle(file.idle);
+    }
+
+    /// The machine as profiled, whatever a machine file says.
+    #[must_use]
+    pub fn profiled_model(&self) -> &MachineModel {
+        &self.profiled
+    }
+
+    /// The node as it is simulated: as slow as `calibration` found it; without one, as its machine file says, or as
+    /// profiled if it has none.
     #[must_use]
     pub fn experiment(
         &self,
@@ -174,10 +196,15 @@ impl Node {
         deadline: Nanos,
     ) -> Experiment {
         let (model, queries) = match calibration {
-            Some(found) => (found.model(self.model()), self.queries.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), self.queries.clone()),
+            Some(found) => (found.model(&self.profiled), self.queries.iter().map(|query| found.query(query)).collect()),
+            None => (self.model().clone(), in_stream(&self.queries, self.model())),
         };
         Experiment { model, queries, deadline, arrivals, cluster: None }
+    }
+
+    /// What its lanes do between queries of a run.
+    pub fn set_idle(&mut self, idle: Idle) {
+        self.fleet.set_idle(idle);
     }
 
     /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.
@@ -198,7 +225,13 @@ impl Node {
         let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let rate_qps = region_qps * BACKLOG_OVERLOAD;
         let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
+        let run = Drive {
+            rate_qps,
+            arrivals: &arrivals,
+            deadline: Nanos::MAX,
+            abandon_after: Some(BACKLOG_MOST),
+            keep_journal: false,
+        };
         Ok((rate_qps, self.drive_well(policy, run)?))
     }
 
@@ -215,7 +248,13 @@ impl Node {
     #[must_use]
     pub fn calibration(&self, outcome: &LiveOutcome) -> Calibration {
         let costs = self.profiled();
-        Calibration::of(outcome, self.model(), |query| costs[&query])
+        Calibration::of(outcome, &self.profiled, |query| costs[&query])
+    }
+
+    /// The jobs of a live run.
+    #[must_use]
+    pub fn jobs(&self, run: &Drive<'_>) -> Vec<Job> {
+        live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline)
     }
 
     /// One live run.
@@ -223,9 +262,9 @@ impl Node {
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
-        let jobs: Vec<Job> = live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline);
+        let jobs = self.jobs(&run);
         let policy = policy.build(self.fleet.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: false };
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: run.keep_journal };
         Ok(live::run(&mut self.fleet, run)?)
     }
 
@@ -240,6 +279,12 @@ impl Node {
             ending => Ok(LiveOutcome { ending, ..outcome }),
         }
     }
+}
+
+/// What queries take in a stream of others on a machine; what policies are told stays.
+#[must_use]
+pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
+    queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
 /// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.

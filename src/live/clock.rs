@@ -47,12 +47,14 @@ pub(super) struct RealClock {
     /// Whether the driver has a core of its own, and may poll while workers run. A thread that sleeps wakes tens of
     /// microseconds late, which would be added to every service time.
     owns_core: bool,
+    /// Whether it then polls also while nobody works.
+    spins: bool,
 }
 
 impl RealClock {
     /// A clock that starts now, for a fleet that was made at `epoch`.
-    pub(super) fn start(epoch: Instant, owns_core: bool) -> Self {
-        Self { epoch, start: Nanos(since(epoch)), owns_core }
+    pub(super) fn start(epoch: Instant, owns_core: bool, spins: bool) -> Self {
+        Self { epoch, start: Nanos(since(epoch)), owns_core, spins }
     }
 }
 
@@ -97,7 +99,7 @@ impl Clock for RealClock {
         let now = self.now();
         let left = Duration::from_nanos(until.since(now).0);
         let sleep = left.min(LONGEST_SLEEP);
-        if sleep > EARLY && !(busy && self.owns_core) {
+        if sleep > EARLY && !(self.owns_core && (busy || self.spins)) {
             driver.sleep(sleep - EARLY, has_completion);
             return;
         }

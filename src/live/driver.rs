@@ -18,6 +18,7 @@ use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper};
+use super::served::{Round, ServedBatch};
 use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{Machine, PerClass};
@@ -32,10 +33,10 @@ pub(super) struct Driven {
     pub(super) journal: Journal,
     /// For each released job: how late it was released.
     pub(super) lags: Vec<Nanos>,
-    /// For each event: the driver's own time.
-    pub(super) decisions: Vec<Nanos>,
-    /// For each batch of a worker: the time that handing it over and back took.
-    pub(super) handoffs: PerClass<Vec<Nanos>>,
+    /// The driver's rounds, in order.
+    pub(super) rounds: Vec<Round>,
+    /// The batches of workers, in the order in which they were seen to end.
+    pub(super) served: Vec<ServedBatch>,
     /// Time in which workers of a class worked.
     pub(super) worked: PerClass<Nanos>,
     /// Processor time of the loop.
@@ -66,10 +67,10 @@ pub(super) fn drive<C: Clock>(
     limits: Limits<'_>,
 ) -> Driven {
     let starts = lanes.iter().map(|lane| match lane {
-        Lane::Worker(lane) => vec![Nanos::ZERO; lane.slots()],
+        Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
         Lane::Recorded => Vec::new(),
     });
-    let room_of = |class| if model.machine.count(class) > 0 { jobs.len() } else { 0 };
+    let has_threads = lanes.iter().any(|lane| matches!(lane, Lane::Worker(_)));
     let mut driver = Driver {
         starts: starts.collect(),
         last_done: vec![0; lanes.len()],
@@ -87,8 +88,11 @@ pub(super) fn drive<C: Clock>(
         // Each job arrives and finishes, and decisions are at most as many as events.
         journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
         lags: room_for(jobs.len(), Nanos::MAX),
-        decisions: room_for(3 * jobs.len(), Nanos::MAX),
-        handoffs: PerClass::from_fn(|class| room_for(room_of(class), Nanos::MAX)),
+        rounds: room_for(2 * jobs.len(), Round { events: u32::MAX, time: Nanos::MAX }),
+        served: room_for(
+            if has_threads { jobs.len() } else { 0 },
+            ServedBatch { number: u32::MAX, started: Nanos::MAX, ..ServedBatch::default() },
+        ),
         worked: PerClass::default(),
         ending: Ending::Complete,
         clock: start_clock(),
@@ -96,9 +100,9 @@ pub(super) fn drive<C: Clock>(
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    let Driver { dispatcher, journal, lags, decisions, handoffs, worked, ending, .. } = driver;
+    let Driver { dispatcher, journal, lags, rounds, served, worked, ending, .. } = driver;
     let journal = journal.unwrap_or_default();
-    Driven { log: dispatcher.into_log(), journal, lags, decisions, handoffs, worked, driver_time, ending }
+    Driven { log: dispatcher.into_log(), journal, lags, rounds, served, worked, driver_time, ending }
 }
 
 struct Driver<'a, C, T> {
@@ -117,8 +121,8 @@ struct Driver<'a, C, T> {
     /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
-    /// By lane and slot of its ring: when the batch was handed over,
-    starts: Vec<Vec<Nanos>>,
+    /// By lane and slot of its ring: what is known of the batch since it was handed over,
+    starts: Vec<Vec<ServedBatch>>,
     /// and by lane: when the last one was done, since the fleet was made.
     last_done: Vec<u64>,
     /// Lanes whose workers have batches now, as bits, and how many batches they have.
@@ -126,8 +130,8 @@ struct Driver<'a, C, T> {
     batches_working: usize,
     journal: Option<Journal>,
     lags: Vec<Nanos>,
-    decisions: Vec<Nanos>,
-    handoffs: PerClass<Vec<Nanos>>,
+    rounds: Vec<Round>,
+    served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
     ending: Ending,
 }
@@ -142,8 +146,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 self.clock.pass_decisions(events, self.decision);
                 self.decide();
                 let end = self.clock.now();
-                let each = Nanos(end.since(now).0 / events as u64);
-                self.decisions.extend(std::iter::repeat_n(each, events));
+                self.rounds.push(Round { events: events as u32, time: end.since(now) });
                 now = end;
                 continue;
             }
@@ -248,10 +251,15 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 continue;
             }
             let class = self.machine.class(processor);
-            let begin = self.starts[lane][slot].max(self.clock.at(self.last_done[lane]));
+            let begun = self.starts[lane][slot];
+            let begin = begun.started.max(self.clock.at(self.last_done[lane]));
             self.last_done[lane] = done;
-            let handoff = self.clock.at(picked_up).since(begin) + now.since(self.clock.at(done));
-            self.handoffs[class].push(handoff);
+            self.served.push(ServedBatch {
+                out: self.clock.at(picked_up).since(begin),
+                worked: Nanos(worked),
+                back: now.since(self.clock.at(done)),
+                ..begun
+            });
             self.worked[class] += Nanos(worked);
             note(&mut self.journal, now, Told::Finish(processor));
             if let Err(law) = self.dispatcher.finish(now, processor) {
@@ -282,7 +290,16 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                     let lane = processor.index();
                     match &mut self.lanes[lane] {
                         Lane::Worker(worker) => {
-                            self.starts[lane][worker.next_slot()] = now;
+                            let idle = match worker.under_way() {
+                                0 => now.since(self.clock.at(self.last_done[lane])),
+                                _ => Nanos::ZERO,
+                            };
+                            let busy = self.working.iter().map(|word| word.count_ones()).sum::<u32>();
+                            let busy = busy - (self.working[lane / 64] >> (lane % 64) & 1) as u32;
+                            let (started, number) = (now, number);
+                            let begun =
+                                ServedBatch { number, processor, started, idle, busy, ..ServedBatch::default() };
+                            self.starts[lane][worker.next_slot()] = begun;
                             let mut until = 0;
                             if worker.pretends() {
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));

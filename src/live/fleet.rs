@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,11 @@ use super::ending::LiveError;
 use super::pinning::Cores;
 use super::ring::{Completion, Rings, Sleeper};
 use super::worker::Worker;
+use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
 use crate::exec::Executor;
 use crate::ids::ProcessorId;
-use crate::machine::{Class, Machine, PerClass, Processor};
+use crate::machine::{Class, Idle, Machine, PerClass, Processor};
 use crate::time::Nanos;
 
 /// What stands in the GPU's place.
@@ -164,6 +166,9 @@ pub struct Fleet {
     pub(super) lanes: Vec<Lane>,
     /// The driver, when it sleeps.
     driver: Arc<Sleeper>,
+    idle: Idle,
+    /// Set while threads with a core of their own spin for work.
+    spins: Arc<AtomicBool>,
     epoch: Instant,
     threads: Vec<JoinHandle<()>>,
 }
@@ -202,6 +207,8 @@ impl Fleet {
             cores: Cores::share(gpus, busy),
             lanes: Vec::with_capacity(work.len()),
             driver: Arc::default(),
+            idle: Idle::Sleep,
+            spins: Arc::default(),
             epoch: Instant::now(),
             threads: Vec::new(),
         };
@@ -228,7 +235,8 @@ impl Fleet {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
         let (queries, cores, driver, threads) = (Arc::default(), Cores::default(), Arc::default(), Vec::new());
         let played = model.clone();
-        Self { model, played, queries, recorded, cores, lanes, driver, epoch: Instant::now(), threads }
+        let (idle, spins) = (Idle::Sleep, Arc::default());
+        Self { model, played, queries, recorded, cores, lanes, driver, idle, spins, epoch: Instant::now(), threads }
     }
 
     fn spawn_worker(
@@ -252,6 +260,7 @@ impl Fleet {
             depth: depth as usize,
             driver_sleeps: !cores.driver_owns_core(),
             owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
+            spins: Arc::clone(&self.spins),
             taken: 0,
             completed: 0,
             last_done: 0,
@@ -314,6 +323,7 @@ impl Fleet {
         for (processor, Processor { class, .. }) in model.machine.processors() {
             if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
                 self.played.handoff[class] = Nanos::ZERO;
+                self.played.lanes[class] = self.played.lanes[class].take().map(LaneCosts::without_hand_over);
             }
         }
         self.model = model;
@@ -323,6 +333,25 @@ impl Fleet {
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.model.machine
+    }
+
+    /// What threads do while they have nothing to do; as it is made, they sleep.
+    pub fn set_idle(&mut self, idle: Idle) {
+        self.idle = idle;
+    }
+
+    /// What threads do while they have nothing to do.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        self.idle
+    }
+
+    /// A run begins, or has ended: threads that are to spin meanwhile are woken for it.
+    pub(super) fn set_running(&mut self, is_running: bool) {
+        self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
+        if is_running {
+            workers(&mut self.lanes).for_each(|lane| lane.rings.worker.wake());
+        }
     }
 
     /// Whether a processor's batches take recorded times.
@@ -335,6 +364,15 @@ impl Fleet {
             Lane::Worker(lane) => lane.pretends,
             Lane::Recorded => true,
         }
+    }
+
+    /// Whether a processor has no thread: its batches take recorded times in the driver's own queue.
+    ///
+    /// # Panics
+    /// If the machine has no such processor.
+    #[must_use]
+    pub fn is_replayed(&self, processor: ProcessorId) -> bool {
+        matches!(&self.lanes[processor.index()], Lane::Recorded)
     }
 
     /// What stands in the GPU's place: a GPU if there is one.

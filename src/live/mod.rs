@@ -46,6 +46,7 @@ mod plan;
 mod queries;
 mod ring;
 mod run;
+mod served;
 mod worker;
 
 pub use ending::{Ending, LiveError};
@@ -55,3 +56,4 @@ pub use outcome::{LiveOutcome, Spread};
 pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};
 pub use run::{LiveRun, run, run_under_manual_clock};
+pub use served::{Round, ServedBatch};

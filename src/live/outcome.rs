@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ending::Ending;
+use super::served::{Round, ServedBatch};
 use crate::machine::PerClass;
 use crate::quantile::select_nearest_rank;
 use crate::sched::{Journal, RunLog};
@@ -51,6 +52,10 @@ pub struct LiveOutcome {
     /// service time that a profile does not see, [`MachineModel::handoff`](crate::cost::MachineModel::handoff). What
     /// hides behind the batch before does not count. All zero for recorded lanes.
     pub handoff: PerClass<Spread>,
+    /// The batches of workers, in the order in which they were seen to end; recorded lanes' are not among them.
+    pub served: Vec<ServedBatch>,
+    /// The driver's rounds, in order.
+    pub rounds: Vec<Round>,
     /// Time in which workers of a class were at their batches, all together; without the hand-offs.
     /// 0 for recorded lanes.
     pub worked: PerClass<Nanos>,

@@ -9,9 +9,10 @@ use super::ending::LiveError;
 use super::fleet::Fleet;
 use super::interrupt;
 use super::outcome::{LiveOutcome, Spread};
+use super::served::ServedBatch;
 use crate::cost::{Cost, MeasuredTimes};
 use crate::ids::{JobId, ProcessorId, QueryId};
-use crate::machine::{Class, PerClass};
+use crate::machine::{Class, Idle, Machine, PerClass};
 use crate::sched::{Dispatcher, Job, LogRow, Policy, RunLog};
 use crate::time::Nanos;
 
@@ -53,7 +54,11 @@ pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError
         let driver = || {
             fleet.cores().pin_driver();
             let (epoch, owns_core) = (fleet.epoch(), fleet.cores().driver_owns_core());
-            drive_run(fleet, run, interrupt::flag(), || RealClock::start(epoch, owns_core))
+            let spins = fleet.idle() == Idle::Spin;
+            fleet.set_running(true);
+            let outcome = drive_run(fleet, run, interrupt::flag(), || RealClock::start(epoch, owns_core, spins));
+            fleet.set_running(false);
+            outcome
         };
         std::thread::Builder::new().name(String::from("driver")).spawn_scoped(scope, driver).map(|thread| thread.join())
     });
@@ -88,7 +93,7 @@ fn drive_run<C: Clock>(
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, log_with_room(jobs.len()));
     let times = MeasuredTimes::new(played, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
     let driven = drive(start_clock, model, lanes, &sleeper, times, dispatcher, jobs, limits);
-    sum_up(driven, jobs.len())
+    sum_up(driven, jobs.len(), &model.machine)
 }
 
 /// Checks that every lane can run every job.
@@ -132,15 +137,26 @@ fn log_with_room(rows: usize) -> RunLog {
     RunLog { rows: room_for(rows, blank) }
 }
 
-fn sum_up(driven: Driven, planned: usize) -> LiveOutcome {
-    let Driven { log, journal, lags, decisions, handoffs, worked, driver_time, ending } = driven;
+fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
+    let Driven { log, journal, lags, rounds, served, worked, driver_time, ending } = driven;
+    let handoff = PerClass::from_fn(|class| {
+        let of_class = served.iter().filter(|batch| machine.class(batch.processor) == class);
+        Spread::of(of_class.map(ServedBatch::handoff).collect())
+    });
+    // The events of a round share its time equally.
+    let each = rounds.iter().flat_map(|round| {
+        std::iter::repeat_n(Nanos(round.time.0 / u64::from(round.events.max(1))), round.events as usize)
+    });
+    let decision = Spread::of(each.collect());
     let released = lags.len();
     LiveOutcome {
         unreleased: planned - released,
         unfinished: released - log.rows.len(),
         lag: Spread::of(lags),
-        decision: Spread::of(decisions),
-        handoff: handoffs.map(Spread::of),
+        decision,
+        rounds,
+        handoff,
+        served,
         worked,
         driver_time,
         log,

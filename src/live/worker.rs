@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::QuerySet;
@@ -48,6 +49,8 @@ pub(super) struct Worker {
     pub(super) depth: usize,
     /// Whether nobody else needs the core while it polls.
     pub(super) owns_core: bool,
+    /// Set while it is to poll for work however long none comes.
+    pub(super) spins: Arc<AtomicBool>,
     /// Orders taken and batches completed.
     pub(super) taken: u32,
     pub(super) completed: u32,
@@ -211,7 +214,7 @@ impl Worker {
             if self.rings.is_closed() {
                 return false;
             }
-            let is_tired = idle.elapsed() > POLL;
+            let is_tired = idle.elapsed() > POLL && !(self.owns_core && self.spins.load(Ordering::Relaxed));
             let has_news = || self.rings.has_order(next) || self.rings.is_closed();
             match help() {
                 Help::Given => idle = Instant::now(),

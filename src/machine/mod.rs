@@ -17,7 +17,9 @@
 //! a stream, or the recorded times of one) is known to [`live`](crate::live) only.
 
 mod class;
+mod idle;
 mod processors;
 
 pub use class::{Class, PerClass};
+pub use idle::Idle;
 pub use processors::{Machine, Processor};

@@ -35,7 +35,7 @@ struct Row {
 #[derive(Debug)]
 pub struct Chart {
     /// Completes the file's name: `NAME-STEM.svg`.
-    pub stem: &'static str,
+    pub stem: String,
     /// Stands above it.
     pub title: String,
     /// What the horizontal axis tells, with its unit.
@@ -189,7 +189,7 @@ mod tests {
         findings.compare("adaptive, 8 cores", "q/s", None, 2.0);
         findings.note("measured on nothing");
         findings.chart(Chart {
-            stem: "delay",
+            stem: String::from("delay"),
             title: String::from("Delay"),
             x_label: String::from("rate (queries/s)"),
             y_label: String::from("delay (ms)"),

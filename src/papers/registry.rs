@@ -1,6 +1,6 @@
 //! Every table and figure of the five papers, in the papers' order.
 
-use super::{Context, ExperimentError, Findings, ding, tatikonda};
+use super::{Context, ExperimentError, Findings, ding, tatikonda, wang, wei};
 
 /// One table or figure.
 #[derive(Clone, Copy, Debug)]
@@ -35,15 +35,6 @@ const TATIKONDA: &str =
     "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
 
 // What this version lacks for some of them, and what comes nearest.
-const SCHEDULED: &str =
-    "no experiment here drives schedulers: `tandem simulate` predicts these delays, `tandem validate` measures them";
-const NO_CACHE: &str = "\
-    an index lies in the GPU's memory whole, so there is no cache of lists to study; `tandem bench --what gpu` \
-    measures the GPU as it is";
-const NO_LIMIT: &str = "\
-    an index lies in the GPU's memory whole, without a cache of lists; `tandem simulate` and `tandem live` tell \
-    throughput and response times of each policy within --deadline-ms, on --cpus N and a GPU";
-const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --cpus N` tells its own MB/s";
 
 /// An experiment with methods of GPUs: a build without GPU support lacks it.
 #[cfg(feature = "gpu")]
@@ -96,55 +87,55 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         name: "ding-fig7",
         paper: DING,
         what: "delay against arrival rate for CPU, GPU, the better of both, and both at once",
-        here: Here::Lacks(SCHEDULED),
+        here: Here::Measured(ding::fig7::run),
     },
     Experiment {
         name: "wang-fig3",
         paper: WANG,
         what: "visiting frequency along the most queried list",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig3::run),
     },
     Experiment {
         name: "wang-fig4",
         paper: WANG,
         what: "the three parts of the throughput model, measured",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig4::run),
     },
     Experiment {
         name: "wang-fig5",
         paper: WANG,
         what: "modelled and measured throughput against cache size",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig5::run),
     },
     Experiment {
         name: "wang-fig6",
         paper: WANG,
         what: "time on the GPU and for post-processing against cache size",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig6::run),
     },
     Experiment {
         name: "wang-fig7",
         paper: WANG,
         what: "megabytes moved under each cache policy",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig7::run),
     },
     Experiment {
         name: "wang-fig8",
         paper: WANG,
         what: "throughput under each cache policy",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig8::run),
     },
     Experiment {
         name: "wang-fig9",
         paper: WANG,
         what: "throughput and response time under a response limit",
-        here: Here::Lacks(NO_LIMIT),
+        here: Here::Measured(wang::fig9::run),
     },
     Experiment {
         name: "wang-fig10",
         paper: WANG,
         what: "GPU and combined mode against eight CPU threads",
-        here: Here::Lacks(NO_LIMIT),
+        here: Here::Measured(wang::fig10::run),
     },
     Experiment {
         name: "huang-fig3",
@@ -188,32 +179,37 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         name: "wei-fig10",
         paper: WEI,
         what: "indexing rate by number of parsers, with and without GPUs",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig10::run),
     },
-    Experiment { name: "wei-table4", paper: WEI, what: "indexing rate by indexers", here: Here::Lacks(CPU_INDEXER) },
+    Experiment {
+        name: "wei-table4",
+        paper: WEI,
+        what: "indexing rate by indexers",
+        here: Here::Measured(wei::table4::run),
+    },
     Experiment {
         name: "wei-fig11",
         paper: WEI,
         what: "indexing rate along the collection",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig11::run),
     },
     Experiment {
         name: "wei-table5",
         paper: WEI,
         what: "tokens, terms and characters by indexer",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::table5::run),
     },
     Experiment {
         name: "wei-table6",
         paper: WEI,
         what: "indexing rate end to end, three collections",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::table6::run),
     },
     Experiment {
         name: "wei-fig12",
         paper: WEI,
         what: "against two indexers on clusters",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig12::run),
     },
     Experiment {
         name: "tatikonda-fig4",

@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod effectiveness;
 pub mod json;
 pub mod live;
+pub mod machine;
 pub mod number;
 pub mod page;
 pub mod perfetto;

@@ -1,10 +1,13 @@
 //! The options of policies, and what they may be.
 
+use serde::{Deserialize, Serialize};
+
 use super::PolicyError;
 use crate::time::Nanos;
 
 /// What a thief heeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StealGuard {
     /// Nothing: an idle processor always steals
     None,
@@ -36,7 +39,8 @@ impl std::fmt::Display for StealGuard {
 }
 
 /// The options of all policies; each policy reads its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PolicyOptions {
     /// stealing: a query waits for one class of processor if it is predicted to be this many times as fast there
     pub threshold_ratio: f64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
-    PolicyOptions, Promise, RandomSplit, Stealing, Window, preferred_class,
+    PolicyOptions, Promise, RandomSplit, Stealing, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -31,6 +31,8 @@ pub enum PolicyKind {
     Adaptive,
     /// GPUs take batches; CPUs what a batch gains least on, and what cannot wait
     Combined,
+    /// Three queues and stealing as published, without a guard; played where it is asked for
+    StealingPublished,
     /// Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al. 2017)
     LengthBased,
     /// Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al. 2017)
@@ -39,7 +41,7 @@ pub enum PolicyKind {
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -49,6 +51,7 @@ impl PolicyKind {
         Self::Window,
         Self::Adaptive,
         Self::Combined,
+        Self::StealingPublished,
         Self::LengthBased,
         Self::RandomSplit,
     ];
@@ -66,6 +69,7 @@ impl PolicyKind {
             Self::Window => "window",
             Self::Adaptive => "adaptive",
             Self::Combined => "combined",
+            Self::StealingPublished => "stealing-published",
             Self::LengthBased => "length-based",
             Self::RandomSplit => "random-split",
         }
@@ -75,6 +79,12 @@ impl PolicyKind {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it is played only where it is asked for: what a paper has, beside the lab's own form of it.
+    #[must_use]
+    pub fn is_for_comparison(self) -> bool {
+        matches!(self, Self::StealingPublished | Self::RandomSplit)
     }
 
     /// Whether it makes batches: without batch costs it is another policy by another name.
@@ -92,7 +102,9 @@ impl PolicyKind {
         match self {
             Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
-            Self::BestOf | Self::Stealing | Self::LengthBased | Self::RandomSplit => &[Class::CPU, Class::GPU],
+            Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
+                &[Class::CPU, Class::GPU]
+            }
             Self::Mct | Self::Combined => &[],
         }
     }
@@ -147,6 +159,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::Window => Box::new(Window::new(options, model)?),
             PolicyKind::Adaptive => Box::new(Adaptive::new(options, model)?),
             PolicyKind::Combined => Box::new(Combined::new(options, model)?),
+            PolicyKind::StealingPublished => Box::new(StealingPublished::new(options, machine)?),
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
         })
@@ -164,6 +177,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::BestOf => class == preferred_class(predicted),
             PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
             PolicyKind::Stealing
+            | PolicyKind::StealingPublished
             | PolicyKind::Mct
             | PolicyKind::Combined
             | PolicyKind::LengthBased

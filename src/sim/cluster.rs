@@ -237,17 +237,17 @@ pub(super) fn play_cluster<S: Sink>(
     let mut policies = std::iter::once(first).chain(policies);
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
     for table in &tables {
-        let member = |policy| {
+        let member = |policy: Box<dyn Policy>| {
+            let decisions = model.decisions_of(policy.name());
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
             let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
-            Member { node: Node::new(dispatcher, times, model.decision), inbox: VecDeque::new(), sent: 0 }
+            Member { node: Node::new(dispatcher, times, decisions), inbox: VecDeque::new(), sent: 0 }
         };
         shards.push(policies.by_ref().take(replicas).map(member).collect());
     }
     let mut random: Vec<Random> = (0..shards.len()).map(|shard| Random::new(shard as u64, ROUTE_STREAM)).collect();
     let mut broker = Broker::default();
-    let mut number = 0_u32;
-    for (arrival, row) in arrivals {
+    for (number, (arrival, row)) in (0_u32..).zip(arrivals) {
         if !broker.collect(&mut shards, arrival, &mut sink, &enough)? {
             return Ok(sink);
         }
@@ -270,7 +270,6 @@ pub(super) fn play_cluster<S: Sink>(
             member.inbox.push_back(Job { id, query, row, arrival, deadline: arrival + deadline, predicted });
             member.sent += 1;
         }
-        number += 1;
     }
     broker.collect(&mut shards, Nanos::MAX, &mut sink, &enough)?;
     Ok(sink)

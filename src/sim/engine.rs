@@ -81,6 +81,7 @@ pub fn simulate_into<S: Sink>(
         let run = ClusterRun { model, others, first: policy, queries, deadline };
         return play_cluster(run, arrivals, sink, enough);
     }
+    let decisions = model.decisions_of(policy.name());
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
     let table = QueryTable::of(queries, &model.machine);
     let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
@@ -93,25 +94,26 @@ pub fn simulate_into<S: Sink>(
         deadline: arrival + deadline,
         predicted: table.estimate(row),
     };
-    Ok(drive(dispatcher, &mut times, model.decision, arrivals, job, enough)?.into_sink())
+    Ok(drive(dispatcher, &mut times, decisions, arrivals, job, enough)?.into_sink())
 }
 
 /// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
-/// dispatcher whose batches take what `times` says.
+/// dispatcher whose batches take what `times` says, and which itself takes the first of `decisions` for a round of events and
+/// the second for each of them.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
     dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    decision: Nanos,
+    decisions: (Nanos, Nanos),
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
     let next = arrivals.next();
     let mut inbox = Stream { next, next_id: JobId(0), arrivals, job };
-    let mut node = Node::new(dispatcher, times, decision);
+    let mut node = Node::new(dispatcher, times, decisions);
     while let Some(now) = node.next_group_at(inbox.next_at()) {
         if !node.play_group(now, &mut inbox, &enough)? {
             break;

@@ -42,8 +42,8 @@ impl Inbox for VecDeque<Job> {
 pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,
-    /// The dispatcher's own time for an event,
-    decision: Nanos,
+    /// The dispatcher's own time for a round of events, and for each,
+    decisions: (Nanos, Nanos),
     /// and when it has done what it was given.
     free_at: Nanos,
     events: EventQueue,
@@ -51,8 +51,8 @@ pub(super) struct Node<S, T> {
 }
 
 impl<S: Sink, T: ServiceTimes> Node<S, T> {
-    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decision: Nanos) -> Self {
-        Self { dispatcher, times, decision, free_at: Nanos::ZERO, events: EventQueue::new(), actions: Vec::new() }
+    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: (Nanos, Nanos)) -> Self {
+        Self { dispatcher, times, decisions, free_at: Nanos::ZERO, events: EventQueue::new(), actions: Vec::new() }
     }
 
     pub(super) fn dispatcher(&self) -> &Dispatcher<S> {
@@ -86,9 +86,10 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         inbox: &mut impl Inbox,
         enough: impl Fn(&S) -> bool,
     ) -> Result<bool, LawBroken> {
-        self.free_at = now;
+        let (round, each) = self.decisions;
+        self.free_at = now + round;
         while let Some(due) = self.events.pop(inbox.next_at(), now) {
-            self.free_at += self.decision;
+            self.free_at += each;
             match due {
                 Due::Finish(_, processor) => {
                     self.dispatcher.finish(now, processor)?;

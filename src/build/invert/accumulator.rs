@@ -4,9 +4,10 @@
 //! **segments**, one a batch, in order of the collection. In the worker they are numbered one after another; what
 //! number each has in the index is known once all batches have been read.
 
-use super::documents::{Segment, SegmentDocuments};
 use super::interner::Interner;
-use super::postings::Postings;
+use super::segment::Segment;
+use crate::build::SegmentDocuments;
+use crate::build::postings::Postings;
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
 
@@ -35,7 +36,7 @@ impl Accumulator {
     /// If a document can't be read. What was added of the batch then stays: the accumulator is of no use any more.
     pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
-        let mut documents = SegmentDocuments::default();
+        let mut documents = SegmentDocuments::of_file(batch.file());
         let keeps_words = tokenizer.keeps_words();
         let Self { words, term_of, terms, postings, num_docs, cutter, .. } = self;
         let skipped_files = batch.for_each(|document| {
@@ -67,7 +68,6 @@ impl Accumulator {
             skipped_files: skipped_files as u64,
             first_doc,
             num_docs: self.num_docs - first_doc,
-            first_line: documents.first_line(),
             documents: documents.encode(),
         };
         self.segment_bytes += segment.documents.len() + size_of::<Segment>();

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::corpus::Words;
-use crate::index::Index;
+use crate::build::{BuildSummary, build_from_text};
+use crate::corpus::{Tokenizer, Words};
+use crate::index::{Bm25, Index, IndexFolder};
 
 fn build(input: &Path, dir: &Path, words: Words, threads: usize) -> Result<BuildSummary, String> {
     build_within(input, dir, words, threads, None)

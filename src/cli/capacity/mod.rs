@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
 use super::options::{
-    DeadlineArgument, IndexAndLog, ObjectiveArguments, PolicyArguments, ProcessArguments, SearchArguments, any_rate,
-    check_k, parse_seeds,
+    DeadlineArgument, GpuMemoryArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    ProcessArguments, SearchArguments, any_rate, check_k, parse_seeds,
 };
 use super::output::result_file;
 use super::{Failure, interrupts};
@@ -56,6 +56,10 @@ pub(super) struct Arguments {
     /// GPUs [default: all of this machine's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: Option<u16>,
+    #[command(flatten)]
+    machine: MachineFileArgument,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
     out: PathBuf,
@@ -100,6 +104,7 @@ fn check(arguments: &Arguments) -> Result<Question, Failure> {
         ));
     }
     arguments.gpu.check()?;
+    arguments.machine.check()?;
     node::wanted(arguments)?;
     let process = arguments.process.process()?;
     any_rate(&process)?;

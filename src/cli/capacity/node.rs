@@ -11,6 +11,7 @@ use crate::cost::{ProfileOptions, Workload};
 use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, kept_workload, workload_of_index};
+use crate::machine::Idle;
 use crate::query::Query;
 
 /// Measured runs of each query.
@@ -37,7 +38,8 @@ pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
 pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     let (index, log) = arguments.log.open("what to ask of this index")?;
     let mut queries = defaults::read_queries(&log, &index)?;
-    let mut processors = Processors::open(wanted(arguments)?, &index, &Bars::default())?;
+    let memory = arguments.gpu_memory.open(&index, &queries)?;
+    let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
     let (name, workload) = match &arguments.workload {
         Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
         None => {
@@ -45,7 +47,13 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    Ok(Node::start(processors, &name, workload, queries, &index, &Estimates::Fitted)?)
+    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::named("model")?)?;
+    node.set_idle(Idle::default());
+    if let Some((name, file)) = arguments.machine.read(true)? {
+        errln!("what serving costs beyond: {name}");
+        node.set_machine(&file);
+    }
+    Ok(node)
 }
 
 /// What these queries cost here: kept by an earlier run, or measured now and kept for the next.

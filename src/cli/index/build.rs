@@ -7,9 +7,10 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use serde_json::json;
 
+use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
 use super::{check_out, give};
-use crate::build::{BuildError, BuildOptions, Progress, build_from_text};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, free_memory_bytes, read_lines};
@@ -18,15 +19,16 @@ use crate::index::{Index, IndexError};
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
-    /// .zst; - reads the standard input), or a folder of text files
-    input: PathBuf,
+    /// .zst; - reads the standard input), or a folder of text files; several are one collection, in this order
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
     /// Folder of the index
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
     /// How text is cut into words
     #[arg(long, value_enum, default_value_t = Words::Unicode)]
     tokenizer: Words,
-    /// Stem words of this language (english, german, ...)
+    /// Stem words of this language (english, german, ...); porter is English by the original algorithm
     #[arg(long, value_name = "LANG")]
     stem: Option<String>,
     /// Words to leave out: `english` for a built-in list, or a file of words
@@ -34,6 +36,8 @@ pub(super) struct Arguments {
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
+    #[command(flatten)]
+    method: MethodArguments,
     /// Memory for lists until they are merged, such as 2GiB; what is beyond goes to disk, into the index's folder, where
     /// an interrupted build finds it again [default: half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
@@ -47,29 +51,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = checked(arguments)?;
     check_out(&arguments.out)?;
-    let collection = Collection::open(&arguments.input, options.threads)?;
-    let expected_bytes = collection.expected_bytes();
-    let template = match expected_bytes {
-        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
-        None => "{spinner} {elapsed} {msg}",
-    };
-    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
-        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    let summary = build_from_text(collection, &arguments.out, &options, &|progress| match progress {
-        Progress::Reading { documents, bytes } => {
-            bar.set_position(bytes);
-            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
-        }
-        Progress::Writing { done, of } => {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
-        }
-    });
-    bar.finish_and_clear();
+    let mut way = arguments.method.checked(options.threads)?;
+    let collection = Collection::open_all(arguments.inputs.clone(), options.threads)?;
+    let summary =
+        showing(collection.expected_bytes(), |progress| way.build(collection, &arguments.out, &options, progress));
     let summary = summary.map_err(|e| match e {
-        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.input, what).into(),
+        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
     let seconds = started.elapsed().as_secs_f64();
@@ -92,7 +79,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.display());
+    let method = way.describe();
     let more = json!({
+        "method": method,
         "text_bytes": summary.bytes,
         "runs_on_disk": summary.runs_on_disk,
         "resumed_bytes": summary.resumed_bytes,
@@ -102,6 +91,42 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     give(&index, &arguments.out, more);
     Ok(())
+}
+
+/// Builds an index, and shows on standard error how far it is.
+pub(in crate::cli) fn build_showing(
+    collection: Collection,
+    out: &Path,
+    options: &BuildOptions,
+) -> Result<BuildSummary, BuildError> {
+    showing(collection.expected_bytes(), |progress| build_from_text(collection, out, options, progress))
+}
+
+/// Shows how far a build is that reads so many bytes.
+fn showing(
+    expected_bytes: Option<u64>,
+    build: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<BuildSummary, BuildError>,
+) -> Result<BuildSummary, BuildError> {
+    let template = match expected_bytes {
+        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
+        None => "{spinner} {elapsed} {msg}",
+    };
+    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
+        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let summary = build(&|progress| match progress {
+        Progress::Reading { documents, bytes } => {
+            bar.set_position(bytes);
+            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
+        }
+        Progress::Writing { done, of } => {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
+        }
+    });
+    bar.finish_and_clear();
+    summary
 }
 
 fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {

@@ -5,6 +5,7 @@ mod build;
 mod export;
 mod import;
 mod info;
+mod method;
 mod parameters;
 mod quantise;
 mod reorder;
@@ -12,8 +13,11 @@ mod synth;
 
 use std::path::Path;
 
+pub(super) use build::build_showing;
+
 use serde_json::{Value, json};
 
+pub(super) use self::parameters::bytes;
 use super::Failure;
 use super::output::{is_json, result};
 use crate::files::check_writable;

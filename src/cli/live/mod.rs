@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, ObjectiveArguments, PolicyArguments, check_seconds,
-    no_rates, not_in, own_rate, workers_here,
+    ArrivalArguments, DeadlineArgument, GpuArguments, GpuMemoryArguments, IndexAndLog, MachineFileArgument,
+    ObjectiveArguments, PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
 use super::output::{result_file, say};
 use super::run_logs::LogArguments;
@@ -18,7 +18,7 @@ use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::gpu::list_gpus;
 use crate::lab::{Estimates, GpuChoice, Multicore, Node, draw, traced};
-use crate::machine::Class;
+use crate::machine::{Class, Idle};
 use crate::query::{Mode, Trace};
 use crate::report::number;
 use crate::sched::PolicyKind;
@@ -59,22 +59,36 @@ pub(super) struct Arguments {
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
     /// How the CPU finds the best documents with any of the words; all give the same result
     #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
     algorithm: Algorithm,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
-    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
+    #[command(flatten)]
+    machine: MachineFileArgument,
+    /// What lanes and the driver do between queries [default: as when the machine file was measured; without one, spin]
+    #[arg(long, value_enum)]
+    idle: Option<Idle>,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,
     #[command(flatten)]
     logs: LogArguments,
+    /// Also write every run with all that its dispatcher was told, into folders that `replay-log` takes
+    #[arg(long)]
+    journal: bool,
+    /// Let the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
+    /// queries cost is known
+    #[arg(long)]
+    time_warp: bool,
     #[command(flatten)]
     options: PolicyArguments,
 }
@@ -141,6 +155,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     if cpus == 0 && list_gpus().is_err() {
         return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
     }
+    arguments.machine.check()?;
     arguments.arrivals.num_queries()?;
     arguments.arrivals.seeds(SEEDS)?;
     arguments.objective.checked()?;

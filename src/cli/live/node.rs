@@ -7,6 +7,7 @@ use crate::cli::output::say;
 use crate::cost::ProfileOptions;
 use crate::ids::QueryId;
 use crate::lab::{Estimates, GpuSource, Node, Processors, Wanted, workload_of_index};
+use crate::machine::Idle;
 use crate::query::{Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.
@@ -29,7 +30,8 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         streams,
     };
     let bars = Bars::default();
-    let mut processors = Processors::open(wanted, &index, &bars)?;
+    let memory = arguments.gpu_memory.open(&index, &queries)?;
+    let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
     let (name, workload) = match &arguments.workload {
         Some(path) => workload_of_index(path, arguments.mode, &index)?,
         None => {
@@ -41,7 +43,15 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
             (String::from("measured now"), processors.profile(some, &index, &options, &bars)?)
         }
     };
-    let node = Node::start(processors, &name, workload, queries, &index, estimates)?;
+    if arguments.time_warp {
+        processors.pretend();
+    }
+    let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
+    node.set_idle(Idle::default());
+    if let Some((_, file)) = arguments.machine.read(true)? {
+        node.set_machine(&file);
+    }
+    arguments.idle.into_iter().for_each(|idle| node.set_idle(idle));
     warn_of_few_cores(&node);
     say(&format!(
         "{} queries, mode {}; costs: {name}; CPU workers: {}; GPU: {}\n",

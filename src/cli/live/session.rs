@@ -16,7 +16,7 @@ use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
-use crate::sched::{BuiltIn, LogRow, PolicyFactory};
+use crate::sched::{BuiltIn, LogRow, PolicyFactory, RecordedRun};
 use crate::time::Nanos;
 
 /// The runs of one command.
@@ -58,8 +58,10 @@ impl<'a> Session<'a> {
                     policy.name(),
                     number::text(plan.rate_qps, 6)
                 );
-                let drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
+                let mut drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
+                drive.keep_journal = self.arguments.journal;
                 let outcome = self.node.drive(policy, drive)?;
+                self.keep_run(policy, plan, drive, &outcome)?;
                 done += 1;
                 self.note(policy, plan, &outcome);
                 self.keep_log(policy, plan, &outcome)?;
@@ -144,6 +146,22 @@ impl<'a> Session<'a> {
         let log = &outcome.log;
         let provenance = self.provenance();
         self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
+    }
+
+    /// Keeps a run for `replay-log`.
+    fn keep_run(&self, policy: &BuiltIn, plan: &Plan, drive: Drive<'_>, outcome: &LiveOutcome) -> Result<(), Failure> {
+        if !self.arguments.journal {
+            return Ok(());
+        }
+        let name = format!("{}-{}qps-seed{}", policy.name(), number::text(plan.rate_qps, 9), plan.arrivals.seed);
+        let recorded = RecordedRun {
+            policy: policy.clone(),
+            model: self.node.model().clone(),
+            jobs: self.node.jobs(&drive),
+            journal: outcome.journal.clone(),
+            log: outcome.log.clone(),
+        };
+        Ok(recorded.write(&self.arguments.out.join("runs").join(name), &self.provenance())?)
     }
 
     pub(super) fn print(&self, summary_path: &Path) -> Result<(), Failure> {

@@ -4,9 +4,11 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::corpus::Words;
+use crate::cost::ModelKind;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
+use crate::machine::Idle;
 use crate::query::{Mode, Replay};
 use crate::sched::{PolicyKind, StealGuard};
 
@@ -50,6 +52,14 @@ options_take!(Algorithm {
     Ranges: "Live ranges: as Block-Max MaxScore, the most promising windows first",
 });
 
+options_take!(ModelKind {
+    Cart: "A regression tree",
+    M5: "Rules with linear models on the published features: what Ding et al. used",
+    Forest: "The mean of many regression trees: random forest",
+    Boosting: "A sum of small trees, each correcting those before it: the most exact",
+    Work: "Prices of what a query does, which a person can read",
+});
+
 options_take!(Idf {
     Plus: "ln(1 + (N - n + 0.5) / (n + 0.5)): always positive",
     Papers: "ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6",
@@ -81,6 +91,11 @@ options_take!(Multicore {
     Fgqp: "All cores answer one query, cut into small tasks: one processor",
 });
 
+options_take!(Idle {
+    Spin: "Threads with a core of their own spin as long as a run lasts",
+    Sleep: "Threads sleep after a fifth of a millisecond without work",
+});
+
 options_take!(PolicyKind {
     GpuOnly: "Everything on the GPUs, first come, first served",
     CpuOnly: "Everything on the CPUs, first come, first served",
@@ -91,6 +106,7 @@ options_take!(PolicyKind {
     Window: "GPUs take batches that close by size or time",
     Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
     Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+    StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
     LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
     RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
 });
@@ -107,6 +123,7 @@ mod tests {
         assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
         assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);
         assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
+        assert_eq!(Idle::value_variants(), Idle::ALL);
         assert_eq!(Multicore::value_variants(), Multicore::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));

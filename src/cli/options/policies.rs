@@ -41,7 +41,7 @@ pub(in crate::cli) struct PolicyArguments {
     /// length-based: queries whose lists have fewer blocks of 128 postings go to GPUs [default: where, by estimates, neither
     /// side waits for the other]
     #[arg(long, value_name = "BLOCKS")]
-    length_threshold: Option<u32>,
+    pub(in crate::cli) length_threshold: Option<u32>,
 }
 
 impl PolicyArguments {
@@ -84,7 +84,8 @@ impl PolicyArguments {
         let made = |kind: PolicyKind| kind.with(options).with_lengths(lengths.blocks.clone());
         if named.is_empty() {
             let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
-            let all = PolicyKind::ALL.into_iter().filter(|kind| batches || !kind.batches()).map(made);
+            let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (batches || !kind.batches());
+            let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| made(kind));
             return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
         }
         let mut policies: Vec<BuiltIn> = Vec::new();

@@ -5,7 +5,7 @@ use crate::cli::Failure;
 use crate::cli::options::{any_rate, not_in, own_rate};
 use crate::cost::Workload;
 use crate::files::this_machine;
-use crate::lab::{Capacities, GpuChoice, Here, draw_all, traced};
+use crate::lab::{Capacities, GPU_LANE_DEPTH, GpuChoice, Here, draw_all, traced};
 use crate::machine::{Class, Machine};
 use crate::report::number;
 use crate::sim::Arrivals;
@@ -25,8 +25,9 @@ pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
     [("--cpus", arguments.cpus.unwrap_or(1)), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
 }
 
-/// The machine: with a GPU if one is asked for, or unasked where its times are known.
-pub(super) fn machine(arguments: &Arguments, workload: &Workload) -> Result<Machine, Failure> {
+/// The machine: with a GPU if one is asked for, or unasked where its times are known. `as_served`: its GPU lanes are as
+/// deep as they are when they are driven.
+pub(super) fn machine(arguments: &Arguments, workload: &Workload, as_served: bool) -> Result<Machine, Failure> {
     let has_times = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
     let gpus = match (arguments.gpu, arguments.gpus) {
         (GpuChoice::None, Some(1..)) => {
@@ -41,11 +42,11 @@ pub(super) fn machine(arguments: &Arguments, workload: &Workload) -> Result<Mach
     if cpus + gpus * arguments.streams == 0 {
         return Err(Failure::input("the machine has no processors: give --cpus or --gpus at least 1"));
     }
-    Ok(Machine::new(cpus, 0).with_gpus(gpus, arguments.streams, 1))
+    Ok(Machine::new(cpus, 0).with_gpus(gpus, arguments.streams, if as_served { GPU_LANE_DEPTH } else { 1 }))
 }
 
 /// Whether the workload was measured on this machine.
-fn is_of_here(workload: &Workload) -> bool {
+pub(super) fn is_of_here(workload: &Workload) -> bool {
     workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
 }
 

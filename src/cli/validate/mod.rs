@@ -16,8 +16,8 @@ use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
 use super::options::{
-    DeadlineArgument, GpuArguments, ObjectiveArguments, PolicyArguments, SearchArguments, check_k, check_seconds,
-    workers_here,
+    DeadlineArgument, GpuArguments, GpuMemoryArguments, ObjectiveArguments, PolicyArguments, SearchArguments, check_k,
+    check_seconds, workers_here,
 };
 use super::output::result_file;
 use crate::cost::MachineModel;
@@ -60,6 +60,8 @@ pub(super) struct Arguments {
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// CPU workers [default: one for each core that is left beside the driver and the GPUs' lanes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,

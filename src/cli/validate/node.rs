@@ -11,7 +11,7 @@ use crate::cost::{ProfileOptions, TrainOptions, train};
 use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted};
-use crate::machine::Class;
+use crate::machine::{Class, Idle};
 use crate::query::{Mode, Query};
 use crate::report::number::counted;
 
@@ -40,7 +40,8 @@ impl Validated {
             streams,
         };
         let bars = Bars::default();
-        let mut processors = Processors::open(wanted, &index, &bars)?;
+        let memory = arguments.gpu_memory.open(&index, &queries)?;
+        let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
         let options = ProfileOptions {
             modes: vec![arguments.search.mode],
             k: arguments.search.k,
@@ -51,7 +52,9 @@ impl Validated {
         let mut workload = processors.profile(&queries, &index, &options, &bars)?;
         workload.provenance = workload.provenance.with_command_and_machine();
         workload.write(&arguments.out.join("here.workload.csv"))?;
-        let node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::Fitted)?;
+        let mut node =
+            Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::named("model")?)?;
+        node.set_idle(Idle::default());
         if let GpuSource::Replay(source) = node.gpu() {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
         }

@@ -1,6 +1,7 @@
 //! A machine with all that is known of its costs beyond those of single queries.
 
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
+use crate::cost::machine_file::{DispatcherCosts, LaneCosts};
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
 
@@ -16,6 +17,11 @@ pub struct MachineModel {
     pub handoff: PerClass<Nanos>,
     /// The dispatcher's own time for each event that it handles: an arrival or a completion.
     pub decision: Nanos,
+    /// By class, what serving costs beyond, as a [machine file](crate::cost::MachineFile) says; it stands in
+    /// `handoff`'s place.
+    pub lanes: PerClass<Option<LaneCosts>>,
+    /// The same of the dispatcher, in `decision`'s place.
+    pub dispatcher: Option<DispatcherCosts>,
 }
 
 /// The least that a query can take of what a class has: no schedule needs less.
@@ -35,6 +41,18 @@ impl From<Machine> for MachineModel {
 }
 
 impl MachineModel {
+    /// What the dispatcher takes under a policy of this name: for any round of events, and for each of them.
+    #[must_use]
+    pub fn decisions_of(&self, policy: &str) -> (Nanos, Nanos) {
+        self.dispatcher.as_ref().map_or((Nanos::ZERO, self.decision), |dispatcher| dispatcher.of(policy))
+    }
+
+    /// Whether what work takes is known but for chance: no machine file says how it varies.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.dispatcher.is_none() && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
+    }
+
     /// What a batch takes on an idle processor of `class`.
     #[must_use]
     pub fn batch_time(&self, class: Class, load: &BatchLoad) -> BatchTime {

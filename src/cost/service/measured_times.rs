@@ -1,6 +1,7 @@
 //! Batches as long as measured queries and a fitted machine say.
 
-use super::{BatchLoad, Cost, MachineModel, ServiceTimes};
+use super::{BatchLoad, BatchTime, Cost, MachineModel, ServiceTimes};
+use crate::cost::machine_file::{LaneCosts, LaneState};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, PerClass, Processor};
 use crate::time::Nanos;
@@ -12,6 +13,10 @@ struct LaneClock {
     host_free: Nanos,
     /// When its last batch will have finished.
     finish: Nanos,
+    /// When its thread will have nothing to do: before that is known to the dispatcher.
+    done: Nanos,
+    /// What a machine file lets be remembered of it.
+    state: LaneState,
 }
 
 /// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
@@ -23,6 +28,8 @@ pub struct MeasuredTimes<'a, F> {
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
     devices: PerClass<Vec<Nanos>>,
+    /// Batches so far: what varies by chance varies by this number.
+    number: u64,
 }
 
 impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
@@ -31,7 +38,47 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
         let devices = PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]);
-        Self { model, cost, lanes, devices }
+        Self { model, cost, lanes, devices, number: 0 }
+    }
+
+    /// By class, how many lanes work now, the one that starts counted.
+    #[inline]
+    fn busy(&self, class: Class, processor: ProcessorId, now: Nanos) -> PerClass<u32> {
+        let mut busy = PerClass::default();
+        for ((other, on), lane) in self.model.machine.processors().zip(&self.lanes) {
+            busy[on.class] += u32::from(lane.done > now && other != processor);
+        }
+        busy[class] += 1;
+        busy
+    }
+
+    /// As [`ServiceTimes::start`], on a machine of which a machine file tells.
+    fn start_among_others(&mut self, costs: &LaneCosts, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        let Processor { class, device, .. } = self.model.machine.processor(processor);
+        let idle = now.since(self.lanes[processor.index()].done);
+        let crowded = costs.crowded(class, &self.busy(class, processor, now));
+        self.number += 1;
+        let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
+        let BatchTime { host, device: on_device } = self.model.batch_time(class, &load);
+        let lane = &mut self.lanes[processor.index()];
+        let taken = costs.work(&mut lane.state, host + on_device, idle, crowded, now, self.number);
+        let begin = now + costs.hand_over(idle);
+        if self.model.batches[class].is_some() {
+            // Of a query alone most of the time is on its way, where the next one may be, too.
+            let of_device = match load.queries {
+                1 => load.alone.scaled(costs.spacing()).min(taken),
+                _ => taken.since(taken.scaled(host.as_us() / (host + on_device).as_us().max(1e-3))),
+            };
+            lane.host_free = begin.max(lane.host_free) + taken.since(of_device);
+            let device_free = &mut self.devices[class][device.index()];
+            *device_free = lane.host_free.max(*device_free) + of_device;
+            lane.done = *device_free;
+            lane.host_free += Nanos(costs.check_each().0 * rows.len() as u64);
+        } else {
+            lane.done = begin.max(lane.done) + taken;
+        }
+        lane.finish = lane.done + costs.hand_back();
+        lane.finish
     }
 }
 
@@ -39,6 +86,10 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         let Processor { class, device, .. } = self.model.machine.processor(processor);
+        let model = self.model;
+        if let Some(costs) = &model.lanes[class] {
+            return self.start_among_others(costs, processor, rows, now);
+        }
         let begin = now + self.model.handoff[class];
         let lane = &mut self.lanes[processor.index()];
         match &self.model.batches[class] {
@@ -55,6 +106,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
                 lane.finish = *device_free;
             }
         }
+        lane.done = lane.finish;
         lane.finish
     }
 }

@@ -23,6 +23,7 @@ use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
 use super::terms::TermTable;
+use super::tiered::GpuMemory;
 use super::upload::UploadReport;
 use crate::exec::cpu::multicore::Part;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
@@ -109,20 +110,22 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::on_device(DeviceId(0), index, bm25, progress)
+        Self::on_device(DeviceId(0), index, bm25, None, progress)
     }
 
-    /// As [`GpuExecutor::with_progress`], on the GPU of this number.
+    /// As [`GpuExecutor::with_progress`], on the GPU of this number, and with no more of the index in its memory than
+    /// `memory` allows.
     ///
     /// # Errors
-    /// As [`GpuExecutor::new`].
+    /// As [`GpuExecutor::new`]; [`GpuError::BadBudget`] if what must lie there exceeds the budget, or the budget what is free.
     pub fn on_device(
         ordinal: DeviceId,
         index: &Arc<Index>,
         bm25: Bm25,
+        memory: Option<&GpuMemory>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
-        Self::with_terms(ordinal, index, bm25, progress, |_| ())
+        Self::with_terms(ordinal, index, bm25, memory, progress, |_| ())
     }
 
     /// Brings an index to a GPU and lets `adapt` change what planning knows of its terms.
@@ -130,6 +133,7 @@ impl GpuExecutor {
         ordinal: DeviceId,
         index: &Arc<Index>,
         bm25: Bm25,
+        memory: Option<&GpuMemory>,
         progress: &dyn Fn(u64, u64),
         adapt: impl FnOnce(&mut TermTable),
     ) -> Result<Self, ExecError> {
@@ -138,7 +142,7 @@ impl GpuExecutor {
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
         let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
-        let mut lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
+        let mut lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, memory, progress)?;
         adapt(&mut lists.terms);
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }
@@ -150,7 +154,7 @@ impl GpuExecutor {
     /// As [`GpuExecutor::new`].
     pub(super) fn of_part(ordinal: DeviceId, part: &Part, whole: &Index, bm25: Bm25) -> Result<Self, ExecError> {
         let terms = (0..whole.num_terms()).map(TermId).filter_map(|of| Some((part.own_term(of)?, of)));
-        Self::with_terms(ordinal, &part.index, bm25, &|_, _| (), |table| {
+        Self::with_terms(ordinal, &part.index, bm25, None, &|_, _| (), |table| {
             *table = TermTable::of_part(&part.index, whole, bm25, terms);
         })
     }
@@ -405,7 +409,14 @@ impl Executor for GpuExecutor {
     }
 
     fn device(&self) -> String {
-        self.lone.device.info.name.clone()
+        let name = &self.lone.device.info.name;
+        match self.lone.lists.report {
+            UploadReport { far_bytes: 0, .. } => name.clone(),
+            UploadReport { device_bytes, far_bytes, .. } => {
+                let mb = |bytes: u64| bytes as f64 / 1e6;
+                format!("{name} with {:.1} of {:.1} MB of the index", mb(device_bytes), mb(device_bytes + far_bytes))
+            }
+        }
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {

@@ -7,6 +7,9 @@
 //! one query of many   terms by tiles, or for many results: as a batch of one
 //! ```
 //!
+//! Where device memory is to hold, or can hold, a part of the lists alone, the other blocks are read from the host's memory
+//! across the bus (`tiered/`).
+//!
 //! The index lies in device memory in a form of its own (`lists.rs`), made from the file when it is uploaded
 //! (`upload.rs`). For AND+OR all kernels are launched at once: the second stage reads on the device how many
 //! documents the first one found, and returns when they were enough. What is decided beforehand (bounds, the
@@ -31,6 +34,7 @@ mod plan;
 mod share;
 mod slot;
 mod terms;
+mod tiered;
 mod upload;
 
 #[cfg(feature = "plots")]
@@ -39,4 +43,5 @@ pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
 #[cfg(feature = "cli")]
 pub(crate) use plan::Pruning;
+pub use tiered::GpuMemory;
 pub use upload::UploadReport;

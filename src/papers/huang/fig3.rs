@@ -53,7 +53,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             points,
         });
         findings.chart(Chart {
-            stem: ["and", "or", "wand", "bmw"][colour],
+            stem: ["and", "or", "wand", "bmw"][colour].to_owned(),
             title: format!("{}: time by length (Huang et al., figure 3)", strategy.name()),
             x_label: String::from("blocks of 64 in a query's lists"),
             y_label: String::from("ms a query"),

@@ -43,7 +43,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     }
     let points = (0..=100).map(|percent| (quantile(f64::from(percent) / 100.0), f64::from(percent)));
     findings.chart(Chart {
-        stem: "share",
+        stem: "share".to_owned(),
         title: String::from("Queries by length (Huang et al., figure 4)"),
         x_label: String::from("blocks of 64 in a query's lists"),
         y_label: String::from("% of the queries, at most"),

@@ -40,7 +40,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             points,
         });
         findings.chart(Chart {
-            stem: ["and", "or", "wand", "bmw"][panel],
+            stem: ["and", "or", "wand", "bmw"][panel].to_owned(),
             title: format!("{}: stages (Huang et al., figure 5)", strategy.name()),
             x_label: String::from("threads a query"),
             y_label: String::from("% of the time"),

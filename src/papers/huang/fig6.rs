@@ -39,7 +39,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             lines.push(Line { name: format!("P {threads}"), is_papers: false, colour, points });
         }
         findings.chart(Chart {
-            stem: ["and", "or", "wand", "bmw"][panel],
+            stem: ["and", "or", "wand", "bmw"][panel].to_owned(),
             title: format!("{}: LBD by threshold (Huang et al., figure 6)", strategy.name()),
             x_label: String::from("threshold S: queries of fewer blocks go to the GPU"),
             y_label: String::from("ms a query"),

@@ -49,7 +49,7 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     let free_bytes = free_device_bytes(ordinals[0])?;
     let gpus = ordinals.len();
 
-    let mut one = GpuExecutor::on_device(ordinals[0], &index, bm25, &|_, _| ())?;
+    let mut one = GpuExecutor::on_device(ordinals[0], &index, bm25, None, &|_, _| ())?;
     let index_bytes = one.upload_report().device_bytes;
     let mut expected = Vec::new();
     let alone = times(&mut one, &queries, &mut expected)?;

@@ -50,7 +50,7 @@ pub(super) fn measure(
     rounds: usize,
     rows: &mut Vec<Row>,
 ) -> Result<(), Failure> {
-    let mut gpu = defaults::gpu_executor(index, index.built_with())?;
+    let mut gpu = defaults::gpu_executor(index, index.built_with(), None)?;
     rows.extend(upload_rows(limits, gpu.upload_report()));
     first_batch(&mut gpu, queries, rows)?;
     for target in TARGETS {

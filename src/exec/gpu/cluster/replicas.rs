@@ -32,7 +32,7 @@ impl GpuReplicas {
     /// As [`GpuExecutor::new`]; [`ExecError::UnequalGpus`] if they are of several models: then equal shares would not end
     /// together.
     pub fn new(ordinals: &[DeviceId], index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
-        let open = |&ordinal| GpuExecutor::on_device(ordinal, index, bm25, &|_, _| ());
+        let open = |&ordinal| GpuExecutor::on_device(ordinal, index, bm25, None, &|_, _| ());
         Self::of(ordinals.iter().map(open).collect::<Result<_, _>>()?)
     }
 

@@ -1,0 +1,246 @@
+//! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
+
+pub(super) mod machine;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+
+use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
+use super::output::result;
+use super::{Failure, defaults};
+use crate::cost::batches::BatchModel;
+use crate::cost::{ProfileOptions, Workload, profile};
+use crate::exec::cpu::{Algorithm, CpuExecutor};
+use crate::exec::gpu::UploadReport;
+use crate::exec::{ExecError, Executor};
+use crate::files::{Provenance, check_writable};
+use crate::gpu::GpuError;
+use crate::index::Index;
+use crate::lab::Multicore;
+use crate::machine::Class;
+use crate::quantile::{median, nearest_rank};
+use crate::query::{Mode, Query};
+
+/// Options of `profile`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    log: IndexAndLog,
+    /// Where the workload goes; .gz and .zst are packed
+    #[arg(short, long, value_name = "FILE", default_value = "out/profile.workload.csv")]
+    out: PathBuf,
+    /// How terms combine
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Mode::ALL)]
+    mode: Vec<Mode>,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
+    algorithm: Algorithm,
+    /// CPU cores that answer a query together, under --multicore docp-ui, docp-pi or fgqp
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: u16,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
+    /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
+    multicore: Multicore,
+    /// Processors to measure [default: each present]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    on: Vec<Class>,
+    /// How many documents a query gets, 1 to 1000
+    #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
+    k: usize,
+    /// Measured runs of each query, of which the median is kept
+    #[arg(long, value_name = "N", default_value_t = ProfileOptions::default().repeats)]
+    repeats: usize,
+    /// Only the first N queries of the log that hold a word of the index
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Draws the orders in which queries run
+    #[arg(long, default_value_t = ProfileOptions::default().seed)]
+    seed: u64,
+    #[command(flatten)]
+    machine: machine::MachineArguments,
+}
+
+fn kinds() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(Class::ALL.map(Class::name))
+        .map(|name| if name == Class::GPU.name() { Class::GPU } else { Class::CPU })
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let options = check(arguments)?;
+    let (index, queries_path) = arguments.log.open("what to measure on this index")?;
+    let mut queries = defaults::read_queries(&queries_path, &index)?;
+    queries.truncate(arguments.limit.unwrap_or(usize::MAX));
+    if let Some(path) = &arguments.machine.machine {
+        return machine::run(&arguments.machine, path, &index, queries);
+    }
+    let mut executors = executors(arguments, &index, &queries)?;
+    let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
+    errln!(
+        "{} queries in {} modes on {}: checked once, then measured {} times",
+        queries.len(),
+        options.modes.len(),
+        devices.join(" and "),
+        options.repeats,
+    );
+
+    let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
+    let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    let mut workload = measured?;
+    let mut provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
+    for key in ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"] {
+        if let Some(value) = workload.provenance.get(key) {
+            provenance = provenance.with(key, value);
+        }
+    }
+    workload.provenance = provenance;
+    workload.write(&arguments.out)?;
+    print_table(&workload, executors.len() > 1);
+    print_refused(&workload, &executors);
+    print_batches(&workload);
+    result("workload", arguments.out.display().to_string());
+    result(
+        "batches",
+        workload
+            .batches
+            .0
+            .iter()
+            .filter_map(|(class, model)| model.as_ref().map(|m| (class.name(), m)))
+            .collect::<BTreeMap<_, _>>(),
+    );
+    outln!("workload: {}", arguments.out.display());
+    Ok(())
+}
+
+/// Checks what can be before anything is opened.
+fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
+    check_k(arguments.k)?;
+    machine::check(&arguments.machine)?;
+    for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
+        if value == Some(0) {
+            return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
+        }
+    }
+    check_writable(&arguments.out)?;
+    let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
+    Ok(ProfileOptions {
+        modes,
+        k: arguments.k,
+        repeats: arguments.repeats,
+        seed: arguments.seed,
+        ..ProfileOptions::default()
+    })
+}
+
+/// One executor for each kind that is asked for, or present.
+fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
+    let bm25 = index.built_with();
+    let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
+    let mut executors: Vec<Box<dyn Executor>> = Vec::new();
+    if wanted(Class::CPU) {
+        let cpu = CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(arguments.algorithm);
+        executors.extend(arguments.multicore.lanes(&cpu, index, usize::from(arguments.cpus), 0)?.into_iter().take(1));
+    }
+    if wanted(Class::GPU) {
+        let memory = arguments.gpu_memory.open(index, queries)?;
+        match defaults::gpu_executor(index, bm25, memory.as_ref()) {
+            Ok(gpu) => {
+                let UploadReport { device_bytes, far_bytes, copied_bytes, seconds } = gpu.upload_report();
+                errln!(
+                    "the index takes {:.2} GB of the GPU's memory and {:.2} GB of the host's; {:.2} GB were copied, in \
+                     {seconds:.2} s",
+                    device_bytes as f64 / 1e9,
+                    far_bytes as f64 / 1e9,
+                    copied_bytes as f64 / 1e9,
+                );
+                executors.push(Box::new(gpu));
+            }
+            Err(ExecError::Gpu(GpuError::NoGpu(why))) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(executors)
+}
+
+/// How many rows a processor left empty, since it takes fewer terms or documents than others do.
+fn print_refused(workload: &Workload, executors: &[Box<dyn Executor>]) {
+    for class in executors.iter().map(|executor| executor.class()) {
+        let empty = workload.rows.iter().filter(|row| row.measured[class].is_none()).count();
+        if empty > 0 {
+            outln!(
+                "{class} does not take {empty} of the {} rows (too many terms, or documents asked for): its times are \
+                 left empty there",
+                workload.rows.len(),
+            );
+        }
+    }
+}
+
+/// What batches cost, and how wrong the fit is.
+fn print_batches(workload: &Workload) {
+    for (class, model) in workload.batches.0.iter() {
+        let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
+        outln!(
+            "batches on {class}: {samples} of 1 to {}; predicted within {:.1} % in the mean, {:.1} % for 95 of 100 (those \
+             left out of the fit); host {:.1} us and {:.2} us a query",
+            cost.most_queries,
+            mean_relative_error * 100.0,
+            p95_relative_error * 100.0,
+            cost.host_fixed_us,
+            cost.host_each_us,
+        );
+    }
+}
+
+/// Service times by class and mode.
+fn print_table(workload: &Workload, compared: bool) {
+    let mut costs = Vec::new();
+    outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
+    for mode in Mode::ALL {
+        for kind in Class::ALL {
+            let rows = workload.rows.iter().filter(|row| row.mode == mode);
+            let measured: Vec<_> = rows.filter_map(|row| row.measured[kind]).collect();
+            if measured.is_empty() {
+                continue;
+            }
+            let mut us: Vec<f64> = measured.iter().map(|m| m.median_us).collect();
+            us.sort_by(f64::total_cmp);
+            let at = |share| nearest_rank(&us, share).unwrap_or(f64::NAN);
+            let spread = median(measured.iter().map(|m| m.spread_us / m.median_us).collect());
+            outln!(
+                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
+                mode.name(),
+                kind.name(),
+                us.len(),
+                us.iter().sum::<f64>() / us.len() as f64,
+                at(0.5),
+                at(0.95),
+                at(0.99),
+                at(1.0),
+                spread * 100.0,
+            );
+            costs.push(json!({
+                "mode": mode.name(),
+                "kind": kind.name(),
+                "queries": us.len(),
+                "spread_share": spread,
+                "mean_us": us.iter().sum::<f64>() / us.len() as f64,
+                "p50_us": at(0.5),
+                "p95_us": at(0.95),
+                "p99_us": at(0.99),
+                "max_us": at(1.0),
+            }));
+        }
+    }
+    result("costs", costs);
+    outln!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
+    if compared {
+        outln!("all processors returned the same documents with the same scores");
+    }
+}

@@ -1,0 +1,372 @@
+//! A machine file's numbers, laid out to be asked millions of times a second.
+
+use super::{AfterIdle, DispatcherFile, InUse, LaneFile, Quantile};
+use crate::machine::{Class, PerClass};
+use crate::random::{exp, ln, mix};
+use crate::time::Nanos;
+
+/// Idle times are told apart by their octave and its quarters.
+const QUARTERS: usize = 4;
+/// Octaves of a 64-bit number of nanoseconds.
+const OCTAVES: usize = 64;
+
+/// What serving costs on lanes of a class: [`LaneFile`], ready for use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneCosts {
+    stream: f64,
+    spacing: f64,
+    /// By share, evenly from none to all: how many times longer, and what beyond.
+    in_use: Vec<(f64, Nanos)>,
+    memory_ns: f64,
+    /// By octave and quarter of the idle time in nanoseconds: handing over, and how many times longer.
+    after_idle: Vec<(Nanos, f64)>,
+    hand_back: Nanos,
+    /// By busy lanes of the class, itself counted; more than the last count as that.
+    crowding: Vec<f64>,
+    beside: PerClass<f64>,
+    check_each: Nanos,
+    speeds: Vec<Quantile>,
+    speed_lasts_ns: f64,
+    noise: Vec<Quantile>,
+    stalls_per_ns: f64,
+    stall_us: Vec<Quantile>,
+}
+
+/// What is remembered of a lane from query to query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneState {
+    /// The share of its time that was work lately.
+    in_use: f64,
+    /// How many times longer work takes at this moment, and until when.
+    speed: f64,
+    speed_until: Nanos,
+}
+
+impl Default for LaneState {
+    fn default() -> Self {
+        Self { in_use: 0.0, speed: 1.0, speed_until: Nanos::ZERO }
+    }
+}
+
+/// Steps of the share of a lane's time.
+const SHARES: usize = 64;
+
+impl LaneCosts {
+    pub(super) fn new(file: &LaneFile) -> Self {
+        let most_busy = file.crowding.last().map_or(1, |last| last.busy.max(1));
+        let crowding = (0..=most_busy).map(|busy| {
+            let points = file.crowding.iter().map(|point| (f64::from(point.busy), point.times));
+            interpolated(points, f64::from(busy)).unwrap_or(1.0)
+        });
+        let in_use = (0..=SHARES).map(|step| {
+            let share = step as f64 / SHARES as f64;
+            let at = |value: fn(&InUse) -> f64| {
+                interpolated(file.in_use.iter().map(|point| (point.share, value(point))), share)
+            };
+            (at(|point| point.times).unwrap_or(1.0), Nanos::from_us(at(|point| point.plus_us).unwrap_or(0.0)))
+        });
+        Self {
+            stream: file.stream,
+            spacing: file.spacing,
+            in_use: in_use.collect(),
+            memory_ns: file.memory_ms * 1e6,
+            after_idle: (0..OCTAVES * QUARTERS).map(|slot| after_idle(file, slot)).collect(),
+            hand_back: Nanos::from_us(file.hand_back_us),
+            crowding: crowding.collect(),
+            beside: PerClass::from_fn(|class| file.beside.get(&class).copied().unwrap_or(1.0)),
+            check_each: Nanos::from_us(file.check_each_us),
+            speeds: file.speeds.clone(),
+            speed_lasts_ns: file.speed_lasts_ms * 1e6,
+            noise: file.noise.clone(),
+            stalls_per_ns: if file.stalls.us.is_empty() { 0.0 } else { file.stalls.per_s / 1e9 },
+            stall_us: file.stalls.us.clone(),
+        }
+    }
+
+    /// The same where handing over takes its real time anyway.
+    #[must_use]
+    pub fn without_hand_over(mut self) -> Self {
+        self.after_idle.iter_mut().for_each(|(hand_over, _)| *hand_over = Nanos::ZERO);
+        Self { hand_back: Nanos::ZERO, ..self }
+    }
+
+    /// Work in a stream over work alone.
+    #[must_use]
+    pub fn stream(&self) -> f64 {
+        self.stream
+    }
+
+    /// Of a lane that holds several batches: the share of what a query takes alone that passes between the ends of two.
+    #[must_use]
+    pub fn spacing(&self) -> f64 {
+        self.spacing
+    }
+
+    /// From the end of the work until the dispatcher knows.
+    #[must_use]
+    pub fn hand_back(&self) -> Nanos {
+        self.hand_back
+    }
+
+    /// What the lane's thread does for each query of a batch that has ended.
+    #[must_use]
+    pub fn check_each(&self) -> Nanos {
+        self.check_each
+    }
+
+    /// From the dispatcher's start until a lane is at work that has been idle for so long.
+    #[must_use]
+    #[inline]
+    pub fn hand_over(&self, idle: Nanos) -> Nanos {
+        self.after_idle[slot_of(idle)].0
+    }
+
+    /// How many times longer work takes while so many lanes of its class work, itself counted, and, by class, others do.
+    #[must_use]
+    #[inline]
+    pub fn crowded(&self, class: Class, busy: &PerClass<u32>) -> f64 {
+        let own = self.crowding[(busy[class] as usize).min(self.crowding.len() - 1)];
+        let others = Class::ALL.into_iter().filter(|&other| other != class && busy[other] > 0);
+        others.fold(own, |times, other| times * self.beside[other])
+    }
+
+    /// What work takes that takes `in_stream` in a stream, on a lane that has been idle for so long, while others make
+    /// it `crowded` times longer. `number` is what chance is drawn from: the same for the same number.
+    #[must_use]
+    #[inline]
+    pub fn work(
+        &self,
+        state: &mut LaneState,
+        in_stream: Nanos,
+        idle: Nanos,
+        crowded: f64,
+        now: Nanos,
+        number: u64,
+    ) -> Nanos {
+        state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
+        let (times, plus) = self.in_use[(state.in_use * SHARES as f64) as usize];
+        let mut bits = mix(number);
+        if !self.speeds.is_empty() && now >= state.speed_until {
+            state.speed = value_at(&self.speeds, unit(bits)).unwrap_or(1.0);
+            bits = mix(bits ^ STEP);
+            let lasts = -ln(unit(bits).max(1e-9)) * self.speed_lasts_ns;
+            state.speed_until = now + Nanos(lasts as u64);
+            bits = mix(bits ^ STEP);
+        }
+        let times = times * self.after_idle[slot_of(idle)].1;
+        let expected = (in_stream.scaled(times) + plus).scaled(crowded * state.speed);
+        let taken = self.varied(expected, bits);
+        state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
+        taken
+    }
+
+    fn varied(&self, expected: Nanos, bits: u64) -> Nanos {
+        let varied = match value_at(&self.noise, unit(bits)) {
+            Some(times) => expected.scaled(times),
+            None => expected,
+        };
+        let chance = self.stalls_per_ns * varied.0 as f64;
+        if chance <= 0.0 {
+            return varied;
+        }
+        let bits = mix(bits ^ STEP);
+        // One stall at most: two in one query are rarer than what is known of either.
+        if unit(bits) >= chance {
+            return varied;
+        }
+        varied + Nanos::from_us(value_at(&self.stall_us, unit(mix(bits))).unwrap_or(0.0))
+    }
+}
+
+/// From one draw to the next.
+const STEP: u64 = 0x5851_F42D_4C95_7F2D;
+
+/// A number from 0 to below 1.
+#[inline]
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// The dispatcher's costs on a machine of a number of lanes: [`DispatcherFile`], ready for use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DispatcherCosts {
+    round_ns: f64,
+    event_ns: f64,
+    policies: Vec<(String, f64)>,
+}
+
+impl DispatcherCosts {
+    pub(super) fn new(file: &DispatcherFile, lanes: usize) -> Self {
+        let at = |value: fn(&super::RoundCost) -> f64| {
+            let points = file.rounds.iter().map(|point| (f64::from(point.lanes), value(point)));
+            interpolated(points, lanes as f64).unwrap_or(0.0)
+        };
+        let policies = file.policies.iter().map(|(name, &times)| (name.clone(), times)).collect();
+        Self { round_ns: at(|point| point.round_ns), event_ns: at(|point| point.event_ns), policies }
+    }
+
+    /// What a round takes under a policy of this name, and each event in it.
+    #[must_use]
+    pub fn of(&self, policy: &str) -> (Nanos, Nanos) {
+        let times = self.policies.iter().find(|(name, _)| name == policy).map_or(1.0, |&(_, times)| times);
+        (Nanos((self.round_ns * times) as u64), Nanos((self.event_ns * times) as u64))
+    }
+}
+
+/// Where an idle time stands in the table.
+#[inline]
+fn slot_of(idle: Nanos) -> usize {
+    let ns = idle.0.max(QUARTERS as u64);
+    let octave = 63 - ns.leading_zeros() as usize;
+    octave * QUARTERS + (ns >> (octave - 2)) as usize % QUARTERS
+}
+
+/// What the file says of the idle times of a slot, at its middle.
+fn after_idle(file: &LaneFile, slot: usize) -> (Nanos, f64) {
+    let (octave, quarter) = (slot / QUARTERS, slot % QUARTERS);
+    let idle_us = 2f64.powi(octave as i32) * (1.0 + (quarter as f64 + 0.5) / QUARTERS as f64) / 1e3;
+    let at = |value: fn(&AfterIdle) -> f64| {
+        let points = file.after_idle.iter().map(|point| (point.idle_us.max(1e-3).ln(), value(point)));
+        interpolated(points, idle_us.ln())
+    };
+    (Nanos::from_us(at(|point| point.hand_over_us).unwrap_or(0.0)), at(|point| point.times).unwrap_or(1.0))
+}
+
+/// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
+fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
+    let mut before: Option<(f64, f64)> = None;
+    for (at, value) in points {
+        if at >= x {
+            return Some(match before {
+                Some((from, low)) if at > from => low + (value - low) * (x - from) / (at - from),
+                _ => value,
+            });
+        }
+        before = Some((at, value));
+    }
+    before.map(|(_, value)| value)
+}
+
+/// The value that `share` of a distribution do not exceed.
+#[inline]
+fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
+    interpolated(quantiles.iter().map(|point| (point.share, point.value)), share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Crowding, RoundCost, Stalls};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn quantiles(points: &[(f64, f64)]) -> Vec<Quantile> {
+        points.iter().map(|&(share, value)| Quantile { share, value }).collect()
+    }
+
+    fn file() -> LaneFile {
+        LaneFile {
+            stream: 0.7,
+            spacing: 1.0,
+            in_use: vec![
+                InUse { share: 0.0, times: 1.5, plus_us: 2.0 },
+                InUse { share: 1.0, times: 1.0, plus_us: 0.0 },
+            ],
+            memory_ms: 2.0,
+            after_idle: vec![
+                AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
+                AfterIdle { idle_us: 100.0, hand_over_us: 1.5, times: 1.4 },
+            ],
+            hand_back_us: 0.25,
+            crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 5, times: 1.2 }],
+            beside: BTreeMap::from([(Class::GPU, 1.1)]),
+            check_each_us: 0.1,
+            speeds: Vec::new(),
+            speed_lasts_ms: 10.0,
+            noise: quantiles(&[(0.0, 0.9), (0.5, 1.1), (1.0, 1.3)]),
+            stalls: Stalls { per_s: 1000.0, us: quantiles(&[(0.0, 5.0), (1.0, 5.0)]) },
+        }
+    }
+
+    #[test]
+    fn what_lies_between_two_idle_times_goes_by_their_logarithm() {
+        let lanes = LaneCosts::new(&file());
+        let at = |us: f64| lanes.after_idle[slot_of(Nanos::from_us(us))];
+        assert_eq!((at(0.0).1, at(0.9).0), (1.0, Nanos(500)));
+        // Slots are an eighth of an octave wide to either side.
+        assert!((at(10.0).1 - 1.2).abs() < 0.01, "{:?}", at(10.0));
+        assert_eq!(at(1e6), (Nanos(1500), 1.4));
+        assert_eq!(slot_of(Nanos(u64::MAX)), OCTAVES * QUARTERS - 1);
+    }
+
+    #[test]
+    fn a_lane_warms_up_as_it_works_and_cools_as_it_idles() {
+        let calm = LaneFile { noise: Vec::new(), stalls: Stalls::default(), ..file() };
+        let lanes = LaneCosts::new(&calm);
+        let mut state = LaneState::default();
+        let mut work =
+            |idle_us: f64| lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, 1);
+        // 1.5 times and 2 us more on a cold lane, 1.4 times that after a pause.
+        assert_eq!(work(1e6), Nanos(212_000));
+        let warm = (0..500).map(|_| work(0.0)).last();
+        assert!(warm.is_some_and(|warm| warm < Nanos(102_000)), "{warm:?}");
+        assert!(work(2000.0) > Nanos(170_000));
+        assert_eq!(work(1e6), Nanos(212_000));
+    }
+
+    #[test]
+    fn a_core_is_slow_for_as_long_as_it_is() {
+        let slow_or_not = quantiles(&[(0.5, 1.0), (0.500001, 2.0)]);
+        let calm = LaneFile {
+            in_use: Vec::new(),
+            noise: Vec::new(),
+            stalls: Stalls::default(),
+            speeds: slow_or_not,
+            speed_lasts_ms: 1.0,
+            ..file()
+        };
+        let lanes = LaneCosts::new(&calm);
+        let mut state = LaneState::default();
+        let at = |i: u64| Nanos(i * 10_000);
+        let work: Vec<u64> =
+            (0..20_000).map(|i| lanes.work(&mut state, Nanos(1000), Nanos::ZERO, 1.0, at(i), i).0).collect();
+        let slow = work.iter().filter(|&&ns| ns > 1500).count();
+        let changes = work.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        // 200 ms of moments of a millisecond each, of which every other changes.
+        assert!((6000..14_000).contains(&slow) && (60..150).contains(&changes), "{slow} slow, {changes} changes");
+    }
+
+    #[test]
+    fn crowding_counts_the_own_class_and_who_works_beside() {
+        let lanes = LaneCosts::new(&file());
+        let times = |cpu, gpu| lanes.crowded(Class::CPU, &PerClass::two(cpu, gpu));
+        assert_eq!([times(1, 0), times(3, 0), times(9, 0)], [1.0, 1.1, 1.2]);
+        assert!((times(1, 2) - 1.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn noise_has_its_distribution_and_stalls_come_as_often_as_they_should() {
+        let calm = LaneCosts::new(&LaneFile { stalls: Stalls::default(), ..file() });
+        let expected = Nanos(100_000);
+        let count = 20_000;
+        let mean = |lanes: &LaneCosts| {
+            (0..count).map(|i| lanes.varied(expected, mix(i)).0 as f64).sum::<f64>() / count as f64 / 1e3
+        };
+        // Evenly from 0.9 to 1.3 of it, so that the mean of so many is known to 0.1 %.
+        assert!((mean(&calm) - 110.0).abs() < 0.3, "{}", mean(&calm));
+        // A tenth of them and a little more is stalled for 5 us.
+        let stalled = mean(&LaneCosts::new(&file())) - mean(&calm);
+        assert!((stalled - 0.55).abs() < 0.05, "{stalled}");
+    }
+
+    #[test]
+    fn a_policy_that_is_not_named_costs_the_dispatcher_what_any_does() {
+        let rounds = vec![
+            RoundCost { lanes: 1, round_ns: 100.0, event_ns: 50.0 },
+            RoundCost { lanes: 3, round_ns: 200.0, event_ns: 70.0 },
+        ];
+        let file = DispatcherFile { rounds, policies: BTreeMap::from([(String::from("slow"), 2.0)]) };
+        let costs = DispatcherCosts::new(&file, 2);
+        assert_eq!(costs.of("any"), (Nanos(150), Nanos(60)));
+        assert_eq!(costs.of("slow"), (Nanos(300), Nanos(120)));
+    }
+}

@@ -1,0 +1,279 @@
+//! From samples to a machine file: medians and means of what was measured, no curve that might bend where nothing was.
+//!
+//! Each number is told by the samples in which little else varies, in this order: what work takes in a stream of others;
+//! how much longer on lanes that are used less; what a pause adds to that; what company does. What is then left over in
+//! stretches of a millisecond is the core's speed of the moment, the rest noise.
+
+use std::collections::BTreeMap;
+
+use super::{MachineSample, Stage};
+use crate::cost::machine_file::{AfterIdle, Crowding, InUse, LaneFile, Quantile, Stalls};
+use crate::machine::Class;
+use crate::quantile::{median, nearest_rank};
+use crate::time::Nanos;
+
+/// How long ago the use of a lane is forgotten.
+const MEMORY_MS: f64 = 2.0;
+/// Where shares of a lane's use are parted.
+const USE: [f64; 11] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1.01];
+/// Where idle times are parted, in microseconds.
+const IDLE_US: [f64; 9] = [0.0, 1.0, 4.0, 15.0, 60.0, 200.0, 1000.0, 4000.0, f64::INFINITY];
+/// Stretches in which a core's speed is told.
+const MOMENT_US: f64 = 1000.0;
+/// Up to so many busy lanes there is no company to speak of.
+const FEW: usize = 4;
+/// Fewer samples than this tell nothing.
+const ENOUGH: usize = 12;
+/// Of samples, so large a share counts: those that were held up most do not.
+const UNDISTURBED: f64 = 0.9;
+/// The quantiles of noise and of speeds that are kept: beyond lie stalls.
+const SHARES: [f64; 9] = [0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98];
+
+/// A sample with how much its lane was used before.
+struct Used<'a> {
+    sample: &'a MachineSample,
+    share: f64,
+}
+
+/// What the samples of a class say; `None` without any.
+pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> Option<LaneFile> {
+    let used = with_use(class, samples);
+    // Where batches overlap, only a query that found the lane idle shows what it takes.
+    let is_plain = |used: &&Used<'_>| {
+        let sample = used.sample;
+        let is_alone =
+            sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
+        is_alone && (!class.is_gpu() || sample.idle > Nanos::ZERO)
+    };
+    let plain: Vec<&Used<'_>> = used.iter().filter(is_plain).collect();
+    let busiest = plain.iter().filter(|used| class.is_gpu() || used.share >= USE[USE.len() - 2]);
+    let busiest: Vec<&MachineSample> = busiest.map(|used| used.sample).collect();
+    let (slope, plus) = if class.is_gpu() { (1.0, 0.0) } else { line(&busiest)? };
+    let mut in_use = Vec::new();
+    for edges in USE.windows(2) {
+        let some = plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.share));
+        let some: Vec<&&Used<'_>> = some.collect();
+        let share = some.iter().map(|used| used.share).sum::<f64>() / some.len().max(1) as f64;
+        let some: Vec<&MachineSample> = some.into_iter().map(|used| used.sample).collect();
+        let Some((times, plus)) = line(&some) else { continue };
+        in_use.push(InUse { share: rounded(share), times: rounded(times / slope), plus_us: rounded(plus) });
+    }
+    if in_use.is_empty() {
+        in_use.push(InUse { share: 1.0, times: 1.0, plus_us: rounded(plus) });
+    }
+    let expected = |used: &Used<'_>| {
+        let (times, plus) = at_share(&in_use, used.share);
+        used.sample.alone.as_us() * slope * times + plus
+    };
+    let mut after_idle = Vec::new();
+    for edges in IDLE_US.windows(2) {
+        let some = plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.sample.idle.as_us()));
+        let some: Vec<&Used<'_>> = some.copied().collect();
+        if some.len() < ENOUGH {
+            continue;
+        }
+        let idle_us = some.iter().map(|used| used.sample.idle.as_us().max(1e-3).ln()).sum::<f64>() / some.len() as f64;
+        let hand_over_us = median(some.iter().map(|used| used.sample.out.as_us()).collect());
+        let times = ratio(&some, expected);
+        after_idle.push(AfterIdle {
+            idle_us: rounded(idle_us.exp()),
+            hand_over_us: rounded(hand_over_us),
+            times: rounded(times),
+        });
+    }
+    let crowding = crowding(class, &used, expected);
+    let mut beside = BTreeMap::new();
+    let together: Vec<&Used<'_>> = used.iter().filter(|used| used.sample.stage == Stage::Beside).collect();
+    if together.len() >= ENOUGH && !class.is_gpu() {
+        let crowded = crowding.last().map_or(1.0, |last| last.times);
+        beside.insert(Class::GPU, rounded((ratio(&together, expected) / crowded).max(1.0)));
+    }
+    let streams: Vec<&Used<'_>> = used.iter().filter(|used| used.sample.stage == Stage::Stream).collect();
+    let spacing = if class.is_gpu() {
+        let (worked, alone) = streams
+            .iter()
+            .fold((0.0, 0.0), |sum, used| (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.alone.as_us()));
+        if alone > 0.0 { (worked / alone).clamp(0.05, 1.0) } else { 1.0 }
+    } else {
+        1.0
+    };
+    let moments = if class.is_gpu() { Moments::default() } else { Moments::of(&streams, expected) };
+    let mut residuals = if class.is_gpu() {
+        plain.iter().map(|used| used.sample.worked.as_us() / expected(used)).collect()
+    } else {
+        moments.residuals.clone()
+    };
+    if residuals.is_empty() {
+        return None;
+    }
+    let backs = plain.iter().map(|used| used.sample.back.as_us());
+    Some(LaneFile {
+        stream: rounded(slope),
+        spacing: rounded(spacing),
+        hand_back_us: rounded(median(backs.collect())),
+        in_use,
+        memory_ms: MEMORY_MS,
+        after_idle,
+        crowding,
+        beside,
+        check_each_us: 0.0,
+        speeds: quantiles(&mut moments.speeds.clone()),
+        speed_lasts_ms: rounded(moments.lasts_ms.max(0.1)),
+        noise: quantiles(&mut residuals),
+        stalls,
+    })
+}
+
+/// The samples of a class, each with the share of its lane's time that was work lately.
+fn with_use(class: Class, samples: &[MachineSample]) -> Vec<Used<'_>> {
+    let forgets = |time: Nanos| (-time.as_ms() / MEMORY_MS).exp();
+    let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut before = None;
+    let of_class = samples.iter().filter(|sample| sample.class == class);
+    let used = of_class.map(|sample| {
+        // A run begins with lanes that have been idle.
+        let run = (sample.round, sample.stage, sample.lanes, sample.offered.to_bits());
+        if before.replace(run) != Some(run) {
+            shares.clear();
+        }
+        let share = shares.entry(sample.processor.0).or_insert(0.0);
+        let found = *share * forgets(sample.idle);
+        *share = 1.0 - (1.0 - found) * forgets(sample.worked);
+        Used { sample, share: found }
+    });
+    used.collect()
+}
+
+/// What is said of a share of use, in a line between those that are told.
+fn at_share(in_use: &[InUse], share: f64) -> (f64, f64) {
+    let after = in_use.partition_point(|point| point.share < share);
+    match (after.checked_sub(1).map(|before| in_use[before]), in_use.get(after)) {
+        (Some(low), Some(high)) => {
+            let part = (share - low.share) / (high.share - low.share);
+            (low.times + part * (high.times - low.times), low.plus_us + part * (high.plus_us - low.plus_us))
+        }
+        (Some(only), None) => (only.times, only.plus_us),
+        (None, Some(only)) => (only.times, only.plus_us),
+        (None, None) => (1.0, 0.0),
+    }
+}
+
+/// How many times longer work takes on so many lanes than on few; never less than on fewer.
+fn crowding(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Vec<Crowding> {
+    let mut by_lanes: BTreeMap<usize, Vec<&Used<'_>>> = BTreeMap::new();
+    for used in used.iter().filter(|used| used.sample.stage == Stage::Stream && !class.is_gpu()) {
+        by_lanes.entry(used.sample.lanes).or_default().push(used);
+    }
+    let mut found = vec![Crowding { busy: 1, times: 1.0 }];
+    for (lanes, some) in by_lanes.into_iter().filter(|(lanes, some)| *lanes > FEW && some.len() >= ENOUGH) {
+        let before = found.last().map_or(1.0, |last| last.times);
+        found.push(Crowding { busy: lanes as u32, times: rounded(ratio(&some, &expected).max(before)) });
+    }
+    found
+}
+
+/// How fast cores are from moment to moment.
+#[derive(Debug, Default)]
+struct Moments {
+    /// Of each moment, how many times longer than in all work took.
+    speeds: Vec<f64>,
+    /// How long a moment's speed lasts.
+    lasts_ms: f64,
+    /// Of each query, its work over what is expected at that moment.
+    residuals: Vec<f64>,
+}
+
+impl Moments {
+    /// Of lanes that are never without work.
+    fn of(streams: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Self {
+        let mut lanes: BTreeMap<(u64, usize, u32), Vec<(f64, f64)>> = BTreeMap::new();
+        for used in streams {
+            let sample = used.sample;
+            let lane = (sample.round, sample.lanes, sample.processor.0);
+            lanes.entry(lane).or_default().push((sample.worked.as_us(), expected(used)));
+        }
+        let mut moments = Self::default();
+        let (mut pairs, mut all) = (Vec::new(), Vec::new());
+        for queries in lanes.values() {
+            let mut before = None;
+            let mut first = 0;
+            let mut sum = 0.0;
+            for i in 0..queries.len() {
+                sum += queries[i].1;
+                if sum < MOMENT_US {
+                    continue;
+                }
+                let some = &queries[first..=i];
+                // The middle of the queries: one that was held up is not the core's speed.
+                let speed = median(some.iter().map(|(worked, expected)| worked / expected).collect());
+                moments.residuals.extend(some.iter().map(|(worked, expected)| worked / expected / speed));
+                pairs.extend(before.map(|before| (before, speed)));
+                all.push(speed);
+                (before, first, sum) = (Some(speed), i + 1, 0.0);
+            }
+        }
+        if all.len() < ENOUGH {
+            return moments;
+        }
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let spread = all.iter().map(|speed| (speed - mean).powi(2)).sum::<f64>() / all.len() as f64;
+        let together = pairs.iter().map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / pairs.len().max(1) as f64;
+        let likeness = (together / spread.max(1e-12)).clamp(0.05, 0.99);
+        moments.lasts_ms = -(MOMENT_US / 1e3) / likeness.ln();
+        // Medians lie below means: the mean of the residuals is what the rest of the file is about.
+        moments.residuals.sort_by(f64::total_cmp);
+        let undisturbed = &moments.residuals[..(moments.residuals.len() as f64 * UNDISTURBED) as usize];
+        let residual = undisturbed.iter().sum::<f64>() / undisturbed.len().max(1) as f64;
+        moments.residuals.iter_mut().for_each(|one| *one /= residual);
+        moments.speeds = all.into_iter().map(|speed| speed / mean).collect();
+        moments
+    }
+}
+
+/// Work over what is expected, of all samples together but those that were held up most.
+fn ratio(samples: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> f64 {
+    let mut both: Vec<(f64, f64)> = samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect();
+    both.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    both.truncate((both.len() as f64 * UNDISTURBED) as usize);
+    let (worked, expected) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    if expected > 0.0 { worked / expected } else { 1.0 }
+}
+
+/// Slope and height of the line from the short half of the queries to the long one: work by what they take alone. Those
+/// that were held up most are left out of both.
+fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
+    if samples.len() < ENOUGH {
+        return None;
+    }
+    let mut both: Vec<(f64, f64)> =
+        samples.iter().map(|sample| (sample.alone.as_us(), sample.worked.as_us())).collect();
+    both.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (short, long) = both.split_at(both.len() / 2);
+    let mean = |half: &[(f64, f64)]| {
+        let mut half = half.to_vec();
+        half.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
+        half.truncate((half.len() as f64 * UNDISTURBED).ceil() as usize);
+        let n = half.len() as f64;
+        half.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0 / n, sum.1 + one.1 / n))
+    };
+    let (low, high) = (mean(short), mean(long));
+    let through_origin = ((low.1 + high.1) / (low.0 + high.0), 0.0);
+    if high.0 <= low.0 * 2.0 {
+        return Some(through_origin);
+    }
+    let slope = (high.1 - low.1) / (high.0 - low.0);
+    let plus = low.1 - slope * low.0;
+    // A height below nothing is no time.
+    Some(if plus >= 0.0 && slope > 0.0 { (slope, plus) } else { through_origin })
+}
+
+fn quantiles(values: &mut [f64]) -> Vec<Quantile> {
+    values.sort_by(f64::total_cmp);
+    let quantile = |&share: &f64| Some(Quantile { share, value: rounded(nearest_rank(values, share)?) });
+    SHARES.iter().filter_map(quantile).collect()
+}
+
+/// To four digits after the point: what is told is no surer than that.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}

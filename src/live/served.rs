@@ -1,0 +1,50 @@
+//! What became of each batch that a thread worked on, piece by piece.
+//!
+//! ```text
+//!   idle ──┤ started ── out ── picked up ── worked ── done ── back ── seen ├── idle
+//!  (lane)    driver           lane's thread                    driver
+//! ```
+//!
+//! A batch that is handed over while the one before is under way waits for that first: `out` and `worked` begin where the
+//! lane is free, so that the pieces of a lane never overlap.
+
+use crate::ids::ProcessorId;
+use crate::time::Nanos;
+
+/// A batch of a worker, from its start by the dispatcher until that learnt of its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServedBatch {
+    /// Its number in the log.
+    pub number: u32,
+    /// Where it ran.
+    pub processor: ProcessorId,
+    /// When it was started.
+    pub started: Nanos,
+    /// How long its lane had had nothing to do before.
+    pub idle: Nanos,
+    /// Lanes with a thread that had work when it was started, itself not counted.
+    pub busy: u32,
+    /// From its start, or the end of the batch before, until its lane's thread took it.
+    pub out: Nanos,
+    /// How long the thread was at it and at none before it.
+    pub worked: Nanos,
+    /// From its end until the dispatcher saw it.
+    pub back: Nanos,
+}
+
+impl ServedBatch {
+    /// What handing it over and back took.
+    #[must_use]
+    pub fn handoff(&self) -> Nanos {
+        self.out + self.back
+    }
+}
+
+/// What one of the driver's rounds took: all that was due was taken in, then it was decided once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Arrivals, completions and wake-ups that it took in; at least one.
+    pub events: u32,
+    /// What it took.
+    pub time: Nanos,
+}
