@@ -82,40 +82,26 @@ fn tatikondas_figures_are_measured_written_and_drawn() {
     }
 }
 
-/// Rows of `name` on a small index: the folder's `name.csv`, or what was said if it failed.
-fn huang(dir: &Path, name: &str) -> Result<String, Output> {
-    let small = ["--docs", "20000", "--limit", "30", "--seconds", "0.001", "--out", "results"];
-    let output = tandem(dir, &[&["reproduce", name], &small[..]].concat());
-    if !output.status.success() {
-        return Err(output);
-    }
-    Ok(std::fs::read_to_string(dir.join("results").join(format!("{name}.csv"))).unwrap())
-}
-
 #[test]
-fn huangs_tables_are_measured_with_a_gpu_and_without_one_tell_the_cpus_part_or_why_not() {
+fn weis_tables_and_figures_are_measured_written_and_drawn() {
     let dir = tempfile::tempdir().unwrap();
-    // What the CPU has a part in comes out on every machine, never empty.
     for (name, expected) in [
-        ("huang-fig3", "BMW, "),
-        ("huang-fig4", "below 50000 blocks,%,81,"),
-        ("huang-table1", "\"BMW, top 10: CPU, one thread\",ms,8.96,"),
-        ("huang-fig7", "\"OR: CPU, one thread\",ms,66.08,"),
+        ("wei-fig10", "parsers alone, M = 1: simulated"),
+        ("wei-table4", "2 CPU over 1"),
+        ("wei-fig11", "1 CPU: after it"),
+        ("wei-table5", "\"tokens, GPU over CPU\",x,0.79568"),
+        ("wei-table6", "ClueWeb09 without GPUs: from end to end"),
+        ("wei-fig12", "one machine, CPUs: a core"),
     ] {
-        let table = huang(dir.path(), name).unwrap_or_else(|output| panic!("{name}: {}", text(&output.stderr)));
-        let row = table.lines().find(|line| line.contains(expected)).unwrap_or_else(|| panic!("{expected}:\n{table}"));
-        assert!(!row.ends_with(','), "{name}: {row}");
+        let small = ["--docs", "1000", "--cpus", "2", "--out", "results"];
+        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let table = std::fs::read_to_string(dir.path().join(format!("results/{name}.csv"))).unwrap();
+        assert!(table.contains(expected), "{expected} should be in\n{table}");
+        assert!(table.contains("# collection: ") && table.contains("stem=porter"), "{table}");
     }
-    // The others need a GPU: with one they are tables, without one errors.
-    for name in ["huang-fig5", "huang-fig6", "huang-table2", "huang-table3"] {
-        match huang(dir.path(), name) {
-            Ok(table) => assert!(table.contains("# gpu: "), "{name}:\n{table}"),
-            Err(output) => {
-                assert_eq!(output.status.code(), Some(2), "{name}");
-                assert!(text(&output.stderr).contains("no GPU to use: "), "{name}: {}", text(&output.stderr));
-            }
-        }
-    }
+    let points = std::fs::read_to_string(dir.path().join("results/wei-fig10-parsers.csv")).unwrap();
+    assert!(points.lines().filter(|line| line.contains("simulated")).count() >= 14, "{points}");
 }
 
 #[test]
@@ -169,24 +155,38 @@ fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
     assert!(text(&output.stderr).contains("pr.txt:2:1: PageRank is \"NaN\""), "{}", text(&output.stderr));
 }
 
-#[test]
-fn weis_tables_and_figures_are_measured_written_and_drawn() {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, expected) in [
-        ("wei-fig10", "parsers alone, M = 1: simulated"),
-        ("wei-table4", "2 CPU over 1"),
-        ("wei-fig11", "1 CPU: after it"),
-        ("wei-table5", "\"tokens, GPU over CPU\",x,0.79568"),
-        ("wei-table6", "ClueWeb09 without GPUs: from end to end"),
-        ("wei-fig12", "one machine, CPUs: a core"),
-    ] {
-        let small = ["--docs", "1000", "--cpus", "2", "--out", "results"];
-        let output = tandem(dir.path(), &[&["reproduce", name], &small[..]].concat());
-        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
-        let table = std::fs::read_to_string(dir.path().join(format!("results/{name}.csv"))).unwrap();
-        assert!(table.contains(expected), "{expected} should be in\n{table}");
-        assert!(table.contains("# collection: ") && table.contains("stem=porter"), "{table}");
+/// Rows of `name` on a small index: the folder's `name.csv`, or what was said if it failed.
+fn huang(dir: &Path, name: &str) -> Result<String, Output> {
+    let small = ["--docs", "20000", "--limit", "30", "--seconds", "0.001", "--out", "results"];
+    let output = tandem(dir, &[&["reproduce", name], &small[..]].concat());
+    if !output.status.success() {
+        return Err(output);
     }
-    let points = std::fs::read_to_string(dir.path().join("results/wei-fig10-parsers.csv")).unwrap();
-    assert!(points.lines().filter(|line| line.contains("simulated")).count() >= 14, "{points}");
+    Ok(std::fs::read_to_string(dir.join("results").join(format!("{name}.csv"))).unwrap())
+}
+
+#[test]
+fn huangs_tables_are_measured_with_a_gpu_and_without_one_tell_the_cpus_part_or_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    // What the CPU has a part in comes out on every machine, never empty.
+    for (name, expected) in [
+        ("huang-fig3", "BMW, "),
+        ("huang-fig4", "below 50000 blocks,%,81,"),
+        ("huang-table1", "\"BMW, top 10: CPU, one thread\",ms,8.96,"),
+        ("huang-fig7", "\"OR: CPU, one thread\",ms,66.08,"),
+    ] {
+        let table = huang(dir.path(), name).unwrap_or_else(|output| panic!("{name}: {}", text(&output.stderr)));
+        let row = table.lines().find(|line| line.contains(expected)).unwrap_or_else(|| panic!("{expected}:\n{table}"));
+        assert!(!row.ends_with(','), "{name}: {row}");
+    }
+    // The others need a GPU: with one they are tables, without one errors.
+    for name in ["huang-fig5", "huang-fig6", "huang-table2", "huang-table3"] {
+        match huang(dir.path(), name) {
+            Ok(table) => assert!(table.contains("# gpu: "), "{name}:\n{table}"),
+            Err(output) => {
+                assert_eq!(output.status.code(), Some(2), "{name}");
+                assert!(text(&output.stderr).contains("no GPU to use: "), "{name}: {}", text(&output.stderr));
+            }
+        }
+    }
 }

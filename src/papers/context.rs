@@ -56,15 +56,15 @@ pub struct Context<'a> {
     pub seconds: f64,
     /// What all randomness starts from.
     pub seed: u64,
-    /// PageRank, a number a line in the order of the index's documents; drawn from the seed where an experiment wants it and
-    /// there is none.
-    pub page_rank: Option<&'a Path>,
     /// Documents of synthetic collections, where not as many as an experiment would take.
     pub docs: Option<u32>,
     /// Files of text for experiments that index; synthetic ones if there are none.
     pub text: Vec<PathBuf>,
     /// A folder for what experiments make on the way.
     pub scratch: PathBuf,
+    /// PageRank, a number a line in the order of the index's documents; drawn from the seed where an experiment wants it and
+    /// there is none.
+    pub page_rank: Option<&'a Path>,
 }
 
 impl fmt::Debug for Context<'_> {

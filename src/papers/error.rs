@@ -27,15 +27,15 @@ pub enum ExperimentError {
     /// An index can't be made.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// Text can't be indexed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// A run can't be simulated.
     #[error(transparent)]
     Sim(#[from] SimError),
     /// A memory can't be divided as asked for: the user's to mend.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// Text can't be indexed.
-    #[error(transparent)]
-    Build(#[from] BuildError),
     /// A codec refused a list.
     #[error(transparent)]
     Codec(#[from] CodecError),

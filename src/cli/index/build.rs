@@ -10,7 +10,7 @@ use serde_json::json;
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
 use super::{check_out, give};
-use crate::build::{BuildError, BuildOptions, BuildSummary, Progress, build_from_text};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, build_by};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, free_memory_bytes, read_lines};
@@ -53,9 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_out(&arguments.out)?;
     let mut way = arguments.method.checked(options.threads)?;
     let collection = Collection::open_all(arguments.inputs.clone(), options.threads)?;
-    let summary =
-        showing(collection.expected_bytes(), |progress| way.build(collection, &arguments.out, &options, progress));
-    let summary = summary.map_err(|e| match e {
+    let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
         BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
@@ -95,18 +93,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Builds an index, and shows on standard error how far it is.
 pub(in crate::cli) fn build_showing(
+    indexer: &mut dyn Indexer,
     collection: Collection,
     out: &Path,
     options: &BuildOptions,
 ) -> Result<BuildSummary, BuildError> {
-    showing(collection.expected_bytes(), |progress| build_from_text(collection, out, options, progress))
-}
-
-/// Shows how far a build is that reads so many bytes.
-fn showing(
-    expected_bytes: Option<u64>,
-    build: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<BuildSummary, BuildError>,
-) -> Result<BuildSummary, BuildError> {
+    let expected_bytes = collection.expected_bytes();
     let template = match expected_bytes {
         Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
         None => "{spinner} {elapsed} {msg}",
@@ -114,7 +106,7 @@ fn showing(
     let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
         .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(100));
-    let summary = build(&|progress| match progress {
+    let summary = build_by(indexer, collection, out, options, &|progress| match progress {
         Progress::Reading { documents, bytes } => {
             bar.set_position(bytes);
             bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));

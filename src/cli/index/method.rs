@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::build::{BuildError, BuildOptions, BuildSummary, HashIndexer, Progress, build_by};
+use crate::build::{HashIndexer, Indexer};
 use crate::cli::Failure;
-use crate::corpus::Collection;
 use crate::papers::trie::{TrieIndexer, TrieOptions, TrieReport};
 
 #[derive(Debug, clap::Args)]
@@ -68,17 +67,11 @@ impl MethodArguments {
 }
 
 impl Way {
-    /// Builds the index.
-    pub(super) fn build(
-        &mut self,
-        collection: Collection,
-        dir: &std::path::Path,
-        options: &BuildOptions,
-        progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<BuildSummary, BuildError> {
+    /// Who inverts.
+    pub(super) fn indexer(&mut self) -> &mut dyn Indexer {
         match self {
-            Self::Hash(hash) => build_by(hash, collection, dir, options, progress),
-            Self::Trie(_, trie) => build_by(trie, collection, dir, options, progress),
+            Self::Hash(hash) => hash,
+            Self::Trie(_, trie) => trie,
         }
     }
 

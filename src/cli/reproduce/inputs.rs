@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Arguments;
-use crate::build::BuildOptions;
+use crate::build::{BuildOptions, HashIndexer};
 use crate::cli::{Failure, defaults, index::build_showing};
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::free_memory_bytes;
@@ -80,7 +80,7 @@ fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
         memory_bytes: free_memory_bytes().map(|free| free / 2),
     };
     errln!("indexing {} into {}", corpus.display(), folder.display());
-    build_showing(Collection::open(corpus, threads)?, &folder, &options)?;
+    build_showing(&mut HashIndexer, Collection::open(corpus, threads)?, &folder, &options)?;
     Ok(Arc::new(Index::open(&folder)?))
 }
 

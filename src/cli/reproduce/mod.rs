@@ -109,10 +109,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         k: arguments.k,
         seconds: arguments.seconds,
         seed: arguments.seed,
-        page_rank: arguments.page_rank.as_deref(),
         docs: arguments.docs,
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
+        page_rank: arguments.page_rank.as_deref(),
     };
     let machine = format!("{} ({cores} used at most)", this_machine());
     say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;

@@ -90,7 +90,7 @@ pub(super) mod tests {
             Ok(device) => device,
             Err(error) => {
                 assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-                println!("skipped: {error}");
+                crate::skipped::skipped("no GPU");
                 return None;
             }
         };
