@@ -49,5 +49,8 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;
+#[cfg(test)]
+#[path = "../tests/skipped/mod.rs"]
+mod skipped;
 pub mod stats;
 pub mod time;

@@ -1,5 +1,7 @@
 //! `tandem report` and what it reads: the page is whole, says what the files say, and works in a browser.
 
+mod skipped;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -195,7 +197,7 @@ const pre = document.createElement("pre"); pre.id = "seen"; pre.textContent = JS
 #[test]
 fn a_browser_opens_the_page_sorts_its_tables_and_meets_no_error() {
     let Some(browser) = chromium() else {
-        eprintln!("skipped: no Chromium on this machine");
+        skipped::skipped("no Chromium on this machine");
         return;
     };
     let dir = results();

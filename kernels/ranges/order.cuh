@@ -31,7 +31,8 @@ __device__ __forceinline__ void start_order(Owner& owner) {
 
 // Whether a document may enter that scores `bound` at most but for rounding.
 __device__ __forceinline__ bool would_enter(const ThreadTopK& best, float bound) {
-    return __fmul_rn(bound, BOUND_SLACK) > best.threshold;
+    const float most = __fmul_rn(bound, BOUND_SLACK);
+    return most > best.threshold && !best.is_out(most);
 }
 
 // The pivot: the first place of the order at which the lists' best scores exceed the threshold, and its document. False if

@@ -40,20 +40,26 @@ template <class Strategy>
 __device__ __forceinline__ void answer_query(const RangeBatch& batch, Strategy strategy) {
     extern __shared__ __align__(16) u64 shared_keys[];
     __shared__ u64 postings_scored, blocks_decoded;
+    __shared__ u32 reached;
     const u32 threads = blockDim.x, thread = threadIdx.x, k = batch.k;
     const u64 began = clock64();
     const RangeQuery query = batch.queries[blockIdx.x];
     u64* keys = batch.local_keys == nullptr ? shared_keys + k
                                             : batch.local_keys + static_cast<u64>(blockIdx.x) * threads * k;
     u32* counts = reinterpret_cast<u32*>(batch.local_keys == nullptr ? keys + static_cast<u64>(threads) * k : shared_keys + k);
-    if (thread == 0) postings_scored = blocks_decoded = 0;
+    if (thread == 0) {
+        postings_scored = blocks_decoded = 0;
+        reached = 0;
+    }
 
     // The host refuses collections whose documents and threads together exceed 2^32.
     const u32 each = batch.num_docs / threads + (batch.num_docs % threads != 0);
-    const u32 begin = min(thread * each, batch.num_docs), end = min(begin + each, batch.num_docs);
+    const bool is_even = query.cuts != nullptr;
+    const u32 begin = is_even ? query.cuts[thread] : min(thread * each, batch.num_docs);
+    const u32 end = is_even ? query.cuts[thread + 1] : min(begin + each, batch.num_docs);
     RangeScan scan = {
         {batch.state + query.state + thread, batch.terms + query.first_term, query.num_terms, threads, end, 0},
-        {keys + thread, threads, k, 0, 0.0f},
+        {keys + thread, threads, k, 0, 0.0f, is_even ? &reached : nullptr},
         batch.norms,
         batch.norm,
         0,

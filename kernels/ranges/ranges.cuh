@@ -39,6 +39,8 @@ struct __align__(16) RangeQuery {
     u32 first_term;    // among the terms of the batch
     u32 num_terms;
     u64 state;         // where its threads' cursors are kept, in words of the batch's state: CURSOR_WORDS a term and thread
+    const u32* cuts;   // where each thread's documents begin, and the last one's end; null: all have ceil(N / P), as published
+    u64 reserved;
 };
 
 // What a query took and did.

@@ -3,6 +3,9 @@
 
 #include "ranges/ranges.cuh"
 
+// A thread that has k keys knows k documents as good as the least of them. As published it keeps that to itself. Where ranges
+// are cut to equal work it tells the others: whatever scores less is among the best nowhere.
+//
 // Keys of a thread are `stride` apart, so that a warp's lie side by side.
 struct ThreadTopK {
     u64* keys;
@@ -10,8 +13,14 @@ struct ThreadTopK {
     u32 k;
     u32 len;
     float threshold;  // the score that a later document must exceed; 0 while there is room
+    u32* reached;     // the bits of a score that k documents of the query are known to reach; null: nobody tells
 
     __device__ __forceinline__ u64& key(u32 place) { return keys[place * stride]; }
+
+    // Whether a score is less than what k documents reach.
+    __device__ __forceinline__ bool is_out(float score) const {
+        return reached != nullptr && score < __uint_as_float(*static_cast<volatile const u32*>(reached));
+    }
 
     // Lets `moving`, which belongs at the top, sink among the first `size` keys until no child is less.
     __device__ __forceinline__ void sink(u64 moving, u32 size) {
@@ -36,7 +45,7 @@ struct ThreadTopK {
 
     // Takes in a document, which is after all those before it.
     __device__ __forceinline__ void offer(u32 doc, float score) {
-        if (len == k && score <= threshold) return;
+        if ((len == k && score <= threshold) || is_out(score)) return;
         const u64 offered = make_key(score, doc);
         if (len == k) {
             sink(offered, k);
@@ -51,7 +60,11 @@ struct ThreadTopK {
             }
             key(place) = offered;
         }
-        if (len == k) threshold = key_score(key(0));
+        if (len == k) {
+            threshold = key_score(key(0));
+            // Scores are not negative: their bits order as they do.
+            if (reached != nullptr) atomicMax(reached, __float_as_uint(threshold));
+        }
     }
 
     // Puts the keys in order, the best first.

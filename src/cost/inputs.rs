@@ -1,14 +1,72 @@
 //! What a model is asked with: a query's features as one row of numbers, of which some may be unknown.
+//!
+//! To the columns of a workload a few ratios of them are added: trees ask whether one number is above a threshold, and would
+//! need many questions to say "most of the look-ups" or "nearly the whole bound".
 
 use crate::query::{Features, IndexFeatures};
 
+/// Ratios: a name, what is divided, and by what.
+const RATIOS: [(&str, &str, &str); 7] = [
+    ("seed_share", "seed_score", "score_bound"),
+    ("first_share", "first_bound", "score_bound"),
+    ("found_share", "expected_found", "shortest"),
+    ("second_ratio", "second_shortest", "shortest"),
+    ("lookup_share", "lookups", "postings"),
+    ("live_share", "live_postings", "postings"),
+    ("mean_postings", "postings", "terms"),
+];
+/// How many are columns.
+const NUM_COLUMNS: usize = Features::COUNT + IndexFeatures::COUNT;
 /// How many numbers there are.
-pub(super) const NUM_INPUTS: usize = Features::COUNT + IndexFeatures::COUNT;
+pub(super) const NUM_INPUTS: usize = NUM_COLUMNS + RATIOS.len();
+
+/// By ratio, the positions of what is divided and by what.
+const RATIOS_AT: [(usize, usize); RATIOS.len()] = {
+    let mut places = [(0, 0); RATIOS.len()];
+    let mut i = 0;
+    while i < RATIOS.len() {
+        places[i] = (column(RATIOS[i].1), column(RATIOS[i].2));
+        i += 1;
+    }
+    places
+};
+
+/// The name of a column's position.
+const fn column_name(at: usize) -> &'static str {
+    if at < Features::COUNT { Features::NAMES[at] } else { IndexFeatures::NAMES[at - Features::COUNT] }
+}
+
+/// The position of the column of this name; a name that none has does not compile.
+const fn column(name: &str) -> usize {
+    let mut at = 0;
+    while at < NUM_COLUMNS {
+        if is_same(column_name(at), name) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("no such column")
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
 
 // A set of them is the bits of one word.
 const _: () = assert!(NUM_INPUTS <= 64);
 
-/// A query's features: those of list lengths, then those of the index. What is not known is NaN.
+/// A query's features: those of list lengths, those of the index, ratios of them. What is not known is NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inputs(pub(super) [f64; NUM_INPUTS]);
 
@@ -17,12 +75,12 @@ pub struct Inputs(pub(super) [f64; NUM_INPUTS]);
 pub(super) struct InputSet(u64);
 
 impl Inputs {
-    /// Their names, in order: columns of workload files.
+    /// Their names, in order: columns of workload files, then ratios.
     pub const NAMES: [&'static str; NUM_INPUTS] = {
         let mut names = [""; NUM_INPUTS];
         let mut i = 0;
         while i < NUM_INPUTS {
-            names[i] = if i < Features::COUNT { Features::NAMES[i] } else { IndexFeatures::NAMES[i - Features::COUNT] };
+            names[i] = if i < NUM_COLUMNS { column_name(i) } else { RATIOS[i - NUM_COLUMNS].0 };
             i += 1;
         }
         names
@@ -36,7 +94,12 @@ impl Inputs {
             numbers[..Features::COUNT].copy_from_slice(&features.vector());
         }
         if let Some(of_index) = index_features {
-            numbers[Features::COUNT..].copy_from_slice(&of_index.vector());
+            numbers[Features::COUNT..NUM_COLUMNS].copy_from_slice(&of_index.vector());
+        }
+        for (i, (divided, by)) in RATIOS_AT.into_iter().enumerate() {
+            // Of nothing there is no share; what is unknown stays so.
+            let by = numbers[by];
+            numbers[NUM_COLUMNS + i] = if by == 0.0 { 0.0 * numbers[divided] } else { numbers[divided] / by };
         }
         Self(numbers)
     }
@@ -110,12 +173,18 @@ mod tests {
     fn what_a_file_does_not_tell_is_unknown() {
         let of_lengths = Features::from_lengths(&[3, 9], 100);
         let lengths_only = Inputs::of(&of_lengths, None);
-        assert_eq!(lengths_only.known().iter().collect::<Vec<_>>(), (0..Features::COUNT).collect::<Vec<_>>());
+        let known: Vec<usize> = lengths_only.known().iter().collect();
+        assert_eq!(known[..Features::COUNT], (0..Features::COUNT).collect::<Vec<_>>());
+        assert_eq!(lengths_only.known().names()[Features::COUNT..], ["second_ratio", "mean_postings"]);
+        assert_eq!(lengths_only.0[Inputs::position("mean_postings").unwrap()], 6.0);
         let published_only = Features { expected_matches: f64::NAN, ..of_lengths };
         assert_eq!(Inputs::of(&published_only, None).known(), InputSet::default());
         let mut of_index = IndexFeatures { lookups: f64::NAN, ..IndexFeatures::default() };
         let known = Inputs::of(&of_lengths, Some(&of_index)).known();
-        assert!(!known.contains(Inputs::position("lookups").unwrap()) && !known.includes(InputSet::ALL));
+        for unknown in ["lookups", "lookup_share"] {
+            assert!(!known.contains(Inputs::position(unknown).unwrap()));
+        }
+        assert!(!known.includes(InputSet::ALL));
         of_index.lookups = 0.0;
         assert_eq!(Inputs::of(&of_lengths, Some(&of_index)).known(), InputSet::ALL);
     }

@@ -22,7 +22,7 @@ pub(crate) struct FarMemory {
 
 #[derive(Debug)]
 enum Owner {
-    Large(LargePages),
+    Large { _pages: LargePages },
     Small { _pages: PinnedHostSlice<u32> },
 }
 
@@ -42,7 +42,7 @@ impl FarMemory {
     /// If the host has not so much that can be locked.
     pub(crate) fn new(device: &Device, words: usize) -> Result<Self, DriverError> {
         if let Ok(pages) = LargePages::new(device, 4 * words) {
-            return Ok(Self { address: pages.address, owner: Owner::Large(pages) });
+            return Ok(Self { address: pages.address, owner: Owner::Large { _pages: pages } });
         }
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the GPU writes every word before it reads it; the host reads none.
@@ -56,8 +56,9 @@ impl FarMemory {
     }
 
     /// Whether they are in large pages.
+    #[cfg(feature = "cli")]
     pub(crate) fn has_large_pages(&self) -> bool {
-        matches!(self.owner, Owner::Large(_))
+        matches!(self.owner, Owner::Large { .. })
     }
 }
 

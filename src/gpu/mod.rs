@@ -7,6 +7,7 @@
 //!   far_memory.rs  memory of the host that the GPU reads from all over
 //!   staging.rs   large copies to the device
 //!   limits.rs    what this GPU can do at best: copies, launches
+//!   far_reads.rs   scattered reads of the host's memory, likewise
 //! ```
 //!
 //! The driver is loaded when a GPU is asked for: without one, all else works. A build without the feature `gpu` has
@@ -19,6 +20,8 @@ mod info;
 mod device;
 #[cfg(feature = "gpu")]
 mod far_memory;
+#[cfg(all(feature = "gpu", feature = "cli"))]
+mod far_reads;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 mod limits;
 #[cfg(feature = "gpu")]

@@ -27,6 +27,12 @@ pub enum Estimates {
     Model(String, Box<ModelFile>),
 }
 
+impl Default for Estimates {
+    fn default() -> Self {
+        Self::Fitted(ModelKind::default())
+    }
+}
+
 impl Estimates {
     /// `model` (the default kind), a kind of model, `oracle`, a model file, or the name of a model that ships.
     ///
@@ -34,7 +40,7 @@ impl Estimates {
     /// If the model can't be read, or none of this name ships.
     pub fn named(name: &str) -> Result<Self, InputError> {
         match name {
-            "model" => Ok(Self::Fitted(ModelKind::default())),
+            "model" => Ok(Self::default()),
             "oracle" => Ok(Self::Oracle),
             name => match ModelKind::from_name(name) {
                 Some(kind) => Ok(Self::Fitted(kind)),

@@ -40,9 +40,10 @@ impl Validation<'_> {
         let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
         self.progress.doing(&format!("{}: simulating", policy.name()));
         let (predicted_qps, count) = self.predict(policy, &Calibration::median(&first))?;
+        let compared = self.compare(policy, predicted_qps)?;
         let validated = Trial::new(self, policy, predicted_qps, count).run(&first);
         self.progress.end();
-        validated
+        Ok(Validated { compared, ..validated? })
     }
 }
 
@@ -79,7 +80,7 @@ impl<'v, 'a> Trial<'v, 'a> {
         let capacity = if self.try_rates()? { Some(self.capacity(first)?) } else { None };
         let Self { mut rows, runs, late_runs, .. } = self;
         rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
-        Ok(Validated { rows, capacity, runs, late_runs })
+        Ok(Validated { rows, capacity, runs, late_runs, compared: Vec::new() })
     }
 
     /// `false` if the runs were interrupted before the limit was found.
@@ -114,8 +115,10 @@ impl<'v, 'a> Trial<'v, 'a> {
         let calibration = Calibration::median(if near.is_empty() { first } else { &near });
         // Of two runs at a rate the later: it was made because the first failed.
         let at_capacity = self.served.iter().rev().find(|(rate, _)| *rate == measured_qps).map(|(_, served)| served);
+        let alone = Calibration::median(&[]);
+        let known = self.validation.known(&calibration);
         let asked: Vec<Option<&Calibration>> =
-            [Some(&calibration), None].into_iter().chain(at_capacity.map(Some)).collect();
+            [known, Some(&alone), Some(&calibration)].into_iter().chain(at_capacity.map(Some)).collect();
         self.validation.progress.doing(&format!("{}: simulating", self.policy.name()));
         let simulated_qps = self.validation.capacities(self.policy, &asked, self.count)?;
         Ok(ValidationCapacityRow {
@@ -129,7 +132,8 @@ impl<'v, 'a> Trial<'v, 'a> {
             slowdown: calibration.slowdown,
             handoff: calibration.handoff,
             profiled_qps: simulated_qps[1],
-            hindsight_qps: simulated_qps.get(2).copied(),
+            backlog_qps: simulated_qps[2],
+            hindsight_qps: simulated_qps.get(3).copied(),
         })
     }
 
@@ -170,7 +174,8 @@ impl<'v, 'a> Trial<'v, 'a> {
     fn simulated(&mut self, rate_qps: f64, calibration: &Calibration) -> Result<(Summary, Verdict), LabError> {
         let arrivals = self.validation.draw(self.count_at(rate_qps));
         let deadline = self.validation.options.deadline;
-        let experiment = self.validation.node.experiment(Some(calibration), vec![arrivals], deadline);
+        let known = self.validation.known(calibration);
+        let experiment = self.validation.node.experiment(known, vec![arrivals], deadline);
         let run = experiment.run(self.policy, rate_qps, &experiment.arrivals[0])?;
         let log = simulate(run).map_err(crate::sim::SimError::from)?;
         let policy = self.policy.name();

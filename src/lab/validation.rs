@@ -11,8 +11,8 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::{
-    Calibration, CapacitySearch, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow, ServiceRun,
-    Summary, Verdict, draw, draw_all,
+    Calibration, CapacitySearch, Compared, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow,
+    ServiceRun, Summary, Verdict, draw, draw_all,
 };
 use crate::live::LiveOutcome;
 use crate::machine::PerClass;
@@ -73,6 +73,9 @@ pub struct ValidationCapacityRow {
     pub slowdown: PerClass<f64>,
     /// What handing a query over and its results back takes beyond.
     pub handoff: PerClass<Nanos>,
+    /// The capacity by simulation with what backlogs took right before runs near it: a check of what a machine file says.
+    /// Where there is none, the prediction itself.
+    pub backlog_qps: f64,
     /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
     pub profiled_qps: f64,
     /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
@@ -99,6 +102,8 @@ pub struct Validated {
     pub runs: usize,
     /// Those in which the driver itself was late.
     pub late_runs: usize,
+    /// Rates that were driven several times, with the same arrivals each time.
+    pub compared: Vec<Compared>,
 }
 
 /// How a validation is done.
@@ -112,6 +117,8 @@ pub struct ValidationOptions {
     pub seconds: f64,
     /// Draws arrivals and queries.
     pub seed: u64,
+    /// How often each of the rates is driven at which delays are compared.
+    pub repeats: u32,
 }
 
 /// The log of a run, on offer to whoever keeps logs.
@@ -203,6 +210,11 @@ impl<'a> Validation<'a> {
         draw(&ArrivalProcess::Poisson, self.options.seed, count, self.node.workload().rows.len())
     }
 
+    /// What a simulation without a live run reckons with: the machine file if there is one, else what backlogs took.
+    pub(super) fn known<'c>(&self, backlogs: &'c Calibration) -> Option<&'c Calibration> {
+        self.node.model().is_exact().then_some(backlogs)
+    }
+
     /// The capacity by simulation, for runs of as many queries as arrive at that capacity in the time a run lasts.
     pub(super) fn predict(
         &self,
@@ -211,11 +223,11 @@ impl<'a> Validation<'a> {
     ) -> Result<(f64, usize), LabError> {
         // The run's length depends on the capacity and the capacity, a little, on the length.
         let arrivals = draw_all(&ArrivalProcess::Poisson, &[self.options.seed], 0, self.node.workload().rows.len());
-        let experiment = self.node.experiment(Some(calibration), arrivals, self.options.deadline);
+        let experiment = self.node.experiment(self.known(calibration), arrivals, self.options.deadline);
         let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::default())?;
         let rough: f64 = search.at_a_glance(&[policy], &|| ())?.into_iter().sum();
         let count = self.queries_in(self.options.seconds, rough);
-        Ok((self.capacities(policy, &[Some(calibration)], count)?.into_iter().sum(), count))
+        Ok((self.capacities(policy, &[self.known(calibration)], count)?.into_iter().sum(), count))
     }
 
     /// Queries of a run at a rate that is to last so long, as far as it may.

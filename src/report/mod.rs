@@ -2,6 +2,7 @@
 
 pub mod axis;
 pub mod capacity;
+pub mod compared;
 pub mod effectiveness;
 pub mod json;
 pub mod live;

@@ -58,6 +58,7 @@ struct CapacityLine {
     profiled_qps: Digits<6>,
     hindsight_qps: Option<Digits<6>>,
     objective: String,
+    backlog_qps: Digits<6>,
 }
 
 /// A line of `validation_service.csv`.
@@ -142,6 +143,7 @@ pub fn write_validation_capacity(
         profiled_qps: Digits(row.profiled_qps),
         hindsight_qps: row.hindsight_qps.map(Digits),
         objective: row.criterion.to_string(),
+        backlog_qps: Digits(row.backlog_qps),
     };
     write_csv(path, provenance, rows.iter().map(line))
 }

@@ -114,7 +114,7 @@ fn the_first_error_of_a_large_collection_is_reported() {
 #[test]
 fn small_real_collections_have_the_published_figures() {
     let Some(data) = std::env::var_os("TANDEM_DATA").map(PathBuf::from) else {
-        println!("skipped: TANDEM_DATA is not set");
+        crate::skipped::skipped("TANDEM_DATA is not set");
         return;
     };
     let figures = [

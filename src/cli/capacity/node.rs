@@ -47,7 +47,7 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::named("model")?)?;
+    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
     node.set_idle(Idle::default());
     if let Some((name, file)) = arguments.machine.read(true)? {
         errln!("what serving costs beyond: {name}");

@@ -11,21 +11,6 @@ const DEFAULT_COSTS: &str = "alike=0.1";
 /// A lognormal factor of more spread than this is no index in shards.
 const MAX_SPREAD: f64 = 3.0;
 
-impl clap::ValueEnum for Routing {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        let help = match self {
-            Self::LeastOutstanding => "That with the fewest queries to answer",
-            Self::RoundRobin => "Each in turn",
-            Self::Random => "Any, all equally likely",
-        };
-        Some(clap::builder::PossibleValue::new(self.name()).help(help))
-    }
-}
-
 /// How nodes share the work.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct RoutingArguments {

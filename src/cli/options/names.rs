@@ -11,6 +11,7 @@ use crate::lab::{GpuChoice, Multicore};
 use crate::machine::Idle;
 use crate::query::{Mode, Replay};
 use crate::sched::{PolicyKind, StealGuard};
+use crate::sim::Routing;
 
 /// Lets options take the values of a type that has a `name()`, each with what it means.
 macro_rules! options_take {
@@ -96,6 +97,12 @@ options_take!(Idle {
     Sleep: "Threads sleep after a fifth of a millisecond without work",
 });
 
+options_take!(Routing {
+    LeastOutstanding: "That with the fewest queries to answer",
+    RoundRobin: "Each in turn",
+    Random: "Any, all equally likely",
+});
+
 options_take!(PolicyKind {
     GpuOnly: "Everything on the GPUs, first come, first served",
     CpuOnly: "Everything on the CPUs, first come, first served",
@@ -107,6 +114,8 @@ options_take!(PolicyKind {
     Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
     Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
     StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
+    LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
+    RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
 });
 
 #[cfg(test)]
@@ -123,6 +132,7 @@ mod tests {
         assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
         assert_eq!(Idle::value_variants(), Idle::ALL);
         assert_eq!(Multicore::value_variants(), Multicore::ALL);
+        assert_eq!(Routing::value_variants(), Routing::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));
     }

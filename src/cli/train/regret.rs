@@ -48,7 +48,8 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
         let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 1);
         let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
         let has_batches = model.batches.iter().any(|(_, batches)| batches.is_some());
-        let all = PolicyKind::ALL.into_iter().filter(|kind| has_batches || !kind.batches());
+        let all =
+            PolicyKind::ALL.into_iter().filter(|kind| !kind.is_for_comparison() && (has_batches || !kind.batches()));
         let all = all.map(|kind| kind.with(PolicyOptions::default()));
         let policies: Vec<BuiltIn> = all.filter(|policy| policy.build(&model).is_ok()).collect();
         let deadline = arguments.deadline.checked()?;

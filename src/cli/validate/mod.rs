@@ -16,18 +16,19 @@ use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
 use super::options::{
-    DeadlineArgument, GpuArguments, GpuMemoryArguments, ObjectiveArguments, PolicyArguments, SearchArguments, check_k,
-    check_seconds, workers_here,
+    DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    SearchArguments, check_k, check_seconds, workers_here,
 };
 use super::output::result_file;
 use crate::cost::MachineModel;
 use crate::files::check_writable;
 use crate::lab::{
-    Criterion, GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions,
+    Compared, Criterion, GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions,
     ValidationRow,
 };
 use crate::live;
 use crate::machine::Class;
+use crate::report::compared::{write_queries, write_runs, write_validity};
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::validation::{delay_chart, write_validation, write_validation_capacity, write_validation_service};
@@ -76,12 +77,18 @@ pub(super) struct Arguments {
     /// million queries
     #[arg(long, value_name = "S", default_value_t = 1.5)]
     seconds: f64,
+    /// Live runs that are to count at each of the rates at which delays are compared: a fifth, half and four fifths of the
+    /// predicted capacity; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=100))]
+    runs: u32,
     /// Repetitions of the profile
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
     /// Draws the index, the arrivals and the queries
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    machine: MachineFileArgument,
     /// Where results go
     #[arg(short, long, value_name = "DIR", default_value = "out/validate")]
     out: PathBuf,
@@ -100,6 +107,7 @@ struct Results {
     rows: Vec<ValidationRow>,
     capacities: Vec<ValidationCapacityRow>,
     service: Vec<ServiceRow>,
+    compared: Vec<Compared>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -109,10 +117,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Until here nothing was measured that an interrupt should keep.
     interrupts::catch();
     let results = validate(arguments, &mut validated, deadline)?;
-    if results.rows.is_empty() {
+    if results.rows.is_empty() && results.compared.is_empty() {
         return Err(Failure::failed("no live run finished: nothing to compare"));
     }
     outln!("\n{}", tables::delays(&results.rows));
+    if !results.compared.is_empty() {
+        outln!("{}", tables::validity(&results.compared, arguments.runs));
+    }
     let criterion = arguments.objective.checked()?.within(deadline);
     outln!("{}", tables::capacities(&results.capacities, &criterion, arguments.seconds));
     validated.print_gpu_note();
@@ -126,7 +137,8 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
     let lengths = validated.node.lengths();
     let policies = arguments.options.suited_to(&lengths)?;
     let objective = arguments.objective.checked()?;
-    let options = ValidationOptions { deadline, objective, seconds: arguments.seconds, seed: arguments.seed };
+    let (seconds, seed, repeats) = (arguments.seconds, arguments.seed, arguments.runs);
+    let options = ValidationOptions { deadline, objective, seconds, seed, repeats };
     let provenance = validated.provenance();
     let mut keep = |kept: KeptLog<'_>| {
         if !arguments.log {
@@ -158,6 +170,7 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
             );
         }
         results.rows.extend(found.rows);
+        results.compared.extend(found.compared);
         results.capacities.extend(found.capacity);
         if live::interrupted() {
             errln!("interrupted: writing what was measured so far");
@@ -192,6 +205,7 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     arguments.options.checked()?;
     arguments.objective.checked()?;
     arguments.gpu.check()?;
+    arguments.machine.check()?;
     workers(arguments)?;
     let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
     let names_some = !arguments.policies.is_empty();
@@ -213,6 +227,9 @@ fn write_results(
     write_validation(&out.join("validation.csv"), &provenance, criterion, &results.rows)?;
     write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, &results.capacities)?;
     write_validation_service(&out.join("validation_service.csv"), &provenance, &results.service)?;
+    write_runs(&out.join("validation_runs.csv"), &provenance, &results.compared)?;
+    write_validity(&out.join("validation_validity.csv"), &provenance, &results.compared)?;
+    write_queries(&out.join("validation_queries.csv"), &provenance, &results.compared)?;
     let both = |row: &ValidationRow| {
         [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| {
             let (policy, rate_qps, seed) = (row.policy.clone(), row.rate_qps, arguments.seed);
@@ -221,7 +238,16 @@ fn write_results(
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
     write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
-    for name in ["validation", "validation_capacity", "validation_service", "summary"] {
+    let names = [
+        "validation",
+        "validation_capacity",
+        "validation_service",
+        "validation_runs",
+        "validation_validity",
+        "validation_queries",
+        "summary",
+    ];
+    for name in names {
         result_file(name, &out.join(format!("{name}.csv")));
     }
     delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"))?;
@@ -230,6 +256,9 @@ fn write_results(
          validation.csv, .svg, .png  the delays above, and their picture\n  \
          validation_capacity.csv     the capacities above, and how many queries a run had\n  \
          validation_service.csv      what queries cost in each run and in each backlog between\n  \
+         validation_runs.csv         each repeated run: where its delays come from, and what disturbed it\n  \
+         validation_validity.csv     where to trust predictions, by policy and load\n  \
+         validation_queries.csv      query by query, predicted and measured\n  \
          summary.csv                 the runs in all numbers that `simulate` and `live` give\n  \
          here.workload.csv           what each query cost alone\n  \
          model.json                  what was learnt from that",

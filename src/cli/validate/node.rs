@@ -52,9 +52,15 @@ impl Validated {
         let mut workload = processors.profile(&queries, &index, &options, &bars)?;
         workload.provenance = workload.provenance.with_command_and_machine();
         workload.write(&arguments.out.join("here.workload.csv"))?;
-        let mut node =
-            Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::named("model")?)?;
+        let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::default())?;
         node.set_idle(Idle::default());
+        match arguments.machine.read(true)? {
+            Some((name, file)) => {
+                outln!("What serving costs beyond what queries take alone: {name}.");
+                node.set_machine(&file);
+            }
+            None => outln!("No machine file (`tandem profile --machine`): predictions reckon with backlogs."),
+        }
         if let GpuSource::Replay(source) = node.gpu() {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
         }

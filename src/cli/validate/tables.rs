@@ -1,8 +1,9 @@
 //! What a person reads of a validation: predicted beside measured.
 
 use crate::cost::{ModelFile, Workload};
-use crate::lab::{Criterion, ValidationCapacityRow, ValidationRow};
+use crate::lab::{Compared, Criterion, ValidationCapacityRow, ValidationRow};
 use crate::machine::Class;
+use crate::report::compared::validity_table;
 use crate::report::number::text;
 use crate::report::table::{Table, fitted};
 use crate::time::Nanos;
@@ -71,6 +72,17 @@ pub(super) fn delays(rows: &[ValidationRow]) -> String {
     format!("Delays, simulated and live, with the same arrivals and queries; and how many were late:\n{table}")
 }
 
+/// Where to trust predictions, and by what rule runs count.
+pub(super) fn validity(compared: &[Compared], runs: u32) -> String {
+    let rule = format!(
+        "Delays at shares of the predicted capacity, beside the median of {runs} live runs of the same arrivals. A run does \
+         not count, and is made again, if the hypervisor had the cores for more than 1 % of their time, other processes \
+         for more than 5 %, 1 % of the queries were released late by more than 1 % of the deadline, or backlogs right before \
+         and after took times more than 10 % apart. Spread: greatest less least, over the median; cpu busy: points."
+    );
+    format!("{}\n{}", fitted(&rule), validity_table(compared))
+}
+
 /// Capacities, one line a policy, and what the columns mean.
 pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, seconds: f64) -> String {
     let mut table = Table::grouped([
@@ -78,7 +90,7 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
         ("capacity, q/s", &["predicted", "measured", "error", "fails at"]),
         ("", &["gpu"]),
         ("cost while serving", &["cpu", "gpu"]),
-        ("predicted from costs", &["alone", "in hindsight"]),
+        ("predicted from costs", &["alone", "backlogs", "in hindsight"]),
     ]);
     // Rates are so high that some runs have to end earlier.
     let is_cut = |row: &ValidationCapacityRow| (row.queries as f64) < 0.9 * seconds * row.predicted_qps;
@@ -100,6 +112,7 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
             cost_while_serving(row, Class::CPU),
             cost_while_serving(row, Class::GPU),
             rate(row.profiled_qps),
+            rate(row.backlog_qps),
             rate_if_any(row.hindsight_qps),
         ]);
     }
@@ -112,13 +125,14 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
 }
 
 /// What the columns of capacities mean.
-const MEANINGS: [(&str, &str); 4] = [
+const MEANINGS: [(&str, &str); 5] = [
     ("fails at", "the lowest rate at which a live run did not"),
     (
         "cost while serving",
         "so many times what a query takes alone, and so much for its way to the worker and back: found by serving backlogs of \
-         other queries, right before runs near the capacity; predictions reckon with it",
+         other queries, right before runs near the capacity",
     ),
+    ("backlogs", "the prediction with that: a check of the machine file, or without one what predictions reckon with"),
     ("alone", "the prediction if queries cost what they take alone"),
     (
         "in hindsight",
@@ -155,6 +169,7 @@ mod tests {
             slowdown: PerClass::two(12.345, 1.0),
             handoff: PerClass::two(Nanos(1_234_567), Nanos(12_345)),
             profiled_qps: 1_123_456.0,
+            backlog_qps: 1_123_456.0,
             hindsight_qps: None,
         };
         let printed = capacities(&[row], &criterion, 1.5);

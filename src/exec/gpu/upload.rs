@@ -179,7 +179,7 @@ pub(super) fn upload(
 
     let report = UploadReport {
         device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
-        far_bytes: ROW_BYTES * (num_rows - num_near),
+        far_bytes: ROW_BYTES * rows.num_far(),
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };

@@ -27,7 +27,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     findings.provenance("input", &input.name);
     compare(&input, "", &mut findings)?;
     if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, &mut findings)? {
-        compare(&input, "real lists: ", &mut findings)?;
+        compare(&input, "real lists", &mut findings)?;
     }
     findings.note(
         "The paper gives no numbers in its text: Rice best, recursion needed once, one level slightly below PForDelta \
@@ -36,8 +36,9 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     Ok(findings)
 }
 
-/// Sizes of all codecs on the lists of an input; `of` stands before what is found.
+/// Sizes of all codecs on the lists of an input; `of` is the section of what is found.
 fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), ExperimentError> {
+    findings.section(of);
     let terms = terms(input);
     let codecs = all_codecs();
     let sizes: Result<Vec<Vec<u64>>, ExperimentError> = terms
@@ -57,7 +58,7 @@ fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), Exper
     let (first, last) = (0.0, f64::from(PForDelta::MAX_LEVELS));
     for (number, codec) in codecs.iter().enumerate() {
         let bytes = bytes_a_doc(number);
-        findings.compare(format!("{of}{}", codec.name()), "bytes/docID", None, bytes);
+        findings.compare(codec.name(), "bytes/docID", None, bytes);
         if let Some(level) = codec.name().strip_prefix("pfor-delta-").and_then(|level| level.parse::<f64>().ok()) {
             levels.push((level, bytes));
         } else if DRAWN.contains(&codec.name()) {
@@ -70,7 +71,7 @@ fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), Exper
     }
     if let (Some(per_block), Some((_, one_level))) = (per_block, levels.get(1)) {
         let less = 100.0 * (1.0 - one_level / per_block);
-        findings.compare(format!("{of}one level of recursion below a width a block"), "%", None, less);
+        findings.compare("one level of recursion, below a width a block", "%", None, less);
     }
     lines.insert(0, Line { name: "pfor-delta".to_owned(), is_papers: false, colour: 0, points: levels });
     let (stem, lists) = if of.is_empty() { ("bytes", "") } else { ("bytes-real", ", real lists") };
@@ -83,6 +84,7 @@ fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), Exper
         is_y_log: false,
         lines,
     });
-    findings.note(format!("{of}{} lists, {postings} docIDs.", terms.len()));
+    findings.compare("lists", "", None, terms.len() as f64);
+    findings.compare("docIDs in them", "", None, postings as f64);
     Ok(())
 }

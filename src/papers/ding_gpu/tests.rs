@@ -47,7 +47,7 @@ fn open() -> Option<Arc<PublishedGpu>> {
         Ok(gpu) => Some(gpu),
         Err(error @ GpuError::NoGpu(_)) => {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-            println!("skipped: {error}");
+            crate::skipped::skipped("no GPU");
             None
         }
         Err(error) => panic!("{error}"),

@@ -10,8 +10,10 @@ use crate::exec::Hit;
 use crate::gpu::GpuError;
 use crate::ids::{DeviceId, TermId};
 use crate::index::Index;
+use crate::papers::ranges::batch::Limits;
 use crate::papers::ranges::gpu::RangesGpu;
 use crate::papers::ranges::index::{RangeIndex, num_blocks};
+use crate::papers::ranges::range::Ranges;
 use crate::papers::ranges::strategy::Strategy;
 use crate::papers::{Context, ExperimentError, Findings};
 use crate::quantile::median;
@@ -19,6 +21,9 @@ use crate::query::Query;
 
 /// Terms that the kernels take in a query at most.
 const MOST_TERMS: usize = 64;
+
+/// Queries that one thread of the CPU answers at least.
+const FEW: usize = 16;
 
 /// Index and queries, in the published form.
 pub(super) struct Bench {
@@ -83,6 +88,17 @@ impl Bench {
             done.hits.push(hits);
         }
         Ok(done)
+    }
+
+    /// As [`on_cpu`](Self::on_cpu), of all queries, but stops after so many seconds; at least a few are answered.
+    ///
+    /// # Errors
+    /// If a list is damaged.
+    pub(super) fn on_cpu_for(&self, seconds: f64, strategy: Strategy, k: usize) -> Result<OnCpu, ExperimentError> {
+        let began = Instant::now();
+        let numbers = self.all().into_iter();
+        let in_time = numbers.take_while(|&number| number < FEW || began.elapsed().as_secs_f64() < seconds);
+        self.on_cpu(in_time, strategy, k)
     }
 
     /// The numbers of all queries.
@@ -162,17 +178,33 @@ impl Bench {
         gpu: &mut RangesGpu,
         queries: &[Query],
         expected: &[Vec<Hit>],
-        strategy: Strategy,
-        threads: u32,
-        k: usize,
+        how: How,
     ) -> Result<f64, ExperimentError> {
+        let How { strategy, threads, ranges, k } = how;
         let mut busy_ms = 0.0;
-        for batch in gpu.cut(queries, Default::default()) {
+        for batch in gpu.cut(queries, Limits::default()) {
             let began = Instant::now();
-            let outcome = gpu.run(&queries[batch.clone()], strategy, threads, k)?;
+            let outcome = gpu.run(&queries[batch.clone()], strategy, threads, ranges, k)?;
             busy_ms += began.elapsed().as_secs_f64() * 1e3;
             check(strategy, k, queries[batch.clone()].iter().zip(&expected[batch]), &outcome.answers)?;
         }
         Ok(busy_ms)
+    }
+}
+
+/// How queries are answered on a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) strategy: Strategy,
+    /// Threads of a query.
+    pub(super) threads: u32,
+    pub(super) ranges: Ranges,
+    pub(super) k: usize,
+}
+
+impl How {
+    /// As the paper does it.
+    pub(super) fn published(strategy: Strategy, threads: u32, k: usize) -> Self {
+        Self { strategy, threads, ranges: Ranges::AsPublished, k }
     }
 }

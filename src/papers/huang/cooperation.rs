@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::bench::{Bench, OnCpu};
+use super::bench::{Bench, How, OnCpu};
 use crate::exec::Hit;
 use crate::papers::ExperimentError;
 use crate::papers::ranges::gpu::RangesGpu;
@@ -78,7 +78,8 @@ impl Pair<'_> {
     pub(super) fn composed_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64, ExperimentError> {
         let queries = self.bench.queries(&split.gpu);
         let expected = self.expected(&split.gpu);
-        let on_gpu = || self.bench.on_gpu(gpu, &queries, &expected, self.strategy, self.threads, self.k);
+        let on_gpu =
+            || self.bench.on_gpu(gpu, &queries, &expected, How::published(self.strategy, self.threads, self.k));
         let gpu_ms = if queries.is_empty() { 0.0 } else { self.bench.median_ms(on_gpu)? };
         let cpu_ms: f64 = split.cpu.iter().map(|&number| self.alone.ms[number]).sum();
         Ok(gpu_ms.max(cpu_ms) / self.bench.queries.len() as f64)
@@ -109,7 +110,7 @@ impl Pair<'_> {
         let began = Instant::now();
         std::thread::scope(|scope| {
             let gpus = scope.spawn(|| {
-                self.bench.on_gpu(gpu, &queries, &expected, self.strategy, self.threads, self.k)?;
+                self.bench.on_gpu(gpu, &queries, &expected, How::published(self.strategy, self.threads, self.k))?;
                 Ok::<f64, ExperimentError>(began.elapsed().as_secs_f64() * 1e3)
             });
             self.bench.on_cpu(split.cpu.iter().copied(), self.strategy, self.k)?;

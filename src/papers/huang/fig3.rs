@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bench::Bench;
+use super::bench::{Bench, How};
 use super::{PAPERS_K, PAPERS_P};
 use crate::papers::ranges::strategy::Strategy;
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
@@ -32,12 +32,13 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
                     numbers.len()
                 )
             };
+            let how = How::published(strategy, PAPERS_P, context.k);
             let cpu = bench.on_cpu(numbers.iter().copied(), strategy, context.k)?;
             findings.compare(name("CPU"), "ms", None, cpu.mean_ms());
             lines[0].push((middle, cpu.mean_ms()));
             if let Some(gpu) = &mut gpu {
                 let queries = bench.queries(numbers);
-                let batches = || bench.on_gpu(gpu, &queries, &cpu.hits, strategy, PAPERS_P, context.k);
+                let batches = || bench.on_gpu(gpu, &queries, &cpu.hits, how);
                 let gpu_ms = bench.median_ms(batches)? / numbers.len() as f64;
                 findings.compare(name("GPU"), "ms", None, gpu_ms);
                 lines[1].push((middle, gpu_ms));

@@ -4,6 +4,8 @@
 
 use super::bench::Bench;
 use super::{PAPERS_K, PAPERS_P};
+use crate::papers::ranges::batch::Limits;
+use crate::papers::ranges::range::Ranges;
 use crate::papers::ranges::strategy::Strategy;
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
 
@@ -18,8 +20,8 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         let mut lines = STAGES.map(|_| Vec::new());
         for threads in THREADS {
             let mut cycles = [0; STAGES.len()];
-            for batch in gpu.cut(&bench.queries, Default::default()) {
-                let outcome = gpu.run(&bench.queries[batch], strategy, threads, context.k)?;
+            for batch in gpu.cut(&bench.queries, Limits::default()) {
+                let outcome = gpu.run(&bench.queries[batch], strategy, threads, Ranges::AsPublished, context.k)?;
                 for report in outcome.reports {
                     cycles.iter_mut().zip(report.cycles).for_each(|(sum, cycles)| *sum += cycles);
                 }

@@ -3,7 +3,7 @@
 //!
 //! Without a GPU the CPU's row stands alone. Four GPUs are computed from one's batches, as in table 3.
 
-use super::bench::{Bench, OnCpu};
+use super::bench::{Bench, How, OnCpu};
 use super::cooperation::{Pair, Split};
 use super::table3::DealtTimes;
 use super::{PAPERS, PAPERS_P, Papers};
@@ -43,7 +43,7 @@ fn on_a_gpu(
     alone: &OnCpu,
 ) -> Result<[f64; 4], ExperimentError> {
     let pair = Pair { bench, strategy, threads: PAPERS_P, k: context.k, alone };
-    let batches = || bench.on_gpu(gpu, &bench.queries, &alone.hits, strategy, PAPERS_P, context.k);
+    let batches = || bench.on_gpu(gpu, &bench.queries, &alone.hits, How::published(strategy, PAPERS_P, context.k));
     let gpu_ms = bench.median_ms(batches)? / bench.queries.len() as f64;
     let sd_ms = pair.driven_ms(gpu, &Split::by_coin(bench, context.seed))?;
     let (threshold, _) = pair.best_threshold(gpu)?;

@@ -12,6 +12,7 @@ use crate::gpu::list_gpus;
 use crate::papers::ranges::batch::Limits;
 use crate::papers::ranges::deal::{deal, makespan_of};
 use crate::papers::ranges::gpu::RangesGpu;
+use crate::papers::ranges::range::Ranges;
 use crate::papers::ranges::strategy::Strategy;
 use crate::papers::{Context, ExperimentError, Findings};
 
@@ -116,7 +117,8 @@ impl DealtTimes {
             let workers = gpus.iter_mut().map(|gpu| {
                 |batch: usize| -> Result<_, ExecError> {
                     let began = Instant::now();
-                    let outcome = gpu.run(&queries[batches[batch].clone()], strategy, threads, k)?;
+                    let outcome =
+                        gpu.run(&queries[batches[batch].clone()], strategy, threads, Ranges::AsPublished, k)?;
                     Ok((outcome.answers, began.elapsed().as_secs_f64() * 1e3))
                 }
             });

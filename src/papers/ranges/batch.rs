@@ -12,9 +12,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
 
 use super::index::RangeIndex;
 use super::list::RangeList;
+use super::range::{Ranges, equal_work};
 use crate::ids::TermId;
 use crate::query::Query;
 
@@ -45,6 +47,9 @@ pub(crate) struct QueryEntry {
     pub(crate) num_terms: u32,
     /// Where its threads' cursors are, in words.
     pub(crate) state: u64,
+    /// Address of where each thread's documents begin and the last one's end; 0 as published.
+    pub(crate) cuts: u64,
+    pub(crate) reserved: u64,
 }
 
 /// A term of a query: `RangeTerm` there.
@@ -75,7 +80,7 @@ pub(crate) fn is_admitted(list: &RangeList) -> bool {
     list.blocks.len() > 1
 }
 
-/// Cuts queries into batches, in order.
+/// Cuts queries into batches, in order. What cuts of equal work take is not counted.
 pub(crate) fn cut(index: &RangeIndex, queries: &[Query], cached: &Cached, limits: Limits) -> Vec<Range<usize>> {
     let mut batches = Vec::new();
     let (mut start, mut bytes, mut travelling) = (0, 0, HashSet::new());
@@ -102,6 +107,8 @@ pub(crate) fn cut(index: &RangeIndex, queries: &[Query], cached: &Cached, limits
     batches
 }
 
+/// Queries whose ranges one thread cuts at least: fewer are not worth another's.
+const FEW: usize = 16;
 /// Every part of a batch begins at a multiple of so many bytes.
 const ALIGNMENT: u64 = 16;
 
@@ -118,18 +125,35 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// Packs queries, each for `threads` threads; the batch will lie at `address` of the device's memory.
-    pub(crate) fn pack(index: &RangeIndex, queries: &[Query], threads: u32, cached: &Cached, address: u64) -> Self {
+    pub(crate) fn pack(
+        index: &RangeIndex,
+        queries: &[Query],
+        threads: u32,
+        ranges: Ranges,
+        cached: &Cached,
+        address: u64,
+    ) -> Self {
         let num_terms: usize = queries.iter().map(|query| query.terms.len()).sum();
         let terms_at = queries.len() * size_of::<QueryEntry>();
         let lists_at = terms_at + num_terms * size_of::<TermEntry>();
         let mut batch = Self { bytes: vec![0; lists_at], terms_at: terms_at as u64, state_words: 0 };
         let mut travelling = Cached::new();
         let mut terms = Vec::with_capacity(num_terms);
-        for (number, query) in queries.iter().enumerate() {
+        let cuts_of = |query: &Query| match ranges {
+            Ranges::AsPublished => Vec::new(),
+            Ranges::EqualWork => {
+                equal_work(query.terms.iter().map(|term| index.list(term.term)), threads, index.num_docs())
+            }
+        };
+        let all_cuts: Vec<Vec<u32>> = queries.par_iter().with_min_len(FEW).map(cuts_of).collect();
+        for (number, (query, cuts)) in queries.iter().zip(&all_cuts).enumerate() {
+            let cuts = if cuts.is_empty() { 0 } else { batch.push_words(cuts, address) };
             let entry = QueryEntry {
                 first_term: terms.len() as u32,
                 num_terms: query.terms.len() as u32,
                 state: batch.state_words,
+                cuts,
+                reserved: 0,
             };
             batch.bytes[number * size_of::<QueryEntry>()..][..size_of::<QueryEntry>()]
                 .copy_from_slice(bytemuck::bytes_of(&entry));
@@ -153,6 +177,14 @@ impl Batch {
         }
         batch.bytes[terms_at..lists_at].copy_from_slice(bytemuck::cast_slice(&terms));
         batch
+    }
+
+    /// Appends words; returns where they will lie.
+    fn push_words(&mut self, words: &[u32], address: u64) -> u64 {
+        let at = address + self.bytes.len() as u64;
+        self.bytes.extend_from_slice(bytemuck::cast_slice(words));
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT as usize), 0);
+        at
     }
 
     /// Appends a list; returns where it will lie.

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::batch::{Address, Batch, CURSOR_WORDS, Cached, Limits, cut};
 use super::index::{Norms, PAPERS_BM25, RangeIndex, num_blocks};
 use super::list::{Decoded, RANGE_BLOCK_LEN, RangeList};
+use super::range::Ranges;
 use super::strategy::Strategy;
 use crate::build::synth::{SynthOptions, build_synthetic};
 use crate::exec::cpu::CpuExecutor;
@@ -281,7 +282,7 @@ fn batches_close_at_a_count_and_at_a_size_and_lose_no_query() {
         assert_eq!((batches[0].start, batches[batches.len() - 1].end), (0, 40));
         assert!(batches.windows(2).all(|pair| pair[0].end == pair[1].start));
         for batch in batches {
-            let packed = Batch::pack(&world.index, &queries[batch.clone()], 64, &cached, 0);
+            let packed = Batch::pack(&world.index, &queries[batch.clone()], 64, Ranges::AsPublished, &cached, 0);
             assert!(packed.bytes.len() as u64 <= bytes, "{batch:?}: {}", packed.bytes.len());
             assert_eq!(packed.state_words, (batch.len() * 2 * CURSOR_WORDS * 64) as u64);
         }
@@ -292,9 +293,10 @@ fn batches_close_at_a_count_and_at_a_size_and_lose_no_query() {
 fn a_list_travels_once_a_batch_and_cached_ones_not_at_all() {
     let world = World::random(6, 4000, &[60, 2000]);
     let queries: Vec<Query> = (0..5).map(|_| world.query(&[0, 1])).collect();
-    let bytes = |cached: &Cached| Batch::pack(&world.index, &queries, 32, cached, 0).bytes.len() as u64;
+    let bytes =
+        |cached: &Cached| Batch::pack(&world.index, &queries, 32, Ranges::AsPublished, cached, 0).bytes.len() as u64;
     let entries = bytes(&[0, 1].map(|term| (TermId(term), Address { blocks: 16, words: 16 })).into_iter().collect());
-    assert_eq!(entries, 5 * (16 + 2 * 32));
+    assert_eq!(entries, 5 * (32 + 2 * 32));
     let long: Cached = [(TermId(1), Address { blocks: 16, words: 16 })].into_iter().collect();
     assert_eq!(bytes(&long), entries + world.index.list(TermId(0)).bytes().next_multiple_of(16));
 }
@@ -329,8 +331,11 @@ mod on_a_gpu {
     /// Compares a batch with the host's twin: answers, postings scored, blocks decoded.
     fn compare(gpu: &mut RangesGpu, index: &RangeIndex, queries: &[Query], threads: u32, k: usize) {
         for strategy in Strategy::ALL {
-            let outcome = gpu.run(queries, strategy, threads, k).unwrap();
+            let outcome = gpu.run(queries, strategy, threads, Ranges::AsPublished, k).unwrap();
             assert_eq!(outcome.answers.len(), queries.len());
+            // What threads tell each other depends on who is first: the answers don't.
+            let even = gpu.run(queries, strategy, threads, Ranges::EqualWork, k).unwrap();
+            assert_eq!(even.answers, outcome.answers, "{}, {threads} threads, k {k}", strategy.name());
             for ((query, hits), report) in queries.iter().zip(outcome.answers.iter()).zip(&outcome.reports) {
                 let (expected, work) = index.search(query, strategy, threads, k).unwrap();
                 let what = format!("{}, {threads} threads, k {k}, {:?}", strategy.name(), query.terms);
@@ -388,11 +393,14 @@ mod on_a_gpu {
         let index = Arc::new(world.index);
         let Some(mut gpu) = open(&index, u64::MAX) else { return };
         for threads in [0, 33, 544] {
-            let refused = gpu.run(&query, Strategy::Or, threads, 10);
+            let refused = gpu.run(&query, Strategy::Or, threads, Ranges::AsPublished, 10);
             assert!(matches!(refused, Err(ExecError::BadThreads { .. })), "{threads}");
         }
-        assert!(matches!(gpu.run(&query, Strategy::Or, 64, 1001), Err(ExecError::BeyondGpu { .. })));
-        assert!(gpu.run(&[], Strategy::Or, 64, 10).unwrap().answers.is_empty());
+        assert!(matches!(
+            gpu.run(&query, Strategy::Or, 64, Ranges::AsPublished, 1001),
+            Err(ExecError::BeyondGpu { .. })
+        ));
+        assert!(gpu.run(&[], Strategy::Or, 64, Ranges::AsPublished, 10).unwrap().answers.is_empty());
         compare(&mut gpu, &index, &query, 64, 10);
     }
 }

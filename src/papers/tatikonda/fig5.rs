@@ -69,7 +69,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     drop(steps);
     by_length(context, &bench, "", &mut findings)?;
     if let Some(input) = context.real_input(RealLog::Questions, REAL_QUERIES, &mut findings)? {
-        by_length(context, &Bench::on(input, context)?, "questions: ", &mut findings)?;
+        by_length(context, &Bench::on(input, context)?, "questions, real lists", &mut findings)?;
     }
     findings.note(
         "Query lengths: the log's own queries where it has a hundred of every length, else two terms of a query each \
@@ -120,8 +120,9 @@ pub(super) fn delay_chart(stem: &str, title: String, lines: Vec<Line>) -> Chart 
     }
 }
 
-/// Figure 5 (b) and (c), on the queries of `bench`; `of` stands before what is found.
+/// Figure 5 (b) and (c), on the queries of `bench`; `of` is the section of what is found.
 fn by_length(context: &Context<'_>, bench: &Bench, of: &str, findings: &mut Findings) -> Result<(), ExperimentError> {
+    findings.section(of);
     let workers = bench.eight();
     let ways = bench.ways(&WAYS);
     let mut measured: Vec<Vec<(f64, Measured)>> = vec![Vec::new(); ways.len()];
@@ -142,15 +143,15 @@ fn by_length(context: &Context<'_>, bench: &Bench, of: &str, findings: &mut Find
     }
     drop(steps);
     if let (Some(two), Some(ten)) = (postings.first(), postings.last()) {
-        findings.compare(format!("{of}postings of 10 terms over 2"), "x", None, ten / two);
+        findings.compare("postings of 10 terms over 2", "x", None, ten / two);
     }
     for (way, measured) in ways.iter().zip(&measured) {
         if let (Some((_, two)), Some((_, ten))) = (measured.first(), measured.last()) {
             // The paper tells of ten times the latency, and an eleventh of the throughput, whatever the method.
             let (slower, fewer) = (ten.latency_ms / two.latency_ms, two.throughput_qps / ten.throughput_qps);
             let papers = |value| papers_only(workers, value).filter(|_| way.engine == Engine::Published);
-            findings.compare(format!("{of}{way}: latency of 10 terms over 2"), "x", papers(10.0), slower);
-            findings.compare(format!("{of}{way}: throughput of 2 terms over 10"), "x", papers(11.0), fewer);
+            findings.compare(format!("{way}: latency of 10 terms over 2"), "x", papers(10.0), slower);
+            findings.compare(format!("{way}: throughput of 2 terms over 10"), "x", papers(11.0), fewer);
         }
     }
     let (stem, log) = if of.is_empty() { ("length", "") } else { ("questions", ", questions") };

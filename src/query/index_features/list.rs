@@ -39,8 +39,6 @@ macro_rules! with_index_features {
             second_seed,
             /// About how many documents are in all lists: those of a sample, as the sketch has them.
             expected_found,
-            /// In how many of the other lists a document of the shortest is, in the mean of the sample.
-            shared_lists,
             /// Blocks of the other lists that documents of the shortest would be sought in, list by list, by the sample.
             sought_blocks,
         }

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! rare                 7   90  412  413  983        of a list of 40 documents, 5 are sampled
-//! common (dense)       ·    1    1    1    1   }    in how many other lists: 0 2 1 2 1, in all of them two:
-//! medium (sketch)      ·    1    ·    1    ·   }    about 40 · 2/5 documents are found
+//! medium (sketch)      ·    1    ·    1    1        three pass
+//! common (dense)            1         1    ·        two of these: about 40 · 2/5 documents are found
 //! ```
 //!
 //! A sketch errs on one side: it finds what isn't there in a share of cases that follows from how full it is, and this is
@@ -23,12 +23,10 @@ const SOUGHT_LISTS: usize = 8;
 /// So many documents of the sample's size stand for what independence says of the share in all lists.
 const PRIOR_DOCS: f64 = 0.5;
 
-/// Documents of the shortest list, and what is known of each.
+/// Documents of the shortest list, of which those that a list lacks are dropped.
 struct Sample {
     docs: [u32; BLOCK_LEN],
     len: usize,
-    /// In how many other lists each is.
-    shared: [u8; BLOCK_LEN],
 }
 
 impl IndexFeatures {
@@ -56,37 +54,32 @@ impl IndexFeatures {
         let (sought, rest) = others.split_at(others.len().min(SOUGHT_LISTS));
         // Of the documents that are in the lists so far, the share that is in the next, by what was found.
         let mut kept = shortest_len;
-        for (before, term) in sought.iter().enumerate() {
+        for term in sought {
             self.sought_blocks += if term.list.probe().is_some() { 0.0 } else { blocks_hit(term, kept) };
-            let had = sample.count(before);
-            let mistakes = sample.seek(term, sketch);
-            let has = sample.count(before + 1);
-            let share = ((has - had * mistakes) / (1.0 - mistakes)).max(0.0);
-            kept *= (share + PRIOR_DOCS * share_of(term)) / (had + PRIOR_DOCS);
+            let had = sample.len as f64;
+            let mistakes = sample.sift(term, sketch);
+            let has = sample.len as f64;
+            let members = ((has - had * mistakes) / (1.0 - mistakes)).max(0.0);
+            kept *= (members + PRIOR_DOCS * share_of(term)) / (had + PRIOR_DOCS);
         }
         self.expected_found = rest.iter().fold(kept, |kept, term| kept * share_of(term));
-        let shared: u32 = sample.shared[..sample.len].iter().map(|&lists| u32::from(lists)).sum();
-        self.shared_lists = f64::from(shared) / (sample.len.max(1)) as f64;
     }
 }
 
 impl Sample {
     /// Those of `docs[..len]` that the sketch knows of.
-    fn of(mut docs: [u32; BLOCK_LEN], len: usize, sketch: &Sketch) -> Self {
+    fn of(docs: [u32; BLOCK_LEN], len: usize, sketch: &Sketch) -> Self {
         let known = sketch.docs();
-        let mut kept = 0;
-        for i in 0..len {
-            docs[kept] = docs[i];
-            kept += usize::from(known.contains(&docs[i]));
-        }
-        Self { docs, len: kept, shared: [0; BLOCK_LEN] }
+        let mut sample = Self { docs, len };
+        sample.keep(|doc| known.contains(&doc));
+        sample
     }
 
-    /// Looks all documents up in the list of `term`. Gives the share of documents that are found though they aren't in it.
-    fn seek(&mut self, term: &Bounded<'_>, sketch: &Sketch) -> f64 {
-        let docs = self.docs[..self.len].iter().zip(&mut self.shared);
+    /// Keeps the documents that are in the list of `term`. Gives the share of documents that are kept though they aren't in
+    /// it.
+    fn sift(&mut self, term: &Bounded<'_>, sketch: &Sketch) -> f64 {
         if let Some(probe) = term.list.probe() {
-            docs.for_each(|(&doc, shared)| *shared += u8::from(probe.contains(doc)));
+            self.keep(|doc| probe.contains(doc));
             return 0.0;
         }
         let Some(number) = term.number else {
@@ -94,25 +87,33 @@ impl Sample {
             let mut its_docs = [0; BLOCK_LEN];
             let its_len = term.list.decode_docs(0, &mut its_docs);
             let mut next = 0;
-            for (&doc, shared) in docs {
+            self.keep(|doc| {
                 while next < its_len && its_docs[next] < doc {
                     next += 1;
                 }
-                *shared += u8::from(next < its_len && its_docs[next] == doc);
-            }
+                next < its_len && its_docs[next] == doc
+            });
             return 0.0;
         };
         let filter = sketch.filter(number);
         if filter.is_empty() {
+            self.len = 0;
             return 0.0;
         }
-        docs.for_each(|(&doc, shared)| *shared += u8::from(may_contain(filter, doc)));
+        self.keep(|doc| may_contain(filter, doc));
         MISTAKES
     }
 
-    /// Documents that are in at least `lists` of the other lists: in all of them, if so many were sought.
-    fn count(&self, lists: usize) -> f64 {
-        self.shared[..self.len].iter().filter(|&&shared| usize::from(shared) >= lists).count() as f64
+    /// Keeps those of which `is_in` holds, in order, without a branch on any of them.
+    #[inline(always)]
+    fn keep(&mut self, mut is_in: impl FnMut(u32) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.len {
+            let doc = self.docs[i];
+            self.docs[kept] = doc;
+            kept += usize::from(is_in(doc));
+        }
+        self.len = kept;
     }
 }
 

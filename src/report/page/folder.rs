@@ -25,6 +25,10 @@ pub enum Kind {
     ValidationCapacity,
     /// What queries cost in each live run.
     ValidationService,
+    /// Where to trust predictions, by policy and load.
+    Validity,
+    /// Each live run of a load, and the prediction of all.
+    ValidationRuns,
     /// Parts of the node measured alone.
     Bench,
     /// Anything else.
@@ -32,8 +36,10 @@ pub enum Kind {
 }
 
 /// The columns that tell each kind; the first that fits is it.
-const COLUMNS: [(Kind, &[&str]); 7] = [
+const COLUMNS: [(Kind, &[&str]); 9] = [
     (Kind::Sweep, &["point", "policy", "capacity_qps", "held"]),
+    (Kind::Validity, &["policy", "load", "what", "verdict"]),
+    (Kind::ValidationRuns, &["policy", "load", "run", "disturbed"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),
     (Kind::Validation, &["policy", "rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
     (Kind::ValidationCapacity, &["policy", "predicted_qps", "measured_qps"]),

@@ -7,7 +7,8 @@ use super::sheet::Sheet;
 
 /// Pictures and tables.
 pub(super) fn section(id: &str, folder: &Folder) -> String {
-    if folder.of(Kind::Validation).next().is_none() {
+    let is_empty = |kind| folder.of(kind).next().is_none();
+    if is_empty(Kind::Validation) && is_empty(Kind::Validity) {
         return String::new();
     }
     let mut html =
@@ -20,6 +21,18 @@ pub(super) fn section(id: &str, folder: &Folder) -> String {
         html += &folded(
             &format!("All {} comparisons ({})", sheet.rows.len(), sheet.name),
             &HtmlTable::of_sheet("Predicted and measured delays", sheet),
+        );
+    }
+    for sheet in folder.of(Kind::Validity) {
+        html += &folded(
+            &format!("Where to trust predictions ({})", sheet.name),
+            &HtmlTable::of_sheet("Errors beside the spread of repeated live runs, by policy and load", sheet),
+        );
+    }
+    for sheet in folder.of(Kind::ValidationRuns) {
+        html += &folded(
+            &format!("Each live run, where its delays come from, and what disturbed it ({})", sheet.name),
+            &HtmlTable::of_sheet("Repeated live runs, each beside its prediction", sheet),
         );
     }
     html + "</section>\n"

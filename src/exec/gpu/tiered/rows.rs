@@ -51,6 +51,11 @@ impl Rows {
         if self.far.is_some() { self.num_near as u32 } else { u32::MAX }
     }
 
+    /// Rows that are far.
+    pub(in crate::exec::gpu) fn num_far(&self) -> u64 {
+        self.num_far
+    }
+
     /// All rows, near ones first.
     #[cfg(test)]
     pub(in crate::exec::gpu) fn to_host(&self, stream: &Arc<CudaStream>) -> Vec<u32> {

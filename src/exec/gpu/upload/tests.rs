@@ -125,7 +125,7 @@ fn gpu_refuses_what_does_not_fit() {
     const GIB: u64 = 1 << 30;
     let Some((device, stream, kernels)) = open() else { return };
     if device.free_bytes().unwrap() < 8 * GIB {
-        println!("skipped: 8 GiB of device memory are not free");
+        crate::skipped::skipped("8 GiB of device memory are not free");
         return;
     }
     let index = Index::from_lists(&[("t", (0..1000).map(|doc| (doc, 1)).collect())]).unwrap();

@@ -13,7 +13,7 @@ use crate::gpu::{Device, GpuError};
 use crate::ids::DeviceId;
 use crate::papers::ranges::batch::{Batch, Limits, cut};
 use crate::papers::ranges::index::{Norms, RangeIndex};
-use crate::papers::ranges::range::check_owners;
+use crate::papers::ranges::range::{Ranges, check_owners};
 use crate::papers::ranges::strategy::Strategy;
 use crate::query::Query;
 
@@ -98,7 +98,8 @@ impl RangesGpu {
         cut(&self.index, queries, &self.cache.table, limits)
     }
 
-    /// Answers a batch, and waits for it: the `k` best documents of each query, by `threads` threads each. All terms must be
+    /// Answers a batch, and waits for it: the `k` best documents of each query, by `threads` threads each, which share
+    /// documents as `ranges` says. All terms must be
     /// in the index.
     ///
     /// # Errors
@@ -108,6 +109,7 @@ impl RangesGpu {
         queries: &[Query],
         strategy: Strategy,
         threads: u32,
+        ranges: Ranges,
         k: usize,
     ) -> Result<Outcome, ExecError> {
         check_owners(threads)?;
@@ -115,7 +117,7 @@ impl RangesGpu {
         if queries.is_empty() {
             return Ok(Outcome::default());
         }
-        Ok(self.run_checked(queries, strategy, threads, k)?)
+        Ok(self.run_checked(queries, strategy, threads, ranges, k)?)
     }
 
     fn run_checked(
@@ -123,16 +125,24 @@ impl RangesGpu {
         queries: &[Query],
         strategy: Strategy,
         threads: u32,
+        ranges: Ranges,
         k: usize,
     ) -> Result<Outcome, GpuError> {
         let copying = |e| GpuError::of("copying a batch", &e);
         let (device, stream) = (&self.device.clone(), &Arc::clone(&self.stream));
         // Addresses in a batch are those of where it will lie: it is packed once that is known to have room.
         let mut batch =
-            Batch::pack(&self.index, queries, threads, &self.cache.table, self.d_batch.device_ptr(stream).0);
+            Batch::pack(&self.index, queries, threads, ranges, &self.cache.table, self.d_batch.device_ptr(stream).0);
         if batch.bytes.len() > self.d_batch.len() {
             self.d_batch = room(device, stream, batch.bytes.len())?;
-            batch = Batch::pack(&self.index, queries, threads, &self.cache.table, self.d_batch.device_ptr(stream).0);
+            batch = Batch::pack(
+                &self.index,
+                queries,
+                threads,
+                ranges,
+                &self.cache.table,
+                self.d_batch.device_ptr(stream).0,
+            );
         }
         let shared = Shared::of(threads as usize, k);
         ensure(device, stream, &mut self.d_state, batch.state_words as usize)?;

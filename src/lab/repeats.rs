@@ -1,0 +1,145 @@
+//! Driving a rate several times, beside its prediction.
+
+use std::time::Duration;
+
+use super::compared::{distance, scatter};
+use super::disturbance::Watch;
+use super::{Calibration, Compared, ComparedRun, Disturbance, Drive, LabError, Parts, ServiceRun, Summary, Validation};
+use crate::live::{self, LiveOutcome};
+use crate::machine::{Class, PerClass};
+use crate::sched::{PolicyFactory, RunLog};
+use crate::sim::{SimError, SimQuery, simulate};
+
+/// The rates, as shares of the predicted capacity: up to them delays are compared.
+const LOADS: [f64; 3] = [0.2, 0.5, 0.8];
+/// So many times as many runs are made as are to count, at most.
+const PATIENCE: u32 = 2;
+/// How long a run lasts, over how long those near the capacity do.
+const SHORTER: f64 = 0.4;
+
+impl Validation<'_> {
+    /// Drives a policy at some shares of its predicted capacity, each as often as asked for, and compares. Runs that
+    /// something else disturbed are made again.
+    pub(super) fn compare(&mut self, policy: &dyn PolicyFactory, capacity_qps: f64) -> Result<Vec<Compared>, LabError> {
+        let mut compared = Vec::new();
+        if self.options.repeats == 0 {
+            return Ok(compared);
+        }
+        for load in LOADS {
+            let found = self.compare_at(policy, load, load * capacity_qps)?;
+            compared.extend(found);
+            if live::interrupted() {
+                break;
+            }
+        }
+        Ok(compared)
+    }
+
+    fn compare_at(
+        &mut self,
+        policy: &dyn PolicyFactory,
+        load: f64,
+        rate_qps: f64,
+    ) -> Result<Option<Compared>, LabError> {
+        let count = self.queries_in(SHORTER * self.options.seconds, rate_qps);
+        let arrivals = self.draw(count);
+        let deadline = self.options.deadline;
+        let mut before = self.calibrate(policy)?;
+        let known = self.known(&before);
+        let experiment = self.node.experiment(known, vec![arrivals.clone()], deadline);
+        let predicted = played(&experiment, policy, rate_qps)?;
+        let machine = self.node.machine().clone();
+        let nothing = || LabError::NothingFinished { policy: policy.name().to_owned(), rate_qps };
+        let summary = Summary::of_log(&predicted, &machine).ok_or_else(nothing)?;
+        let (parts, disturbance) = (Parts::of(&predicted), Disturbance::default());
+        let mut compared = Compared {
+            policy: policy.name().to_owned(),
+            rate_qps,
+            load,
+            predicted: ComparedRun { summary, parts, distance: 0.0, disturbance, disturbed: None },
+            at_speed: None,
+            runs: Vec::new(),
+            scatter: Vec::new(),
+        };
+        let lasts = Duration::from_secs_f64(count as f64 / rate_qps);
+        let mut speeds: Vec<f64> = Vec::new();
+        for run in 0..PATIENCE * self.options.repeats {
+            if compared.counted().count() >= self.options.repeats as usize {
+                break;
+            }
+            let what =
+                format!("{}, live at {rate_qps:.0} q/s, time {} of {}", policy.name(), run + 1, self.options.repeats);
+            self.progress.lasts(&what, lasts);
+            let watch = Watch::start();
+            let outcome = self.node.drive_well(policy, Drive::new(rate_qps, &arrivals, deadline))?;
+            let (steal, others) = watch.shares();
+            if outcome.interrupted() || live::interrupted() {
+                break;
+            }
+            self.note_service(policy, ServiceRun::Live, rate_qps, &outcome);
+            let after = self.calibrate(policy)?;
+            let disturbance =
+                Disturbance { steal, others, lag_p99: outcome.lag.p99, before: before.slowdown, after: after.slowdown };
+            let disturbed = disturbance.why(&machine, deadline);
+            if disturbed.is_none() {
+                speeds.push((before.slowdown[Class::CPU] + after.slowdown[Class::CPU]) / 2.0);
+                if compared.scatter.is_empty() {
+                    compared.scatter = scatter(&predicted, &outcome.log);
+                }
+            }
+            before = after;
+            let summary = Summary::of_log(&outcome.log, &machine).ok_or_else(nothing)?;
+            compared.runs.push(ComparedRun {
+                summary,
+                parts: parts_of(&outcome, &machine),
+                distance: distance(&predicted, &outcome.log),
+                disturbance,
+                disturbed,
+            });
+        }
+        compared.at_speed = self.at_speed(policy, &experiment, rate_qps, &speeds)?;
+        Ok((!compared.runs.is_empty()).then_some(compared))
+    }
+
+    /// The prediction with the CPU as fast as backlogs found it around the runs that count, over what the machine file
+    /// says of a lane that is never without work; `None` without a file, or if none counts.
+    fn at_speed(
+        &self,
+        policy: &dyn PolicyFactory,
+        experiment: &crate::sim::Experiment,
+        rate_qps: f64,
+        speeds: &[f64],
+    ) -> Result<Option<Summary>, LabError> {
+        let Some(lanes) = &self.node.model().lanes[Class::CPU] else { return Ok(None) };
+        if speeds.is_empty() {
+            return Ok(None);
+        }
+        let speed = speeds.iter().sum::<f64>() / speeds.len() as f64 / lanes.stream();
+        let now = Calibration { slowdown: PerClass::two(speed, 1.0), ..Calibration::median(&[]) };
+        let queries: Vec<SimQuery> = experiment.queries.iter().map(|query| now.query(query)).collect();
+        let experiment = crate::sim::Experiment { queries, ..experiment.clone() };
+        Ok(Summary::of_log(&played(&experiment, policy, rate_qps)?, &experiment.model.machine))
+    }
+}
+
+fn played(experiment: &crate::sim::Experiment, policy: &dyn PolicyFactory, rate_qps: f64) -> Result<RunLog, LabError> {
+    let run = experiment.run(policy, rate_qps, &experiment.arrivals[0])?;
+    Ok(simulate(run).map_err(SimError::from)?)
+}
+
+/// Where a live run's delays came from.
+fn parts_of(outcome: &LiveOutcome, machine: &crate::machine::Machine) -> Parts {
+    let mut sums = PerClass::<(f64, f64, usize)>::default();
+    for batch in &outcome.served {
+        let sum = &mut sums[machine.class(batch.processor)];
+        sum.0 += batch.worked.as_us();
+        sum.1 += batch.handoff().as_us();
+        sum.2 += 1;
+    }
+    let mean = |sum: f64, count: usize| (count > 0).then(|| sum / count as f64);
+    Parts {
+        work_us: PerClass::from_fn(|class| mean(sums[class].0, sums[class].2)),
+        handoff_us: PerClass::from_fn(|class| mean(sums[class].1, sums[class].2)),
+        ..Parts::of(&outcome.log)
+    }
+}
