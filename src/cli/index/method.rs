@@ -35,7 +35,7 @@ enum Method {
 #[derive(Debug)]
 pub(super) enum Way {
     Hash(HashIndexer),
-    Trie(TrieOptions, TrieIndexer),
+    Trie(TrieOptions, Box<TrieIndexer>),
 }
 
 impl MethodArguments {
@@ -62,7 +62,7 @@ impl MethodArguments {
         if options.cpu_indexers + gpus == 0 {
             return Err(Failure::input("--indexers is 0, and there are no --gpus: nobody would index"));
         }
-        Ok(Way::Trie(options, TrieIndexer::new(options)?))
+        Ok(Way::Trie(options, Box::new(TrieIndexer::new(options)?)))
     }
 }
 
@@ -71,7 +71,7 @@ impl Way {
     pub(super) fn indexer(&mut self) -> &mut dyn Indexer {
         match self {
             Self::Hash(hash) => hash,
-            Self::Trie(_, trie) => trie,
+            Self::Trie(_, trie) => trie.as_mut(),
         }
     }
 

@@ -91,14 +91,14 @@ fn jobs_come_back_from_their_file_and_files_out_of_order_are_refused() {
     trace.write(&path, &Provenance::new()).unwrap();
     assert_eq!(IndexTrace::read(&path).unwrap(), trace);
     let text = std::fs::read_to_string(&path).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     for (kept, expected) in
-        [(vec![0, 1, 2, 4], "3: `job`"), (vec![0, 1, 2, 3], "run 1 has not as many"), (vec![0], "has no jobs")]
+        [(vec![0, 1, 2, 4], "out of order"), (vec![0, 1, 2, 3], "run 1 has not as many"), (vec![0], "has no jobs")]
     {
         let some: String = kept.iter().map(|&line| format!("{}\n", lines[line])).collect();
         std::fs::write(&path, some).unwrap();
         let message = IndexTrace::read(&path).unwrap_err().to_string();
-        assert!(message.contains(expected) || message.contains("out of order"), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
 }
 

@@ -16,6 +16,10 @@ use crate::build::BuildError;
 use crate::corpus::{Batch, Collection};
 use crate::files::InputError;
 
+/// A batch is sampled for so many bytes of files, and from so many files at least.
+const SAMPLED_EVERY_BYTES: u64 = 50 << 20;
+const LEAST_SAMPLED: usize = 2;
+
 /// What a parser may parse.
 #[derive(Debug)]
 pub(super) enum Grant {
@@ -84,7 +88,10 @@ impl Grants {
                 }
             }
             Source::Files { paths } => {
-                let step = paths.len().div_ceil(most.max(1));
+                // Of files that are small a few tell enough: the sample is to cost little of the whole.
+                let bytes: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
+                let most = ((bytes / SAMPLED_EVERY_BYTES) as usize).clamp(LEAST_SAMPLED, most);
+                let step = paths.len().div_ceil(most);
                 for path in paths.iter().step_by(step) {
                     if let Some(batch) = Collection::open(path, 1)?.next_batch()? {
                         visit(&batch)?;
