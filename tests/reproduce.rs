@@ -30,7 +30,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     for (arguments, expected) in [
         (vec!["reproduce", "tatikonda-fig"], "did you mean tatikonda-fig4"),
         (vec!["reproduce", "moon"], "--list"),
-        (vec!["reproduce", "ding-fig7"], "`tandem simulate` predicts"),
+        (vec!["reproduce", "ding-fig3", "--docs", "20000", "--limit", "20", "--data", "."], "expected corpus/"),
         (vec!["reproduce", "tatikonda-fig7", "-k", "0"], "expected 1 to 1000"),
         (vec!["reproduce", "tatikonda-fig4", "--seconds", "-1"], "--seconds"),
         (vec!["reproduce", "wang-fig3", "-k", "17"], "expected 1 to 16"),
@@ -44,6 +44,13 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
 #[test]
 fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
     let dir = tempfile::tempdir().unwrap();
+    // A table of a GPU's times alone: no index is made for it, and no empty table shown.
+    let output = tandem(dir.path(), &["reproduce", "ding-table3", "--docs", "2000", "--limit", "5"]);
+    if !output.status.success() {
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("error: no GPU to use: "), "{}", text(&output.stderr));
+        assert!(!text(&output.stdout).contains("quantity"));
+    }
     for part in ["gpu", "gpu-memory"] {
         // Where there is a GPU, the index is missing.
         let output = tandem(dir.path(), &["bench", "nowhere", "--queries", "none.tsv", "--what", part]);
@@ -57,9 +64,13 @@ fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
 fn tatikondas_figures_are_measured_written_and_drawn() {
     let dir = tempfile::tempdir().unwrap();
     for (name, charts) in [
-        ("tatikonda-fig4", &["throughput", "latency", "latency-quiet", "threshold"][..]),
-        ("tatikonda-fig5", &["delay", "length-latency", "length-throughput"]),
-        ("tatikonda-fig6", &["delay"]),
+        (
+            "tatikonda-fig4",
+            &["throughput", "latency", "latency-quiet", "threshold-throughput", "threshold-latency", "latency-tandem"]
+                [..],
+        ),
+        ("tatikonda-fig5", &["delay", "delay-tandem", "length-latency", "length-throughput"]),
+        ("tatikonda-fig6", &["delay", "delay-tandem"]),
         ("tatikonda-fig7", &["tasks"]),
     ] {
         let small = ["--docs", "20000", "--limit", "50", "--seconds", "0.001", "--cpus", "2", "--out", "results"];
@@ -123,7 +134,7 @@ fn wangs_figures_are_counted_modelled_and_measured_as_far_as_this_machine_can() 
         let file = |stem: &str| std::fs::read_to_string(dir.path().join("results").join(stem)).unwrap();
         let table = file(&format!("{name}.csv"));
         assert!(table.contains("# seed: 1") && table.contains(row), "{row} should be in\n{table}");
-        assert!(table.contains("500 queries train"), "{table}");
+        assert!(table.contains(" queries train, "), "{table}");
         for chart in charts {
             assert!(file(&format!("{name}-{chart}.svg")).contains("</svg>"), "{name} {chart}");
             assert!(
@@ -153,6 +164,25 @@ fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
     let output = run("0.1\nNaN\n");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("pr.txt:2:1: PageRank is \"NaN\""), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_schedulers_figure_holds_what_the_paper_says_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = tandem(dir.path(), &["reproduce", "ding-fig7", "-o", "results"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.lines().filter(|line| line.contains(" sustains ")).all(|line| line.chars().count() <= 80), "{shown}");
+    let table = std::fs::read_to_string(dir.path().join("results/ding-fig7.csv")).unwrap();
+    let sustained = |policy: &str| -> f64 {
+        let name = format!("\"size of GOV2, the paper's means: {policy} sustains\"");
+        let row = table.lines().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name} in\n{table}"));
+        row.rsplit(',').next().and_then(|value| value.parse().ok()).expect("a rate")
+    };
+    // On the paper's mean costs: a CPU alone about 100 a second, both beyond 300 and more than the sum of the two.
+    assert!((80.0..115.0).contains(&sustained("cpu-only")), "{table}");
+    assert!(sustained("stealing-published") > 300.0, "{table}");
+    assert!(sustained("stealing-published") > sustained("cpu-only") + sustained("gpu-only"), "{table}");
 }
 
 /// Rows of `name` on a small index: the folder's `name.csv`, or what was said if it failed.

@@ -62,6 +62,13 @@ impl Postings {
         self.append(list, gap, freq);
     }
 
+    /// Reads what [`count`](Self::count) will look at, so that it need not wait; returns something of it.
+    #[inline]
+    pub(crate) fn touch(&self, list: u32) -> u32 {
+        let head = self.lists.get(list as usize);
+        head.map_or(0, |head| head.doc ^ u32::from(self.pool.get(head.write as usize).copied().unwrap_or(0)))
+    }
+
     /// Calls `take` with the encoded postings of a list, slice by slice.
     pub(crate) fn read(&self, list: u32, mut take: impl FnMut(&[u8])) {
         let head = &self.lists[list as usize];

@@ -71,3 +71,24 @@ impl FarReads {
         Ok(Self { pieces, has_large_pages: memory.has_large_pages() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::DeviceId;
+
+    #[test]
+    fn gpu_reads_pieces_of_all_sizes_from_the_hosts_memory() {
+        let device = match Device::open(DeviceId(0)) {
+            Ok(device) => device,
+            Err(error) => {
+                assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
+                println!("skipped: {error}");
+                return;
+            }
+        };
+        let measured = FarReads::measure(&device, 1).unwrap();
+        assert_eq!(measured.pieces.iter().map(|&(bytes, _)| bytes).collect::<Vec<_>>(), PIECES);
+        assert!(measured.pieces.iter().all(|&(_, rate)| rate.is_finite() && rate > 0.0), "{measured:?}");
+    }
+}

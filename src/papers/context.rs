@@ -101,7 +101,7 @@ impl Context<'_> {
         match &input {
             Some(input) => findings.provenance("real", &input.name),
             None => findings.note(
-                "No real collection here: lines about real lists are left out. an index of one's own \
+                "No real collection here: lines about real lists are left out. An index of one's own \
                  gives them, or a folder of real collections.",
             ),
         }

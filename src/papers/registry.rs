@@ -34,8 +34,6 @@ const WEI: &str = "Wei, JaJa: A fast algorithm for constructing inverted files o
 const TATIKONDA: &str =
     "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
 
-// What this version lacks for some of them, and what comes nearest.
-
 /// An experiment with methods of GPUs: a build without GPU support lacks it.
 #[cfg(feature = "gpu")]
 macro_rules! on_gpu {

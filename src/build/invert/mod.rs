@@ -14,7 +14,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `interner.rs` | numbers for words: with growing lists what a token costs |
+//! | `interner.rs`, `pending.rs` | numbers for words, looked up many at once: with growing lists what a token costs |
 //! | `accumulator.rs`, `segment.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
@@ -24,6 +24,7 @@ mod accumulator;
 mod cursor;
 mod interner;
 mod merge;
+mod pending;
 mod run;
 mod runs;
 mod segment;

@@ -16,15 +16,13 @@ use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, free_memory_bytes, read_lines};
 use crate::index::{Index, IndexError};
 
+/// Text, and how it is cut.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct TextArguments {
     /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
     /// .zst; - reads the standard input), or a folder of text files; several are one collection, in this order
     #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
-    /// Folder of the index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    pub(super) inputs: Vec<PathBuf>,
     /// How text is cut into words
     #[arg(long, value_enum, default_value_t = Words::Unicode)]
     tokenizer: Words,
@@ -36,6 +34,15 @@ pub(super) struct Arguments {
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    text: TextArguments,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
     #[command(flatten)]
     method: MethodArguments,
     /// Memory for lists until they are merged, such as 2GiB; what is beyond goes to disk, into the index's folder, where
@@ -49,12 +56,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
-    let options = checked(arguments)?;
+    let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
     check_out(&arguments.out)?;
     let mut way = arguments.method.checked(options.threads)?;
-    let collection = Collection::open_all(arguments.inputs.clone(), options.threads)?;
+    let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
     let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
-        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.inputs[0], what).into(),
+        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
     let seconds = started.elapsed().as_secs_f64();
@@ -121,21 +128,24 @@ pub(in crate::cli) fn build_showing(
     summary
 }
 
-fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
-    let bm25 = arguments.bm25.checked()?;
-    let mut tokenizer = Tokenizer::new(arguments.tokenizer);
-    if let Some(language) = &arguments.stem {
-        tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;
-    }
-    match arguments.stop_words.as_deref() {
-        None => {}
-        Some("english") => tokenizer = tokenizer.with_english_stop_words(),
-        Some(file) => {
-            let lines = read_lines(Path::new(file))?.map(|line| line.map(|(_, text)| text));
-            tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
+impl TextArguments {
+    /// How to build, in so much memory and on so many cores: those of the machine unless given.
+    pub(super) fn checked(&self, memory: Option<u64>, cpus: Option<u16>) -> Result<BuildOptions, Failure> {
+        let bm25 = self.bm25.checked()?;
+        let mut tokenizer = Tokenizer::new(self.tokenizer);
+        if let Some(language) = &self.stem {
+            tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;
         }
+        match self.stop_words.as_deref() {
+            None => {}
+            Some("english") => tokenizer = tokenizer.with_english_stop_words(),
+            Some(file) => {
+                let lines = read_lines(Path::new(file))?.map(|line| line.map(|(_, text)| text));
+                tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
+            }
+        }
+        let memory_bytes = memory.or_else(|| free_memory_bytes().map(|free| free / 2));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(BuildOptions { tokenizer, bm25, threads: cpus.map_or(cores, usize::from), memory_bytes })
     }
-    let memory_bytes = arguments.memory.or_else(|| free_memory_bytes().map(|free| free / 2));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(BuildOptions { tokenizer, bm25, threads: arguments.cpus.map_or(cores, usize::from), memory_bytes })
 }

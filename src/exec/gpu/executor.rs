@@ -24,7 +24,7 @@ use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
 use super::terms::TermTable;
 use super::tiered::GpuMemory;
-use super::upload::UploadReport;
+use super::upload::{UploadOptions, UploadReport};
 use crate::exec::cpu::multicore::Part;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
@@ -142,7 +142,8 @@ impl GpuExecutor {
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
         let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
-        let mut lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, memory, progress)?;
+        let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
+        let mut lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
         adapt(&mut lists.terms);
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }

@@ -13,7 +13,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::{GpuMemory, Rows};
+use super::tiered::Rows;
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
 use crate::exec::ExecError;
 use crate::gpu::Device;
@@ -33,7 +33,7 @@ pub(super) struct DeviceLists {
 }
 
 impl DeviceLists {
-    /// Brings `index` to the device and waits until it is there. `reserved_bytes` must stay free for other buffers;
+    /// Brings `index` to the device and waits until it is there. `options` say what must stay free, and how much may lie there;
     /// `progress` is called with the bytes that are copied, and with all that are to be.
     ///
     /// # Errors
@@ -44,11 +44,9 @@ impl DeviceLists {
         kernels: &Kernels,
         index: &Arc<Index>,
         bm25: Bm25,
-        reserved_bytes: u64,
-        memory: Option<&GpuMemory>,
+        options: UploadOptions<'_>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
-        let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
         let uploaded = upload(device, stream, kernels, index, bm25, options, progress)?;
         Ok(Self::new(index, bm25, uploaded))
     }

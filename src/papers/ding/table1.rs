@@ -43,8 +43,9 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     findings.compare("device copy, read and written", "GB/s", None, copy.map(|rate| rate / 1e9));
     if gpu.is_some() {
         findings.note(
-            "List by list, a GPU of today waits for launches: PForDelta needs one more of them a list than Rice, for its \
-             exceptions, and is behind it for that. All at once, it is ahead, as in the paper.",
+            "List by list, both codecs need as many launches, and a GPU of today waits for them: the time of one stands \
+             above. PForDelta's first has only the exceptions to decode, which its second waits for. All at once \
+             PForDelta is ahead, as in the paper.",
         );
     }
     Ok(findings)

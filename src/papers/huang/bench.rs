@@ -22,6 +22,9 @@ use crate::query::Query;
 /// Terms that the kernels take in a query at most.
 const MOST_TERMS: usize = 64;
 
+/// Queries that one thread of the CPU answers at least.
+const FEW: usize = 16;
+
 /// Index and queries, in the published form.
 pub(super) struct Bench {
     /// Tandem's own form.
@@ -85,6 +88,17 @@ impl Bench {
             done.hits.push(hits);
         }
         Ok(done)
+    }
+
+    /// As [`on_cpu`](Self::on_cpu), of all queries, but stops after so many seconds; at least a few are answered.
+    ///
+    /// # Errors
+    /// If a list is damaged.
+    pub(super) fn on_cpu_for(&self, seconds: f64, strategy: Strategy, k: usize) -> Result<OnCpu, ExperimentError> {
+        let began = Instant::now();
+        let numbers = self.all().into_iter();
+        let in_time = numbers.take_while(|&number| number < FEW || began.elapsed().as_secs_f64() < seconds);
+        self.on_cpu(in_time, strategy, k)
     }
 
     /// The numbers of all queries.

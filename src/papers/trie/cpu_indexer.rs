@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
-use super::indexer::{SlotIndexer, SlotWork};
+use super::indexer::{SlotIndexer, SlotWork, TermCounts};
 use super::sections::Sections;
 use super::stream::Item;
 use crate::build::postings::Postings;
@@ -26,6 +26,7 @@ pub(super) struct CpuIndexer {
     ends: Vec<(u16, u32)>,
     /// Time of each slot in the last run.
     slot_ns: Vec<(u16, u64)>,
+    counts: TermCounts,
 }
 
 impl CpuIndexer {
@@ -41,7 +42,7 @@ impl SlotIndexer for CpuIndexer {
     }
 
     fn index(&mut self, buffer: &Buffer, slots: &[u16]) -> Result<(), GpuError> {
-        let Self { dictionary, list_of, terms, postings, ends, slot_ns } = self;
+        let Self { dictionary, list_of, terms, postings, ends, slot_ns, .. } = self;
         slot_ns.clear();
         let mut began = Instant::now();
         for &slot in slots {
@@ -92,11 +93,15 @@ impl SlotIndexer for CpuIndexer {
         self.terms.clear();
         self.ends.clear();
         self.postings.clear();
+        self.counts.update(&self.dictionary.terms);
         Ok(())
     }
 
     fn append_work(&self, buffer: &Buffer, work: &mut Vec<SlotWork>) {
-        work.extend(self.slot_ns.iter().map(|&(slot, ns)| SlotWork { ns, ..SlotWork::of(slot, buffer.stream(slot)) }));
+        work.extend(self.slot_ns.iter().map(|&(slot, ns)| {
+            let terms = self.counts.of(slot);
+            SlotWork { terms, ns, ..SlotWork::of(slot, buffer.stream(slot)) }
+        }));
     }
 
     fn salvage(&mut self) -> Dictionary {

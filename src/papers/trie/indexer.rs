@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::buffer::Buffer;
-use super::dictionary::Dictionary;
+use super::dictionary::{Dictionary, Term};
 use super::sections::Sections;
+use super::slots::NUM_SLOTS;
 use super::stream::Stream;
 use crate::gpu::GpuError;
 
@@ -17,6 +18,8 @@ pub struct SlotWork {
     pub tokens: u32,
     /// Bytes of its stream.
     pub stream_bytes: u64,
+    /// Terms of its tree after the run, which say how deep it is.
+    pub terms: u32,
     /// Time of the thread, or of the GPU's warp, that indexed it.
     pub ns: u64,
 }
@@ -24,7 +27,36 @@ pub struct SlotWork {
 impl SlotWork {
     /// What is known of it before it is indexed.
     pub(super) fn of(slot: u16, stream: &Stream) -> Self {
-        Self { slot, tokens: stream.tokens(), stream_bytes: stream.bytes().len() as u64, ns: 0 }
+        let (tokens, stream_bytes) = (stream.tokens(), stream.bytes().len() as u64);
+        Self { slot, tokens, stream_bytes, ..Self::default() }
+    }
+}
+
+/// How many terms each slot's tree has.
+#[derive(Debug)]
+pub(super) struct TermCounts {
+    counts: Vec<u32>,
+    /// Terms that are counted.
+    counted: usize,
+}
+
+impl Default for TermCounts {
+    fn default() -> Self {
+        Self { counts: vec![0; NUM_SLOTS], counted: 0 }
+    }
+}
+
+impl TermCounts {
+    /// Counts those of `terms` that have come since.
+    pub(super) fn update(&mut self, terms: &[Term]) {
+        for term in &terms[self.counted..] {
+            self.counts[term.slot as usize] += 1;
+        }
+        self.counted = terms.len();
+    }
+
+    pub(super) fn of(&self, slot: u16) -> u32 {
+        self.counts[usize::from(slot)]
     }
 }
 

@@ -16,7 +16,7 @@
 //! | `indexer.rs`, `cpu_indexer.rs`, `gpu/` | indexers |
 //! | `sections.rs`, `run_file.rs` | lists of a run, and their file |
 //! | `combine.rs` | the end: one dictionary, one list a term |
-//! | `pipeline.rs`, `report.rs` | all of it in order, and what it took |
+//! | `pipeline.rs`, `report.rs`, `jobs.rs` | all of it in order, what it took, and that as jobs for the lab |
 //!
 //! The index is that of Tandem's own way, byte for byte. Where the paper is departed from, and why:
 //!
@@ -32,6 +32,7 @@ mod dictionary;
 mod gpu;
 mod grants;
 mod indexer;
+mod jobs;
 mod node;
 mod parsers;
 mod pipeline;
@@ -45,5 +46,6 @@ mod stream;
 mod tests;
 
 pub use indexer::SlotWork;
+pub use jobs::trace_of;
 pub use pipeline::{TrieIndexer, TrieOptions};
 pub use report::{PartReport, RunReport, TrieReport};

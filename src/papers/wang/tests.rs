@@ -246,7 +246,7 @@ proptest! {
                 if held == 0 { continue }
                 let len = lists.table_len(list, held as u32) as usize;
                 prop_assert!(len <= postings.table.len());
-                prop_assert!(postings.table[len - 2] as usize <= held - 1 && postings.table[len - 1] as usize >= held);
+                prop_assert!((postings.table[len - 2] as usize) < held && postings.table[len - 1] as usize >= held);
             }
         }
     }

@@ -43,6 +43,7 @@ impl<'a> Bench<'a> {
         findings: &mut Findings,
         parts: &[Part],
     ) -> Result<Self, ExperimentError> {
+        context.progress.doing("making a collection");
         let files = files(context, parts)?;
         let name = match (files.first(), parts.first()) {
             (Some(first), _) if !context.text.is_empty() => format!("{}, {} files", first.display(), files.len()),
@@ -133,6 +134,7 @@ impl<'a> Bench<'a> {
     }
 
     fn trie(&self, parsers: usize, cpu_indexers: usize, gpus: usize) -> Result<TrieIndexer, ExperimentError> {
+        self.context.progress.doing(&format!("indexing: {parsers} parsers, {cpu_indexers} CPU indexers, {gpus} GPUs"));
         Ok(TrieIndexer::new(TrieOptions { parsers, cpu_indexers, gpus, buffer_bytes: None, keeps_work: false })?)
     }
 

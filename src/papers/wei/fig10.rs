@@ -5,16 +5,13 @@
 //! indexer, by the lab's simulation of the pipeline. On a machine with fewer cores than eight only the predicted curves are
 //! whole: they are called simulated.
 
-use std::collections::BTreeMap;
-
 use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_CPU_INDEXERS, PAPERS_GPUS, PAPERS_PARSERS, mb_per_s};
-use crate::lab::indexing::{IndexJob, IndexMachine, IndexPolicy, IndexRun, IndexTrace, lp_bound, simulate_indexing};
-use crate::papers::trie::{RunReport, SlotWork, TrieReport};
+use crate::lab::indexing::{IndexMachine, IndexPolicy, IndexTrace, lp_bound, simulate_indexing};
+use crate::papers::trie::{TrieReport, trace_of};
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
-use crate::time::Nanos;
 
-/// Slots of the trie are so many groups: slot mod groups.
-const GROUPS: usize = 256;
+/// What the paper's model gives for six parsers, in MB/s.
+const PAPERS_INTAKE: f64 = 469.0;
 
 /// A curve: M parsers alone, or M + (8 - M) with so many GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +45,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     // What everything costs: one parser, one indexer; and once more on a GPU.
     let on_cpu = bench.index_keeping_work(1, 1, 0)?;
     let on_gpu = if bench.gpus > 0 { Some(bench.index_keeping_work(1, 0, 1)?) } else { None };
-    let trace = trace(&on_cpu, on_gpu.as_ref());
+    let trace = trace_of(&on_cpu, on_gpu.as_ref());
     let mut lines = Vec::new();
     let curves = [Curve::Parsers, Curve::Indexers { gpus: 0 }, Curve::Indexers { gpus: PAPERS_GPUS }];
     for (colour, curve) in curves.into_iter().enumerate() {
@@ -83,7 +80,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     intake(&on_cpu, &mut findings);
     compare_policies(&trace, on_gpu.is_some(), &mut findings)?;
     findings.chart(Chart {
-        stem: "parsers".to_owned(),
+        stem: String::from("parsers"),
         title: String::from("Indexing by number of parsers (Wei and JaJa, figure 10)"),
         x_label: String::from("parsers M"),
         y_label: String::from("MB/s (2^20 bytes)"),
@@ -148,46 +145,5 @@ fn intake(report: &TrieReport, findings: &mut Findings) {
     findings.compare("reading", "s/GB", 1.6, reading);
     findings.compare("decompressing", "s/GB", 3.2, unpacking);
     let rate = |reading: f64, unpacking: f64| 1024.0 / (reading + unpacking / PAPERS_PARSERS as f64);
-    findings.compare("intake of 6 parsers, by the model", "MB/s", rate(1.6, 3.2), rate(reading, unpacking));
-}
-
-/// The jobs of a build by one CPU indexer, and of one by a GPU.
-fn trace(on_cpu: &TrieReport, on_gpu: Option<&TrieReport>) -> IndexTrace {
-    let reading_s = on_cpu.reading_s / on_cpu.runs.len().max(1) as f64;
-    let runs = on_cpu.runs.iter().enumerate().map(|(number, run)| {
-        let gpu = on_gpu.and_then(|report| report.runs.get(number));
-        IndexRun {
-            text_bytes: run.text_bytes,
-            reading: Nanos::from_secs(reading_s),
-            unpacking: Nanos::from_secs(run.unpacking_s),
-            parsing: Nanos::from_secs(run.parsing_s),
-            preparing: Nanos::from_secs(gpu.map_or(0.0, |run| run.preparing_s)),
-            collecting: Nanos::from_secs(run.collecting_s),
-            jobs: jobs(run, gpu),
-        }
-    });
-    IndexTrace { runs: runs.collect() }
-}
-
-fn jobs(run: &RunReport, gpu: Option<&RunReport>) -> Vec<IndexJob> {
-    let mut jobs = vec![IndexJob { cpu: Some(Nanos(0)), ..IndexJob::default() }; GROUPS];
-    let group_of = |work: &SlotWork| usize::from(work.slot) % GROUPS;
-    for work in &run.work {
-        let job = &mut jobs[group_of(work)];
-        job.tokens += u64::from(work.tokens);
-        job.stream_bytes += work.stream_bytes;
-        job.cpu = job.cpu.map(|all| Nanos(all.0 + work.ns));
-    }
-    let Some(gpu) = gpu else { return jobs };
-    let mut times: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-    for work in &gpu.work {
-        let (all, longest) = times.entry(group_of(work)).or_default();
-        *all += work.ns;
-        *longest = (*longest).max(work.ns);
-    }
-    for (group, job) in jobs.iter_mut().enumerate() {
-        let (all, longest) = times.get(&group).copied().unwrap_or_default();
-        job.gpu = Some((Nanos(all), Nanos(longest)));
-    }
-    jobs
+    findings.compare("intake of 6 parsers, by the model", "MB/s", PAPERS_INTAKE, rate(reading, unpacking));
 }

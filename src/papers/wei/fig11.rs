@@ -34,7 +34,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         lines.push(line(format!("{name}, M tokens/s"), 2 * colour + 1, &report, tokens));
     }
     findings.chart(Chart {
-        stem: "files".to_owned(),
+        stem: String::from("files"),
         title: String::from("Rate of indexing along the collection (Wei and JaJa, figure 11)"),
         x_label: String::from("file"),
         y_label: String::from("indexing (MB/s, or M tokens/s)"),
