@@ -130,7 +130,8 @@ mod tests {
                 let of_range: Vec<_> = further.iter().filter(|(estimate, _)| range.contains(estimate)).collect();
                 let within = of_range.iter().filter(|(estimate, us)| *us <= quantiles.at(*estimate, level)).count();
                 let share = within as f64 / of_range.len() as f64;
-                assert!((share - level).abs() < 0.03, "{level} {range:?}: {share}");
+                // Five hundred queries of a band tell a share within 0.05.
+                assert!((share - level).abs() < 0.06, "{level} {range:?}: {share}");
             }
         }
     }

@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(Idle::value_variants(), Idle::ALL);
         assert_eq!(Multicore::value_variants(), Multicore::ALL);
         assert_eq!(Routing::value_variants(), Routing::ALL);
+        assert_eq!(ModelKind::value_variants(), ModelKind::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));
     }

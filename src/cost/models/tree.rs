@@ -56,7 +56,7 @@ impl Tree {
     /// If `smartcore` refuses the samples.
     pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
         let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
-        let mut tree = read_smartcore(&fitted)?;
+        let mut tree = read_smartcore(&fitted, samples)?;
         for sample in samples.rows() {
             tree.count(sample);
         }
@@ -75,19 +75,23 @@ impl Tree {
         min_leaf: usize,
         seed: u64,
     ) -> Result<Vec<Self>, FitError> {
-        let inputs = samples.known().iter().count();
         let parameters = RandomForestRegressorParameters::default()
             .with_n_trees(trees)
-            .with_m((inputs / 3).max(1))
+            .with_m((samples.known().iter().count() / 3).max(1))
             .with_max_depth(max_depth + 1)
             .with_min_samples_leaf(min_leaf)
             .with_min_samples_split(2 * min_leaf)
             .with_seed(seed);
         let fitted = FittedForest::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())?;
+        let known: Vec<usize> = samples.known().iter().collect();
         let stored = serde_json::to_value(&fitted).map_err(|e| e.to_string())?;
         let forest: SmartcoreForest = serde_json::from_value(stored).map_err(|e| format!("smartcore's forest: {e}"))?;
-        let mut trees =
-            forest.forest_regressor.trees.iter().map(|tree| convert(&tree.nodes, 0)).collect::<Result<Vec<_>, _>>()?;
+        let mut trees = forest
+            .forest_regressor
+            .trees
+            .iter()
+            .map(|tree| convert(&tree.nodes, 0, &known))
+            .collect::<Result<Vec<_>, _>>()?;
         for sample in samples.rows() {
             trees.iter_mut().for_each(|tree: &mut Self| tree.count(sample));
         }
@@ -149,8 +153,11 @@ type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
 type FittedForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
+/// What is known of the samples, a column each.
 fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
-    let rows: Vec<Vec<f64>> = samples.rows().iter().map(|row| row.to_vec()).collect();
+    let known: Vec<usize> = samples.known().iter().collect();
+    let rows: Vec<Vec<f64>> =
+        samples.rows().iter().map(|row| known.iter().map(|&input| row[input]).collect()).collect();
     DenseMatrix::from_2d_vec(&rows).map_err(|e| e.to_string())
 }
 
@@ -193,21 +200,25 @@ struct SmartcoreNode {
     false_child: Option<usize>,
 }
 
-fn read_smartcore(fitted: &Fitted) -> Result<Tree, FitError> {
+fn read_smartcore(fitted: &Fitted, samples: &Samples) -> Result<Tree, FitError> {
+    let known: Vec<usize> = samples.known().iter().collect();
     let stored = serde_json::to_value(fitted).map_err(|e| e.to_string())?;
     let tree: SmartcoreTree = serde_json::from_value(stored).map_err(|e| format!("smartcore's tree: {e}"))?;
-    convert(&tree.tree_regressor.nodes, 0)
+    convert(&tree.tree_regressor.nodes, 0, &known)
 }
 
-/// The subtree at `nodes[at]`. Depth is bounded by the depth asked of the fit.
-fn convert(nodes: &[SmartcoreNode], at: usize) -> Result<Tree, FitError> {
+/// The subtree at `nodes[at]`, whose questions are about `known` inputs by their number. Depth is bounded by the depth asked
+/// of the fit.
+fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
     let node = nodes.get(at).ok_or_else(|| format!("smartcore's tree lacks node {at}"))?;
     Ok(match (node.split_value, node.true_child, node.false_child) {
         (Some(threshold), Some(yes), Some(no)) => Tree::Split {
-            feature: node.split_feature,
+            feature: *known
+                .get(node.split_feature)
+                .ok_or("smartcore's tree asks about a column that it was not given")?,
             threshold: rounded(threshold),
-            yes: Box::new(convert(nodes, yes)?),
-            no: Box::new(convert(nodes, no)?),
+            yes: Box::new(convert(nodes, yes, known)?),
+            no: Box::new(convert(nodes, no, known)?),
         },
         _ => Tree::Leaf { value: rounded(node.output), samples: 0 },
     })
@@ -320,12 +331,13 @@ mod tests {
         let samples = world();
         let fitted = fit_smartcore(&samples, 8, 3).unwrap();
         let tree = Tree::fit(&samples, 8, 3).unwrap();
-        let probes: Vec<Vec<f64>> = samples.rows().iter().map(|row| row.map(|x| x * 1.37 + 0.25).to_vec()).collect();
-        let matrix = DenseMatrix::from_2d_vec(&probes).unwrap();
+        let probes: Vec<[f64; NUM_INPUTS]> = samples.rows().iter().map(|row| row.map(|x| x * 1.37 + 0.25)).collect();
+        let known = |row: &[f64; NUM_INPUTS]| samples.known().iter().map(|input| row[input]).collect::<Vec<_>>();
+        let matrix = DenseMatrix::from_2d_vec(&probes.iter().map(known).collect()).unwrap();
         let expected = fitted.predict(&matrix).unwrap();
         assert_eq!(matrix.shape().0, expected.len());
         for (probe, expected) in probes.iter().zip(expected) {
-            let ours = tree.predict(probe.as_slice().try_into().unwrap());
+            let ours = tree.predict(&probe);
             // Leaves are stored with six decimals.
             assert!((ours - expected).abs() <= 0.5e-6 + f64::EPSILON, "{ours} {expected}");
         }

@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn borders_lie_between_values_and_are_short() {
-        assert_eq!(short_between(3.0, 4.0), 3.0);
+        assert_eq!(short_between(3.0, 4.0), 3.5);
         assert_eq!(short_between(1234.56, 1300.0), 1267.0);
         assert_eq!(short_between(0.125, 0.25), 0.2);
         assert_eq!(short_between(1.0, 1.0 + f32::EPSILON), 1.0);

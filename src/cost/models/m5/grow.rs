@@ -85,7 +85,8 @@ fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
     let (n, low_n) = (whole as f64, cut as f64);
     // A split is one number more.
     let split_error = raised((low_n * low_error + (n - low_n) * high_error) / n, whole, 1);
-    if own <= split_error {
+    // What differs by rounding alone is the same.
+    if own <= split_error + 1e-9 * spread {
         return (Node { model, samples: whole, below: None }, own, asked);
     }
     let below = Below { input, threshold, at_most: Box::new(at_most), above: Box::new(above) };

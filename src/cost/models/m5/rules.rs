@@ -188,7 +188,7 @@ mod tests {
 
     /// Two lines, and which of them holds is a matter of the number of terms.
     fn samples() -> Samples {
-        let rows: Vec<Inputs> = (0..300_u32)
+        let rows: Vec<Inputs> = (0..3000_u32)
             .map(|i| {
                 let mut numbers = [f64::NAN; NUM_INPUTS];
                 let postings = f64::from(i * 37 % 1000);
@@ -206,7 +206,7 @@ mod tests {
         let rules = Rules::fit(&samples);
         assert!(rules.len() <= 4, "{}", rules.words());
         let errors = samples.rows().iter().zip(samples.us()).map(|(row, us)| (rules.predict(row) - us).abs() / us);
-        assert!(errors.sum::<f64>() / 300.0 < 0.1, "{}", rules.words());
+        assert!(errors.sum::<f64>() / 3000.0 < 0.1, "{}", rules.words());
         assert!(rules.words().contains("terms <= 2.5") || rules.words().contains("terms > 2.5"), "{}", rules.words());
     }
 
