@@ -2,8 +2,8 @@
 //!
 //! Simulated, as in the paper: Poisson arrivals, deadlines of 500 ms, and a run fails if one query misses its own. How long
 //! its runs were the paper doesn't tell; here they are ten thousand queries. A rate is sustained up to the first failure on
-//! its way up, in the median over some seeds. Queries are estimated by a model of the lab's (boosted trees, not the paper's M5 rules), which has not
-//! seen them; its error stands beside the paper's.
+//! its way up, in the median over some seeds. Queries are estimated by a model of the lab's (boosted trees, not the paper's M5
+//! rules), which has not seen them; its error stands beside the paper's.
 //!
 //! Costs are measured ones that ship with the program. As they are, they are those of today's machine, and the deadline is
 //! as many mean costs of the CPU as in the paper; and scaled, on each processor by one factor, so that their means are the
