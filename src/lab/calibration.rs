@@ -26,8 +26,11 @@ use crate::time::Nanos;
 /// How long a live batch takes, from what it was predicted to take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Time at work over predicted time; 1 for a replayed processor, which takes its recorded times exactly.
+    /// Time at work over predicted time; 1 for a replayed processor, which takes its recorded times exactly. Where batches
+    /// overlap: the device's time.
     pub slowdown: PerClass<f64>,
+    /// Where batches overlap, the lane's thread's time over what is predicted of it; else 1.
+    pub host: PerClass<f64>,
     /// What a batch takes beyond: its way to the worker, and its results' way back.
     pub handoff: PerClass<Nanos>,
     /// What the dispatcher takes for each event.
@@ -43,45 +46,54 @@ impl Calibration {
             let (_, load) = batches.entry(row.batch).or_insert((row.class, BatchLoad::default()));
             *load = load.with(costs(row.query)[row.class]);
         }
-        let mut predicted = PerClass::<Nanos>::default();
-        for (class, load) in batches.values() {
-            predicted[*class] += model.batch_time(*class, load).total();
+        let mut work = PerClass::<Sums>::default();
+        let mut host = PerClass::<Sums>::default();
+        for batch in &outcome.served {
+            let Some(&(class, load)) = batches.get(&batch.number) else { continue };
+            let time = model.batch_time(class, &load);
+            if batch.overlaps() {
+                work[class].add(batch.device, time.device);
+                host[class].add(batch.host, time.host);
+            } else {
+                work[class].add(batch.worked, time.total());
+            }
         }
-        let slowdown = |class| {
-            let (worked, predicted): (Nanos, Nanos) = (outcome.worked[class], predicted[class]);
-            let is_known = worked > Nanos::ZERO && predicted > Nanos::ZERO;
-            if is_known { worked.as_us() / predicted.as_us() } else { 1.0 }
-        };
         Self {
-            slowdown: PerClass::from_fn(slowdown),
+            slowdown: PerClass::from_fn(|class| work[class].ratio()),
+            host: PerClass::from_fn(|class| host[class].ratio()),
             handoff: PerClass::from_fn(|class| outcome.handoff[class].p50),
-            decision: outcome.decision.p50,
+            decision: outcome.decision.mean,
         }
     }
 
     /// Number by number the median of several; of none, costs as profiled.
     #[must_use]
     pub fn median(several: &[Self]) -> Self {
-        let middle = |class: Class| {
-            let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[class]).collect();
-            let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[class]).collect();
-            slowdowns.sort_by(f64::total_cmp);
-            handoffs.sort_unstable();
-            (nearest_rank(&slowdowns, 0.5).unwrap_or(1.0), nearest_rank(&handoffs, 0.5).unwrap_or_default())
+        let times = |of: &dyn Fn(&Self) -> f64| {
+            let mut sorted: Vec<f64> = several.iter().map(of).collect();
+            sorted.sort_by(f64::total_cmp);
+            nearest_rank(&sorted, 0.5).unwrap_or(1.0)
         };
-        let mut decisions: Vec<Nanos> = several.iter().map(|one| one.decision).collect();
-        decisions.sort_unstable();
+        let time = |of: &dyn Fn(&Self) -> Nanos| {
+            let mut sorted: Vec<Nanos> = several.iter().map(of).collect();
+            sorted.sort_unstable();
+            nearest_rank(&sorted, 0.5).unwrap_or_default()
+        };
         Self {
-            slowdown: PerClass::from_fn(|class| middle(class).0),
-            handoff: PerClass::from_fn(|class| middle(class).1),
-            decision: nearest_rank(&decisions, 0.5).unwrap_or_default(),
+            slowdown: PerClass::from_fn(|class| times(&|one| one.slowdown[class])),
+            host: PerClass::from_fn(|class| times(&|one| one.host[class])),
+            handoff: PerClass::from_fn(|class| time(&|one| one.handoff[class])),
+            decision: time(&|one| one.decision),
         }
     }
 
     /// The machine as it is simulated.
     #[must_use]
     pub fn model(&self, profiled: &MachineModel) -> MachineModel {
-        MachineModel { handoff: self.handoff, decision: self.decision, ..profiled.clone() }
+        let batches = PerClass::from_fn(|class| {
+            profiled.batches[class].as_ref().map(|batches| batches.with_host(self.host[class]))
+        });
+        MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
     }
 
     /// A query as it is simulated: what it takes changes, what policies are told does not.
@@ -100,6 +112,26 @@ impl Calibration {
                 Cost { alone: alone.scaled(slowdown), added: added.scaled(slowdown) }
             }
         })
+    }
+}
+
+/// Measured and predicted times, each summed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    measured: Nanos,
+    predicted: Nanos,
+}
+
+impl Sums {
+    fn add(&mut self, measured: Nanos, predicted: Nanos) {
+        self.measured += measured;
+        self.predicted += predicted;
+    }
+
+    /// How many times longer; 1 where nothing was measured.
+    fn ratio(self) -> f64 {
+        let is_known = self.measured > Nanos::ZERO && self.predicted > Nanos::ZERO;
+        if is_known { self.measured.as_us() / self.predicted.as_us() } else { 1.0 }
     }
 }
 
@@ -140,13 +172,18 @@ pub struct ServiceRow {
     pub slowdown: PerClass<f64>,
     /// What handing a query over and its results back took beyond.
     pub handoff: PerClass<Nanos>,
+    /// Where batches overlap, the lane's thread's time over what was predicted of it; else 1.
+    pub host: PerClass<f64>,
+    /// The dispatcher's time for an event.
+    pub decision: Nanos,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::{BatchCost, Exposed};
     use crate::ids::{JobId, ProcessorId};
-    use crate::live::{Ending, Spread};
+    use crate::live::{Ending, ServedBatch, Spread};
     use crate::machine::Machine;
     use crate::sched::{Journal, LogRow, RunLog};
 
@@ -178,8 +215,8 @@ mod tests {
             journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
-            decision: spread(120),
-            served: Vec::new(),
+            decision: Spread { mean: Nanos(120), ..Spread::default() },
+            served: vec![ServedBatch { number: 0, worked: Nanos(2600), ..ServedBatch::default() }],
             rounds: Vec::new(),
             handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
@@ -192,6 +229,28 @@ mod tests {
         assert_eq!((found.slowdown[Class::CPU], found.slowdown[Class::GPU]), (1.3, 1.0));
         assert_eq!((found.handoff[Class::CPU], found.decision), (Nanos(400), Nanos(120)));
         assert_eq!(found.service(&costs)[Class::CPU], Cost::alone(Nanos(1300)));
+        // The device at work for 540 ns of 500, its thread for 700 of 350, most of it meanwhile.
+        let model = MachineModel {
+            batches: PerClass::two(
+                None,
+                Some(BatchCost { host_fixed_us: 0.35, exposed: Some(Exposed::default()), ..BatchCost::default() }),
+            ),
+            ..Machine::new(1, 1).into()
+        };
+        let overlapping = ServedBatch {
+            number: 1,
+            worked: Nanos(700),
+            host: Nanos(700),
+            device: Nanos(540),
+            ..ServedBatch::default()
+        };
+        let outcome = LiveOutcome { served: vec![overlapping], ..outcome };
+        let found_there = Calibration::of(&outcome, &model, |_| costs);
+        assert_eq!((found_there.slowdown[Class::GPU], found_there.host[Class::GPU]), (1.08, 2.0));
+        assert_eq!(
+            found_there.model(&model).batches[Class::GPU].as_ref().map(|batches| batches.host(1)),
+            Some(Nanos(700))
+        );
         let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);
     }

@@ -201,6 +201,8 @@ impl<'a> Validation<'a> {
             queries: outcome.log.rows.len(),
             slowdown: found.slowdown,
             handoff: found.handoff,
+            host: found.host,
+            decision: found.decision,
         });
         found
     }

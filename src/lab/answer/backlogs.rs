@@ -66,6 +66,7 @@ mod tests {
         let told = |cpu: [f64; 5]| {
             let one = |slowdown| Calibration {
                 slowdown: PerClass::two(slowdown, 1.0),
+                host: PerClass::two(1.0, 1.0),
                 handoff: PerClass::default(),
                 decision: Nanos::ZERO,
             };
