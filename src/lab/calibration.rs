@@ -26,10 +26,12 @@ use crate::time::Nanos;
 /// How long a live batch takes, from what it was predicted to take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Time at work over predicted time; 1 for a replayed processor, which takes its recorded times exactly. Where batches
-    /// overlap: the device's time.
+    /// Of queries one at a time, time at work over predicted time; 1 for a replayed processor, which takes its recorded
+    /// times exactly.
     pub slowdown: PerClass<f64>,
-    /// Where batches overlap, the lane's thread's time over what is predicted of it; else 1.
+    /// Of batches that overlap, the device's time over what is predicted of it; 1 where there were none.
+    pub device: PerClass<f64>,
+    /// The same of the lane's thread.
     pub host: PerClass<f64>,
     /// What a batch takes beyond: its way to the worker, and its results' way back.
     pub handoff: PerClass<Nanos>,
@@ -47,12 +49,14 @@ impl Calibration {
             *load = load.with(costs(row.query)[row.class]);
         }
         let mut work = PerClass::<Sums>::default();
+        let mut device = PerClass::<Sums>::default();
         let mut host = PerClass::<Sums>::default();
         for batch in &outcome.served {
             let Some(&(class, load)) = batches.get(&batch.number) else { continue };
             let time = model.batch_time(class, &load);
-            if batch.overlaps() {
-                work[class].add(batch.device, time.device);
+            // A query alone goes another way through the device than it was profiled on: only the whole compares.
+            if batch.overlaps() && load.queries > 1 {
+                device[class].add(batch.device, time.device);
                 host[class].add(batch.host, time.host);
             } else {
                 work[class].add(batch.worked, time.total());
@@ -60,6 +64,7 @@ impl Calibration {
         }
         Self {
             slowdown: PerClass::from_fn(|class| work[class].ratio()),
+            device: PerClass::from_fn(|class| device[class].ratio()),
             host: PerClass::from_fn(|class| host[class].ratio()),
             handoff: PerClass::from_fn(|class| outcome.handoff[class].p50),
             decision: outcome.decision.mean,
@@ -81,17 +86,25 @@ impl Calibration {
         };
         Self {
             slowdown: PerClass::from_fn(|class| times(&|one| one.slowdown[class])),
+            device: PerClass::from_fn(|class| times(&|one| one.device[class])),
             host: PerClass::from_fn(|class| times(&|one| one.host[class])),
             handoff: PerClass::from_fn(|class| time(&|one| one.handoff[class])),
             decision: time(&|one| one.decision),
         }
     }
 
+    /// How many times as long as predicted a class's work takes, by whatever of it is the slowest.
+    #[must_use]
+    pub fn slowest(&self, class: Class) -> f64 {
+        let times = [self.slowdown[class], self.device[class], self.host[class]];
+        times.into_iter().filter(|&times| times != 1.0).reduce(f64::max).unwrap_or(1.0)
+    }
+
     /// The machine as it is simulated.
     #[must_use]
     pub fn model(&self, profiled: &MachineModel) -> MachineModel {
         let batches = PerClass::from_fn(|class| {
-            profiled.batches[class].as_ref().map(|batches| batches.with_host(self.host[class]))
+            profiled.batches[class].as_ref().map(|batches| batches.slower(self.host[class], self.device[class]))
         });
         MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
     }
@@ -109,7 +122,9 @@ impl Calibration {
             Cost::NEVER => Cost::NEVER,
             Cost { alone, added } => {
                 let slowdown = self.slowdown[class];
-                Cost { alone: alone.scaled(slowdown), added: added.scaled(slowdown) }
+                // Where batches gain nothing, the two are one.
+                let added = if added == alone { added.scaled(slowdown) } else { added };
+                Cost { alone: alone.scaled(slowdown), added }
             }
         })
     }
@@ -172,7 +187,9 @@ pub struct ServiceRow {
     pub slowdown: PerClass<f64>,
     /// What handing a query over and its results back took beyond.
     pub handoff: PerClass<Nanos>,
-    /// Where batches overlap, the lane's thread's time over what was predicted of it; else 1.
+    /// Of batches that overlap, the device's time and the lane's thread's, each over what was predicted of it; else 1.
+    pub device: PerClass<f64>,
+    /// See above.
     pub host: PerClass<f64>,
     /// The dispatcher's time for an event.
     pub decision: Nanos,
@@ -181,7 +198,7 @@ pub struct ServiceRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{BatchCost, Exposed};
+    use crate::cost::{BatchCost, BatchTime, Exposed};
     use crate::ids::{JobId, ProcessorId};
     use crate::live::{Ending, ServedBatch, Spread};
     use crate::machine::Machine;
@@ -229,14 +246,14 @@ mod tests {
         assert_eq!((found.slowdown[Class::CPU], found.slowdown[Class::GPU]), (1.3, 1.0));
         assert_eq!((found.handoff[Class::CPU], found.decision), (Nanos(400), Nanos(120)));
         assert_eq!(found.service(&costs)[Class::CPU], Cost::alone(Nanos(1300)));
-        // The device at work for 540 ns of 500, its thread for 700 of 350, most of it meanwhile.
-        let model = MachineModel {
-            batches: PerClass::two(
-                None,
-                Some(BatchCost { host_fixed_us: 0.35, exposed: Some(Exposed::default()), ..BatchCost::default() }),
-            ),
-            ..Machine::new(1, 1).into()
+        // Two queries together: the device at work for 540 ns of 500, its thread for 700 of 350, most of it meanwhile.
+        let batches = BatchCost {
+            host_fixed_us: 0.35,
+            exposed: Some(Exposed::default()),
+            crowding: vec![(1, 1.0)],
+            ..BatchCost::default()
         };
+        let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..Machine::new(1, 1).into() };
         let overlapping = ServedBatch {
             number: 1,
             worked: Nanos(700),
@@ -244,12 +261,17 @@ mod tests {
             device: Nanos(540),
             ..ServedBatch::default()
         };
-        let outcome = LiveOutcome { served: vec![overlapping], ..outcome };
-        let found_there = Calibration::of(&outcome, &model, |_| costs);
-        assert_eq!((found_there.slowdown[Class::GPU], found_there.host[Class::GPU]), (1.08, 2.0));
+        let together = vec![row(2, Class::GPU, 1, 100, 640), row(3, Class::GPU, 1, 100, 640)];
+        let outcome = LiveOutcome { served: vec![overlapping], log: RunLog { rows: together }, ..outcome };
+        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250) });
+        let found_there = Calibration::of(&outcome, &model, |_| shared);
+        let gpu = Class::GPU;
+        assert_eq!((found_there.slowdown[gpu], found_there.device[gpu], found_there.host[gpu]), (1.0, 1.08, 2.0));
+        let simulated = found_there.model(&model);
+        let load = BatchLoad::default().with(shared[gpu]).with(shared[gpu]);
         assert_eq!(
-            found_there.model(&model).batches[Class::GPU].as_ref().map(|batches| batches.host(1)),
-            Some(Nanos(700))
+            simulated.batch_time(gpu, &load),
+            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540) }
         );
         let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);

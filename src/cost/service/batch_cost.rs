@@ -158,12 +158,19 @@ impl BatchCost {
         Nanos::from_us(self.host_fixed_us + self.host_each_us * f64::from(queries))
     }
 
-    /// The same where the thread takes so many times as long.
+    /// The same of batches for which the thread takes `host` times as long, and the device `device` times. What passes
+    /// beside the device's time stays.
     #[must_use]
-    pub fn with_host(&self, times: f64) -> Self {
-        let (host_fixed_us, host_each_us) = (self.host_fixed_us * times, self.host_each_us * times);
-        let exposed = self.exposed.or(Some(Exposed { fixed_us: self.host_fixed_us, each_us: self.host_each_us }));
-        Self { host_fixed_us, host_each_us, exposed, ..self.clone() }
+    pub fn slower(&self, host: f64, device: f64) -> Self {
+        Self {
+            host_fixed_us: self.host_fixed_us * host,
+            host_each_us: self.host_each_us * host,
+            exposed: self.exposed.or(Some(Exposed { fixed_us: self.host_fixed_us, each_us: self.host_each_us })),
+            device_fixed_us: self.device_fixed_us * device,
+            longest: self.longest * device,
+            crowding: self.crowding.iter().map(|&(size, crowding)| (size, crowding * device)).collect(),
+            most_queries: self.most_queries,
+        }
     }
 
     /// What the device waits for on an idle lane before and after a batch of so many queries.

@@ -12,9 +12,9 @@ const ATTEMPTS: u32 = 2;
 /// How far beyond the capacity another run is driven.
 const BEYOND: f64 = 1.1;
 /// Where simulation stays with a capacity that failed, lower rates are tried: these shares of it.
-const BELOW: [f64; 3] = [0.9, 0.75, 0.5];
+const BELOW: [f64; 5] = [0.95, 0.9, 0.8, 0.65, 0.5];
 /// A live run has no more queries than this, all of whose log is kept.
-const MOST_QUERIES: usize = 3_000_000;
+const MOST_QUERIES: usize = 10_000_000;
 /// Times beyond this are not told apart: a year.
 const LONGEST_S: f64 = 3e7;
 
@@ -69,7 +69,7 @@ impl Trial<'_> {
 
     /// How much slower the machine is than when it was calibrated, on the class where that is most.
     fn slowdown(&self, now: &Calibration) -> f64 {
-        let of = |class| now.slowdown[class] / self.calibration.slowdown[class];
+        let of = |class| now.slowest(class) / self.calibration.slowest(class);
         self.node.machine().classes().map(of).fold(0.0, f64::max)
     }
 
