@@ -177,6 +177,7 @@ mod tests {
             log: RunLog { rows },
             journal: Journal::default(),
             ending: Ending::Complete,
+            faults: Vec::new(),
             lag: Spread::default(),
             decision: spread(120),
             served: Vec::new(),

@@ -132,7 +132,7 @@ impl Compared {
 
 /// The greatest distance between two distributions of delays: 0 if they are the same, 1 if they do not meet.
 #[must_use]
-pub fn distance(one: &RunLog, other: &RunLog) -> f64 {
+pub(super) fn distance(one: &RunLog, other: &RunLog) -> f64 {
     let delays = |log: &RunLog| {
         let mut delays: Vec<u64> = log.rows.iter().map(|row| row.delay().0).collect();
         delays.sort_unstable();
@@ -158,7 +158,7 @@ pub fn distance(one: &RunLog, other: &RunLog) -> f64 {
 
 /// Query by query, the mean time on its lane in two runs, where both ran it on processors of one class.
 #[must_use]
-pub fn scatter(predicted: &RunLog, measured: &RunLog) -> Vec<(QueryId, Class, f64, f64)> {
+pub(super) fn scatter(predicted: &RunLog, measured: &RunLog) -> Vec<(QueryId, Class, f64, f64)> {
     let by_query = |log: &RunLog| {
         let mut times: BTreeMap<(QueryId, usize), (f64, f64)> = BTreeMap::new();
         for row in &log.rows {

@@ -100,12 +100,14 @@ impl Node {
         }
         let set = query_set(name, &workload, log, index)?;
         let cpu_name = processors.cpu_name().to_owned();
+        let (faults, run_clock) = (processors.faults().to_vec(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
         let queries = sim_queries(&workload, estimates, &machine)?;
         let told = queries.iter().map(|query| (query.id, query.estimate)).collect();
         let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
-        let profiled = model.clone();
-        let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
+        let profiled = MachineModel { faults, ..model.clone() };
+        let mut fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
+        fleet.set_run_clock(run_clock);
         Ok(Self { fleet, workload, queries, profiled, told, gpu, cpu_name })
     }
 

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
+use super::faults::LaneFault;
 use super::fleet::Lane;
-use super::ring::{Completion, Sleeper};
+use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
 use crate::cost::{MachineModel, ServiceTimes};
 use crate::ids::ProcessorId;
@@ -42,6 +43,7 @@ pub(super) struct Driven {
     /// Processor time of the loop.
     pub(super) driver_time: Duration,
     pub(super) ending: Ending,
+    pub(super) faults: Vec<LaneFault>,
 }
 
 /// When to stop before the plan's end, and whether to keep a journal until then.
@@ -100,9 +102,10 @@ pub(super) fn drive<C: Clock>(
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
+    let faults = driver.faults();
     let Driver { dispatcher, journal, lags, rounds, served, worked, ending, .. } = driver;
     let journal = journal.unwrap_or_default();
-    Driven { log: dispatcher.into_log(), journal, lags, rounds, served, worked, driver_time, ending }
+    Driven { log: dispatcher.into_log(), journal, lags, rounds, served, worked, driver_time, ending, faults }
 }
 
 struct Driver<'a, C, T> {
@@ -315,6 +318,21 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             }
         }
         self.actions.clear();
+    }
+
+    /// What lanes survived.
+    fn faults(&self) -> Vec<LaneFault> {
+        let of_lane = |(lane, of): (usize, &Lane)| {
+            let Lane::Worker(worker) = of else { return Vec::new() };
+            let fault = |survived: Survived| LaneFault {
+                processor: ProcessorId(lane as u32),
+                at: self.clock.at(survived.at),
+                what: survived.what,
+                queries: survived.queries,
+            };
+            worker.take_survived().into_iter().map(fault).collect()
+        };
+        self.lanes.iter().enumerate().flat_map(of_lane).collect()
     }
 
     fn keep_law(&mut self, result: Result<(), LawBroken>) {

@@ -42,6 +42,9 @@ pub enum LiveError {
         /// What differs.
         difference: String,
     },
+    /// A batch did not end.
+    #[error("processor {0} has not ended a batch for {1:?}")]
+    Hung(ProcessorId, std::time::Duration),
     /// A worker thread is lost.
     #[error("the worker of processor {0} has panicked")]
     WorkerPanicked(ProcessorId),

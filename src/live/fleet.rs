@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::QuerySet;
 use super::ending::LiveError;
 use super::pinning::Cores;
-use super::ring::{Completion, Rings, Sleeper};
+use super::faults::RunClock;
+use super::ring::{Completion, Rings, Sleeper, Survived};
 use super::worker::Worker;
 use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
@@ -51,6 +52,8 @@ impl fmt::Display for GpuLane {
 pub enum LaneWork {
     /// This executor, on a thread of its own.
     Executor(Box<dyn Executor>),
+    /// The first, and should it fail, the second, which gives the same answers.
+    WithSpare(Box<dyn Executor>, Box<dyn Executor>),
     /// Nothing does: its batches take the recorded times.
     Recorded,
     /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
@@ -62,6 +65,7 @@ impl fmt::Debug for LaneWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Executor(executor) => write!(f, "Executor({})", executor.device()),
+            Self::WithSpare(executor, spare) => write!(f, "WithSpare({}, {})", executor.device(), spare.device()),
             Self::Recorded => f.write_str("Recorded"),
             Self::TimeWarp => f.write_str("TimeWarp"),
         }
@@ -142,6 +146,11 @@ impl WorkerLane {
         self.rings.take_failure()
     }
 
+    /// What it survived since this was asked last.
+    pub(super) fn take_survived(&self) -> Vec<Survived> {
+        self.rings.take_survived()
+    }
+
     /// Waits until the answers of all batches that are done have been compared, and says what is wrong with them.
     pub(super) fn settle(&self) -> Result<(), LiveError> {
         while !self.rings.is_checked(self.seen) {
@@ -167,6 +176,8 @@ pub struct Fleet {
     /// The driver, when it sleeps.
     driver: Arc<Sleeper>,
     idle: Idle,
+    /// What planned faults count from.
+    run_clock: RunClock,
     /// Set while threads with a core of their own spin for work.
     spins: Arc<AtomicBool>,
     epoch: Instant,
@@ -192,7 +203,7 @@ impl Fleet {
         }
         let is_gpu = |processor: usize| model.machine.class(ProcessorId(processor as u32)).is_gpu();
         let cores_of = |work: &LaneWork| match work {
-            LaneWork::Executor(executor) => executor.num_cores(),
+            LaneWork::Executor(executor) | LaneWork::WithSpare(executor, _) => executor.num_cores(),
             LaneWork::TimeWarp => 1,
             LaneWork::Recorded => 0,
         };
@@ -208,6 +219,7 @@ impl Fleet {
             lanes: Vec::with_capacity(work.len()),
             driver: Arc::default(),
             idle: Idle::Sleep,
+            run_clock: RunClock::default(),
             spins: Arc::default(),
             epoch: Instant::now(),
             threads: Vec::new(),
@@ -219,8 +231,9 @@ impl Fleet {
             let own = *number;
             *number += step;
             let lane = match work {
-                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), own)?,
-                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, own)?,
+                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, vec![executor], own)?,
+                LaneWork::WithSpare(executor, spare) => fleet.spawn_worker(&model, i, vec![spare, executor], own)?,
+                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, Vec::new(), own)?,
                 LaneWork::Recorded => Lane::Recorded,
             };
             fleet.lanes.push(lane);
@@ -235,15 +248,17 @@ impl Fleet {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
         let (queries, cores, driver, threads) = (Arc::default(), Cores::default(), Arc::default(), Vec::new());
         let played = model.clone();
-        let (idle, spins) = (Idle::Sleep, Arc::default());
-        Self { model, played, queries, recorded, cores, lanes, driver, idle, spins, epoch: Instant::now(), threads }
+        let (idle, spins, run_clock) = (Idle::Sleep, Arc::default(), RunClock::default());
+        let epoch = Instant::now();
+        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, epoch, threads }
     }
 
     fn spawn_worker(
         &mut self,
         model: &MachineModel,
         position: usize,
-        executor: Option<Box<dyn Executor>>,
+        // The one that is to work comes last.
+        mut executors: Vec<Box<dyn Executor>>,
         number: usize,
     ) -> Result<Lane, LiveError> {
         let processor = ProcessorId(position as u32);
@@ -265,6 +280,8 @@ impl Fleet {
             completed: 0,
             last_done: 0,
         };
+        let executor = executors.pop();
+        let spare = executors.pop();
         let pretends = executor.is_none();
         let serve = move || {
             if class.is_gpu() {
@@ -273,7 +290,7 @@ impl Fleet {
                 cores.pin_worker(number);
             }
             match executor {
-                Some(mut executor) => worker.serve(executor.as_mut()),
+                Some(executor) => worker.serve(executor, spare),
                 None => worker.pretend(),
             }
         };
@@ -346,8 +363,14 @@ impl Fleet {
         self.idle
     }
 
+    /// Faulty executors that were given this clock count from the beginning of each run.
+    pub fn set_run_clock(&mut self, clock: RunClock) {
+        self.run_clock = clock;
+    }
+
     /// A run begins, or has ended: threads that are to spin meanwhile are woken for it.
     pub(super) fn set_running(&mut self, is_running: bool) {
+        self.run_clock.set(is_running.then(Instant::now));
         self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
         if is_running {
             workers(&mut self.lanes).for_each(|lane| lane.rings.worker.wake());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ending::Ending;
+use super::faults::LaneFault;
 use super::served::{Round, ServedBatch};
 use crate::machine::PerClass;
 use crate::quantile::select_nearest_rank;
@@ -42,6 +43,8 @@ pub struct LiveOutcome {
     pub journal: Journal,
     /// How the run ended.
     pub ending: Ending,
+    /// Lanes that failed on the way and went on with their spare executors.
+    pub faults: Vec<LaneFault>,
     /// How late the driver released jobs.
     pub lag: Spread,
     /// The driver's own time for each event (an arrival, a completion), with the policy's decision and the handing over

@@ -86,6 +86,17 @@ pub(super) struct Completion {
     pub(super) has_failed: bool,
 }
 
+/// A fault after which a lane goes on with its spare executor. Times as in [`Completion`].
+#[derive(Clone, Debug)]
+pub(super) struct Survived {
+    /// When.
+    pub(super) at: u64,
+    /// What happened, in words.
+    pub(super) what: String,
+    /// Queries that were under way, and run again.
+    pub(super) queries: usize,
+}
+
 /// What the driver and a lane's thread share.
 #[derive(Debug)]
 pub(super) struct Rings {
@@ -96,6 +107,8 @@ pub(super) struct Rings {
     /// Batches whose answers have been compared.
     checked: AtomicU32,
     failure: Mutex<Option<LiveError>>,
+    /// What the lane survived.
+    survived: Mutex<Vec<Survived>>,
     is_closed: AtomicBool,
 }
 
@@ -113,6 +126,7 @@ impl Rings {
             worker: Sleeper::default(),
             checked: AtomicU32::new(0),
             failure: Mutex::new(None),
+            survived: Mutex::new(Vec::new()),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -203,6 +217,16 @@ impl Rings {
     /// Driver: the error that came, if one did.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Worker: notes what the lane survived.
+    pub(super) fn survive(&self, survived: Survived) {
+        self.survived.lock().unwrap_or_else(PoisonError::into_inner).push(survived);
+    }
+
+    /// Driver: what the lane has survived since this was asked last.
+    pub(super) fn take_survived(&self) -> Vec<Survived> {
+        std::mem::take(&mut self.survived.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the worker, once it has done what it was given.

@@ -138,7 +138,7 @@ fn log_with_room(rows: usize) -> RunLog {
 }
 
 fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
-    let Driven { log, journal, lags, rounds, served, worked, driver_time, ending } = driven;
+    let Driven { log, journal, lags, rounds, served, worked, driver_time, ending, faults } = driven;
     let handoff = PerClass::from_fn(|class| {
         let of_class = served.iter().filter(|batch| machine.class(batch.processor) == class);
         Spread::of(of_class.map(ServedBatch::handoff).collect())
@@ -162,5 +162,6 @@ fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
         log,
         journal,
         ending,
+        faults,
     }
 }

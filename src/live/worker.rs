@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use super::QuerySet;
 use super::clock::since;
 use super::ending::LiveError;
-use super::ring::{Completion, Rings, Sleeper};
+use super::ring::{Completion, Rings, Sleeper, Survived};
 use crate::exec::{Answers, ExecError, Executor, Help, Hit, MAX_K, Request};
 use crate::ids::ProcessorId;
-use crate::machine::Class;
+use crate::machine::{Class, WATCHDOG};
 
 /// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
 /// waking a sleeping thread costs tens of microseconds that are no part of the query.
@@ -59,13 +59,35 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Serves until the rings are closed.
-    pub(super) fn serve(mut self, executor: &mut dyn Executor) {
+    /// Serves until the rings are closed: on `executor`, and should that fail, on `spare`.
+    pub(super) fn serve(mut self, mut executor: Box<dyn Executor>, mut spare: Option<Box<dyn Executor>>) {
         self.rings.worker.attend();
-        if self.depth > 1 && executor.pipeline().is_some() {
-            self.serve_pipeline(executor);
-        } else {
-            self.serve_singly(executor);
+        loop {
+            let has_spare = spare.is_some();
+            let served = if self.depth > 1 && executor.pipeline().is_some() {
+                self.serve_pipeline(executor.as_mut(), has_spare)
+            } else {
+                self.serve_singly(executor.as_mut(), has_spare)
+            };
+            let (Served::Broken(fault, under_way), Some(next)) = (served, spare.take()) else { return };
+            let queries = under_way.iter().map(|batch| batch.rows.len()).sum();
+            self.rings.survive(Survived { at: since(self.epoch), what: fault.to_string(), queries });
+            // What has failed may hang or panic once more when it is dropped: it stays where it is.
+            std::mem::forget(std::mem::replace(&mut executor, next));
+            self.run_again(executor.as_mut(), under_way);
+        }
+    }
+
+    /// Runs batches, in order, that another executor had and lost.
+    fn run_again(&mut self, executor: &mut dyn Executor, under_way: Vec<Submitted>) {
+        let queries = Arc::clone(&self.queries);
+        let mut desk = Desk::new();
+        for Submitted { rows, picked_up, .. } in under_way {
+            let run = guarded(|| self.run(executor, &queries, &rows, &mut desk));
+            let result = run.map_err(|fault| self.fault(&queries, &rows, fault));
+            let result = result.and_then(|()| self.check_all(&queries, &rows, &desk.answers));
+            self.complete(picked_up, result);
+            self.rings.set_checked(self.completed);
         }
     }
 
@@ -84,19 +106,23 @@ impl Worker {
         }
     }
 
-    fn serve_singly(&mut self, executor: &mut dyn Executor) {
+    fn serve_singly(&mut self, executor: &mut dyn Executor, has_spare: bool) -> Served {
         let queries = Arc::clone(&self.queries);
-        let mut desk = Desk { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() };
+        let mut desk = Desk::new();
         let mut rows = Vec::new();
         while self.wait_for_order(|| executor.help()) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
             let run = guarded(|| self.run(executor, &queries, &rows, &mut desk));
             let result = run.map_err(|fault| self.fault(&queries, &rows, fault));
-            let result = result.and_then(|()| self.check_all(&queries, &rows, &desk.answers));
+            let result = match result {
+                Err(fault) if has_spare => return Served::Broken(fault, vec![Submitted { rows, picked_up, fault: None }]),
+                result => result.and_then(|()| self.check_all(&queries, &rows, &desk.answers)),
+            };
             self.complete(picked_up, result);
             self.rings.set_checked(self.completed);
         }
+        Served::Closed
     }
 
     fn run<'q>(
@@ -120,7 +146,7 @@ impl Worker {
         Ok(())
     }
 
-    fn serve_pipeline(&mut self, executor: &mut dyn Executor) {
+    fn serve_pipeline(&mut self, executor: &mut dyn Executor, has_spare: bool) -> Served {
         let queries = Arc::clone(&self.queries);
         let mut requests = Vec::new();
         let mut answers = Answers::default();
@@ -129,9 +155,9 @@ impl Worker {
         let mut spare: Vec<Vec<u32>> = Vec::new();
         loop {
             if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
-                return;
+                return Served::Closed;
             }
-            let Some(pipeline) = executor.pipeline() else { return };
+            let Some(pipeline) = executor.pipeline() else { return Served::Closed };
             if under_way.len() < self.depth.min(pipeline.depth()) {
                 let mut rows = spare.pop().unwrap_or_default();
                 if self.take(&mut rows) {
@@ -157,6 +183,9 @@ impl Worker {
             let result = match oldest.fault.take() {
                 Some(fault) => Err(fault),
                 None => match guarded(|| pipeline.poll(&mut answers).transpose()) {
+                    Ok(None) if has_spare && since(self.epoch) > oldest.picked_up.max(self.last_done) + WATCHDOG.0 => {
+                        Err(self.fault(&queries, &oldest.rows, Fault::Hung))
+                    }
                     Ok(None) => {
                         self.pause();
                         continue;
@@ -164,6 +193,10 @@ impl Worker {
                     Ok(Some(_)) => Ok(()),
                     Err(fault) => Err(self.fault(&queries, &oldest.rows, fault)),
                 },
+            };
+            let result = match result {
+                Err(fault) if has_spare => return Served::Broken(fault, under_way.into()),
+                result => result,
             };
             let is_answered = result.is_ok();
             let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
@@ -252,6 +285,7 @@ impl Worker {
         match fault {
             Fault::Error(error) => LiveError::Executor { query: queries.id(rows[0]), processor: self.processor, error },
             Fault::Panic => LiveError::WorkerPanicked(self.processor),
+            Fault::Hung => LiveError::Hung(self.processor, Duration::from_nanos(WATCHDOG.0)),
         }
     }
 }
@@ -261,6 +295,12 @@ struct Desk<'q> {
     hits: Vec<Hit>,
     answers: Answers,
     requests: Vec<Request<'q>>,
+}
+
+impl Desk<'_> {
+    fn new() -> Self {
+        Self { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() }
+    }
 }
 
 /// A batch in the pipeline.
@@ -275,6 +315,15 @@ struct Submitted {
 enum Fault {
     Error(ExecError),
     Panic,
+    Hung,
+}
+
+/// Why a worker stops serving on an executor.
+enum Served {
+    /// The rings are closed.
+    Closed,
+    /// It has failed, with these batches under way.
+    Broken(LiveError, Vec<Submitted>),
 }
 
 /// A panic in an executor must end the run with an error, not leave the driver waiting for ever.

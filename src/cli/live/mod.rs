@@ -83,6 +83,10 @@ pub(super) struct Arguments {
     /// Also write every run with all that its dispatcher was told, into folders that `replay-log` takes
     #[arg(long)]
     journal: bool,
+    /// Let lanes fail as a plan says: lines of `at_ms,processor,fault,lasts_ms`, where a fault is `error`, `panic`, `hang` or
+    /// `stall`; of one run
+    #[arg(long, value_name = "FILE", conflicts_with = "time_warp")]
+    faults: Option<PathBuf>,
     /// Let the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
     /// queries cost is known
     #[arg(long)]

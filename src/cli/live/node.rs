@@ -7,7 +7,7 @@ use crate::cli::output::say;
 use crate::cost::ProfileOptions;
 use crate::ids::QueryId;
 use crate::lab::{Estimates, GpuSource, Node, Processors, Wanted, workload_of_index};
-use crate::machine::Idle;
+use crate::machine::{Idle, read_faults};
 use crate::query::{Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.
@@ -42,6 +42,10 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
             (String::from("measured now"), processors.profile(some, &index, &options, &bars)?)
         }
     };
+    if let Some(path) = &arguments.faults {
+        let lanes = processors.num_lanes();
+        processors.plan_faults(read_faults(path, lanes)?);
+    }
     if arguments.time_warp {
         processors.pretend();
     }

@@ -9,7 +9,7 @@ use crate::cli::output::say;
 use crate::cli::run_logs::KeptRuns;
 use crate::files::Provenance;
 use crate::lab::{Criterion, Drive, Judge, Node};
-use crate::live::{Ending, GpuLane, LiveOutcome};
+use crate::live::{Ending, GpuLane, LaneFault, LiveOutcome};
 use crate::machine::Class;
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
@@ -86,6 +86,14 @@ impl<'a> Session<'a> {
 
     fn note(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
+        for LaneFault { processor, at, what, queries } in &outcome.faults {
+            let ran = number::counted(*queries, "query", "queries");
+            self.notes.push(format!(
+                "{run}: lane {processor} failed after {:.1} ms and went on with a CPU in its place; {ran} that it held ran \
+                 again there ({what})",
+                at.as_ms()
+            ));
+        }
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
             let why = match outcome.ending {

@@ -25,7 +25,7 @@ use crate::lab::{
     Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, in_stream, named_workload_in, play_all,
     settle_gpu_times, sim_queries,
 };
-use crate::machine::Class;
+use crate::machine::{Class, Machine, PlannedFault, read_faults};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::source::Source;
@@ -88,6 +88,10 @@ pub(super) struct Arguments {
     estimates: String,
     #[command(flatten)]
     machine: MachineFileArgument,
+    /// Let lanes fail as a plan says: lines of `at_ms,processor,fault,lasts_ms`, where a fault is `error`, `panic`, `hang` or
+    /// `stall`; lanes are numbered from 0, CPU workers first
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -118,6 +122,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Recorded times in a GPU's place are played as they are.
     let is_played = |class: Class| class.is_gpu() && replayed.is_some();
     let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, is_played));
+    let model = MachineModel { faults: faults(arguments, &machine)?, ..model };
     let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = in_stream(&sim_queries(&workload, &estimates, &machine)?, &model);
     let asked = arguments.arrivals.num_queries()?;
@@ -224,6 +229,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     say(&fitted(&format!("{text}\nwritten: {}\n", names.join(", "))))
+}
+
+/// The fault plan; a lane that fails goes on with a CPU in its place, so that there must be costs on one.
+fn faults(arguments: &Arguments, machine: &Machine) -> Result<Vec<PlannedFault>, Failure> {
+    let Some(path) = &arguments.faults else { return Ok(Vec::new()) };
+    if machine.count(Class::CPU) == 0 {
+        return Err(Failure::input("--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1"));
+    }
+    Ok(read_faults(path, machine.len())?)
 }
 
 fn progress_bar(what: &'static str, runs: u64) -> ProgressBar {

@@ -2,7 +2,7 @@
 
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::cost::machine_file::{DispatcherCosts, LaneCosts};
-use crate::machine::{Class, Machine, PerClass};
+use crate::machine::{Class, Machine, PerClass, PlannedFault};
 use crate::time::Nanos;
 
 /// What a scheduler may know of the machine before a run, and what the simulator plays.
@@ -22,6 +22,8 @@ pub struct MachineModel {
     pub lanes: PerClass<Option<LaneCosts>>,
     /// The same of the dispatcher, in `decision`'s place.
     pub dispatcher: Option<DispatcherCosts>,
+    /// What goes wrong in a run; policies don't know.
+    pub faults: Vec<PlannedFault>,
 }
 
 /// The least that a query can take of what a class has: no schedule needs less.
@@ -47,10 +49,10 @@ impl MachineModel {
         self.dispatcher.as_ref().map_or((Nanos::ZERO, self.decision), |dispatcher| dispatcher.of(policy))
     }
 
-    /// Whether what work takes is known but for chance: no machine file says how it varies.
+    /// Whether what work takes is known but for chance: no machine file says how it varies, and nothing fails.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.dispatcher.is_none() && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
+        self.dispatcher.is_none() && self.faults.is_empty() && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
     }
 
     /// What a batch takes on an idle processor of `class`.

@@ -3,7 +3,7 @@
 use super::{BatchLoad, BatchTime, Cost, MachineModel, ServiceTimes};
 use crate::cost::machine_file::{LaneCosts, LaneState};
 use crate::ids::ProcessorId;
-use crate::machine::{Class, PerClass, Processor};
+use crate::machine::{Class, FaultKind, PerClass, PlannedFault, Processor, WATCHDOG};
 use crate::time::Nanos;
 
 /// A lane's two halves.
@@ -17,6 +17,8 @@ struct LaneClock {
     done: Nanos,
     /// What a machine file lets be remembered of it.
     state: LaneState,
+    /// Whether it has failed, and goes on with a CPU in its place.
+    has_failed: bool,
 }
 
 /// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
@@ -30,6 +32,8 @@ pub struct MeasuredTimes<'a, F> {
     devices: PerClass<Vec<Nanos>>,
     /// Batches so far: what varies by chance varies by this number.
     number: u64,
+    /// Planned faults that have not come yet.
+    faults: Vec<PlannedFault>,
 }
 
 impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
@@ -38,7 +42,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
         let devices = PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]);
-        Self { model, cost, lanes, devices, number: 0 }
+        Self { model, cost, lanes, devices, number: 0, faults: model.faults.clone() }
     }
 
     /// By class, how many lanes work now, the one that starts counted.
@@ -85,6 +89,54 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
 impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        if self.faults.is_empty() && !self.lanes[processor.index()].has_failed {
+            return self.start_well(processor, rows, now);
+        }
+        self.start_or_fail(processor, rows, now)
+    }
+}
+
+impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
+    /// As [`ServiceTimes::start`], where something may go wrong on the way.
+    ///
+    /// A lane that fails loses the batch that is under way, runs it again on a CPU core in its place, query after query, and
+    /// goes on with that. One that hangs does so when its watchdog has waited for the batch. A stall holds up the batch that
+    /// is under way when it comes, or the next.
+    #[cold]
+    fn start_or_fail(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        let on_spare = |cost: &F| rows.iter().fold(Nanos::ZERO, |sum, &row| sum + cost(row, Class::CPU).alone);
+        if self.lanes[processor.index()].has_failed {
+            let lane = &mut self.lanes[processor.index()];
+            lane.done = lane.done.max(now) + on_spare(&self.cost);
+            lane.finish = lane.done;
+            return lane.finish;
+        }
+        let begin = now.max(self.lanes[processor.index()].done);
+        let mut finish = self.start_well(processor, rows, now);
+        while let Some(next) = self.faults.iter().position(|fault| fault.processor == processor && fault.at < finish) {
+            let fault = self.faults.remove(next);
+            let lane = &mut self.lanes[processor.index()];
+            if fault.kind == FaultKind::Stall {
+                finish = finish.max(fault.at) + fault.lasts;
+            } else {
+                let noticed = match fault.kind {
+                    FaultKind::Hang => begin.max(fault.at) + WATCHDOG,
+                    _ => begin.max(fault.at),
+                };
+                lane.has_failed = true;
+                finish = noticed + on_spare(&self.cost);
+            }
+            (lane.done, lane.host_free, lane.finish) = (finish, finish, finish);
+            if lane.has_failed {
+                break;
+            }
+        }
+        finish
+    }
+
+    /// As [`ServiceTimes::start`], where nothing goes wrong.
+    #[inline]
+    fn start_well(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         let Processor { class, device, .. } = self.model.machine.processor(processor);
         let model = self.model;
         if let Some(costs) = &model.lanes[class] {
@@ -168,6 +220,23 @@ mod tests {
         };
         assert_eq!(start_both(Machine::new(1, 0).with_gpus(1, 2, 1)), [15_000, 25_000]);
         assert_eq!(start_both(Machine::new(1, 2)), [15_000, 15_000]);
+    }
+
+    #[test]
+    fn a_lane_that_fails_runs_its_batch_again_on_a_cpu_and_goes_on_with_that() {
+        let fault = |kind, lasts| PlannedFault { at: Nanos(20_000), processor: GPU, kind, lasts };
+        let finishes = |faults: Vec<PlannedFault>| {
+            let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 1)) };
+            let mut times = MeasuredTimes::new(&model, cost);
+            // Alone each takes 15 us there, and 10, 20, 30 on a CPU.
+            let finish: Vec<u64> =
+                [(0, 0), (1, 15_000), (2, 500_050_000)].map(|(row, at)| times.start(GPU, &[row], Nanos(at)).0).to_vec();
+            finish
+        };
+        assert_eq!(finishes(Vec::new()), [15_000, 30_000, 500_065_000]);
+        assert_eq!(finishes(vec![fault(FaultKind::Error, Nanos::ZERO)]), [15_000, 40_000, 500_080_000]);
+        assert_eq!(finishes(vec![fault(FaultKind::Hang, Nanos::ZERO)]), [15_000, 500_040_000, 500_080_000]);
+        assert_eq!(finishes(vec![fault(FaultKind::Stall, Nanos(7000))]), [15_000, 37_000, 500_065_000]);
     }
 
     #[test]

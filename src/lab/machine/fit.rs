@@ -26,6 +26,8 @@ const FEW: usize = 4;
 const ENOUGH: usize = 12;
 /// Of samples, so large a share counts: those that were held up most do not.
 const UNDISTURBED: f64 = 0.9;
+/// Work that takes so many times as long as the middle of its like was stalled.
+const STALLED: f64 = 3.0;
 /// The quantiles of noise and of speeds that are kept: beyond lie stalls.
 const SHARES: [f64; 9] = [0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98];
 
@@ -221,19 +223,28 @@ impl Moments {
         moments.lasts_ms = -(MOMENT_US / 1e3) / likeness.ln();
         // Medians lie below means: the mean of the residuals is what the rest of the file is about.
         moments.residuals.sort_by(f64::total_cmp);
-        let undisturbed = &moments.residuals[..(moments.residuals.len() as f64 * UNDISTURBED) as usize];
-        let residual = undisturbed.iter().sum::<f64>() / undisturbed.len().max(1) as f64;
+        let calm = &moments.residuals[..undisturbed(moments.residuals.iter().copied())];
+        let residual = calm.iter().sum::<f64>() / calm.len().max(1) as f64;
         moments.residuals.iter_mut().for_each(|one| *one /= residual);
         moments.speeds = all.into_iter().map(|speed| speed / mean).collect();
         moments
     }
 }
 
+/// How many of these ratios, which ascend, count: those that were held up most, and all that are several times the middle
+/// one, do not. They are what stalls are.
+fn undisturbed(ratios: impl ExactSizeIterator<Item = f64> + Clone) -> usize {
+    let count = ratios.len();
+    let most = ratios.clone().nth(count / 2).unwrap_or(0.0) * STALLED;
+    let calm = ratios.take_while(|&ratio| ratio <= most).count();
+    calm.min((count as f64 * UNDISTURBED).ceil() as usize)
+}
+
 /// Work over what is expected, of all samples together but those that were held up most.
 fn ratio(samples: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> f64 {
     let mut both: Vec<(f64, f64)> = samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect();
     both.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
-    both.truncate((both.len() as f64 * UNDISTURBED) as usize);
+    both.truncate(undisturbed(both.iter().map(|(worked, expected)| worked / expected)));
     let (worked, expected) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     if expected > 0.0 { worked / expected } else { 1.0 }
 }
@@ -251,7 +262,7 @@ fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
     let mean = |half: &[(f64, f64)]| {
         let mut half = half.to_vec();
         half.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
-        half.truncate((half.len() as f64 * UNDISTURBED).ceil() as usize);
+        half.truncate(undisturbed(half.iter().map(|(alone, worked)| worked / alone)));
         let n = half.len() as f64;
         half.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0 / n, sum.1 + one.1 / n))
     };
