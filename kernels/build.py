@@ -26,7 +26,14 @@ TABLE = KERNELS.parent / "docs" / "kernels.md"
 # Written by kernels/counters.py on a machine with a GPU; shown in the table for kernels that still have that name.
 COUNTERS = KERNELS.parent / "docs" / "kernel-counters.csv"
 # Compile units: source, name of what it compiles to.
-UNITS = [("tandem.cu", "tandem"), ("published/published.cu", "published")]
+UNITS = [
+    ("tandem.cu", "tandem"),
+    ("published/published.cu", "published"),
+    ("ranges/ranges.cu", "ranges"),
+    ("cached/cached.cu", "cached"),
+    ("tiered/tiered.cu", "tiered"),
+    ("trie/trie.cu", "trie"),
+]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
 # Committed for each unit: file suffix, architecture.
 OUTPUTS = [(".ptx", "compute_75"), (".sm_90.cubin", "sm_90")]

@@ -87,7 +87,7 @@ struct Drive {
     __device__ __forceinline__ bool posting_can_enter(u32 place) const {
         const Header header(lists.blocks + (queue.terms[driver].first_block + place / BLOCK_LEN));
         const u32 least = least_impact(header.max_impact);
-        return least <= 1 || header.impact_at(lists.rows, place % BLOCK_LEN) >= least;
+        return least <= 1 || header.impact_at(lists.rows_from(header.row), place % BLOCK_LEN) >= least;
     }
 
     // Puts those postings into the queue that may be among the best, of up to GROUP blocks: eight lanes take the block
@@ -98,7 +98,8 @@ struct Drive {
         if (exists && part < byte_rows(header.len())) {
             const u32 least = least_impact(header.max_impact);
             if (least > 1) {
-                const uint4 bytes = __ldg(reinterpret_cast<const uint4*>(lists.rows) + (header.impact_row() + part));
+                const uint4* rows = reinterpret_cast<const uint4*>(lists.rows_from(header.row));
+                const uint4 bytes = __ldg(rows + (header.impact_row() + part));
                 entering = least > 255 ? 0
                                        : reaching(bytes.x, least) | reaching(bytes.y, least) << 4 |
                                              reaching(bytes.z, least) << 8 | reaching(bytes.w, least) << 12;
@@ -139,7 +140,7 @@ struct Drive {
         const u32 place = own_place();
         const Header header(lists.blocks + (own.first_block + place / BLOCK_LEN));
         norm = __ldg(lists.norms + doc);
-        return posting_score(own.weight, header.freq_at(lists.rows, place % BLOCK_LEN), norm);
+        return posting_score(own.weight, header.freq_at(lists.rows_from(header.row), place % BLOCK_LEN), norm);
     }
 
     // Scores the lane's posting, if `alive`: its document becomes a candidate if it reaches the threshold.
@@ -154,8 +155,9 @@ struct Drive {
             const QueryTerm& own = queue.terms[driver];
             const u32 place = own_place();
             const Header header(lists.blocks + (own.first_block + place / BLOCK_LEN));
-            doc = header.doc_at(lists.rows, place % BLOCK_LEN);
-            const float impact = __uint2float_rn(header.impact_at(lists.rows, place % BLOCK_LEN));
+            const u32* rows = lists.rows_from(header.row);
+            doc = header.doc_at(rows, place % BLOCK_LEN);
+            const float impact = __uint2float_rn(header.impact_at(rows, place % BLOCK_LEN));
             score = driver + 1 < query.num_terms ? own.weight * header.max_impact * impact * IMPACT_STEP : own_score(doc, norm);
         }
         for (u32 t = driver + 1; t < query.num_terms; ++t) {
@@ -166,7 +168,7 @@ struct Drive {
                 const Place place = find_doc(lists, term, doc);
                 if (!place.found) alive = !needs_all && can_enter(score + rest_after(t));
                 if (alive) {
-                    const u32 freq = place.found ? place.header.freq_at(lists.rows, place.position) : 0;
+                    const u32 freq = place.found ? place.header.freq_at(lists.rows_from(place.header.row), place.position) : 0;
                     if (t == driver + 1) score = own_score(doc, norm);
                     if (place.found) score = __fadd_rn(score, posting_score(term.weight, freq, norm));
                 }

@@ -17,6 +17,10 @@
 //     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, a byte each, in 255ths of the best
 //                                                             rows 15, 16    frequencies less one
 //
+// Where device memory is too small for all rows, those of some blocks lie in page-locked memory of the host, and are read from
+// there across the bus: their headers name rows behind the last one in device memory (Lists::rows_from). Headers and
+// directories are in device memory in any case, so that a block is asked for only if its bound reaches the threshold.
+//
 // transcode.cu writes all this; the host's reader is in the tests of src/exec/gpu/lists.rs.
 #pragma once
 
@@ -142,7 +146,7 @@ __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& t
             place.header = Header(lists.blocks + (term.first_block + block));
         }
         u32 docs[4];
-        place.header.docs_of_lane(lists.rows, guess % BLOCK_LEN / 4, docs);
+        place.header.docs_of_lane(lists.rows_from(place.header.row), guess % BLOCK_LEN / 4, docs);
         const u32 below = (docs[0] < doc) + (docs[1] < doc) + (docs[2] < doc) + (docs[3] < doc);
         const u32 first = guess & ~3u;
         if (docs[0] == doc || docs[1] == doc || docs[2] == doc || docs[3] == doc) {

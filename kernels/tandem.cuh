@@ -36,8 +36,12 @@ struct Lists {
     const u32* rows;       // four words each
     const u32* directory;  // DIRECTORY_STRIDE words for each block of a long list: how many postings come before which document
     const float* norms;    // BM25's norm of each document
+    const u32* far_rows;   // rows from `num_near` on, which lie in the host's memory, as if those before lay there, too
     u32 num_docs;
-    u32 reserved;          // padding that the host has, too
+    u32 num_near;          // rows that lie in device memory: a block's rows are all before this one, or none is
+
+    // Where the rows are of the block whose first is this one.
+    __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_near ? rows : far_rows; }
 };
 
 // Words of the directory for each block: the shift is such that 2^shift documents are fewer than 16 times in the collection for
@@ -110,6 +114,7 @@ struct __align__(16) BatchQuery {
     __device__ __forceinline__ bool needs_all() const { return (flags & 1) != 0; }     // documents with all terms
     __device__ __forceinline__ bool is_last() const { return (flags & 2) != 0; }       // no other stage follows
     __device__ __forceinline__ bool sorts_later() const { return (flags & 4) != 0; }   // merge_topk does
+    __device__ __forceinline__ bool scores_all() const { return (flags & 8) != 0; }    // no tile is passed over: to measure what that costs
 };
 constexpr u32 NO_GATE = 0xffffffffu;
 

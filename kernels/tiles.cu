@@ -71,8 +71,9 @@ struct TilePostings {
     ) {
         const Header header(lists.blocks + (term.first_block + block));
         u32 freqs[4];
-        header.docs_of_lane(lists.rows, lane, places);
-        header.freqs_of_lane(lists.rows, lane, freqs);
+        const u32* rows = lists.rows_from(header.row);
+        header.docs_of_lane(rows, lane, places);
+        header.freqs_of_lane(rows, lane, freqs);
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
             const u32 doc = places[i];
@@ -105,7 +106,7 @@ struct TileShared {
 
 // Makes candidates of a tile's best documents.
 __device__ __forceinline__ void score_tile(
-    const Lists& lists, const Query& query, u32 tile, State* state, u64* candidates, TileShared& shared
+    const Lists& lists, const Query& query, u32 tile, bool scores_all, State* state, u64* candidates, TileShared& shared
 ) {
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 first_doc = tile * TILE_DOCS;
@@ -137,7 +138,8 @@ __device__ __forceinline__ void score_tile(
         const bool any = __any_sync(FULL_WARP, meets);
         bound = warp_sum(bound);
         if (lane == 0) {
-            shared.skip = !any || make_key(bound * BOUND_SLACK, first_doc) < read_threshold(state, query.seed);
+            const bool is_out = make_key(bound * BOUND_SLACK, first_doc) < read_threshold(state, query.seed);
+            shared.skip = !any || (is_out && !scores_all);
             shared.num_candidates = 0;
             shared.next_slot = 0;
         }
@@ -262,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
             reinterpret_cast<u32*>(shared.tile.terms)[i] = terms[i];
         }
         __syncthreads();
-        score_tile(lists, query, tile, state, own_candidates, shared.tile);
+        score_tile(lists, query, tile, entry.scores_all(), state, own_candidates, shared.tile);
     }
     if (is_sample != 0) return;
 

@@ -11,6 +11,7 @@
 //! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
+//! | [`cache`] | which lists, or beginnings of lists, a memory holds that is too small for all |
 //! | [`exec`] | executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |
@@ -25,6 +26,7 @@
 #![warn(missing_docs, unreachable_pub, missing_debug_implementations)]
 
 pub mod build;
+pub mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod corpus;
@@ -47,5 +49,8 @@ pub mod random;
 pub mod report;
 pub mod sched;
 pub mod sim;
+#[cfg(test)]
+#[path = "../tests/skipped/mod.rs"]
+mod skipped;
 pub mod stats;
 pub mod time;

@@ -4,6 +4,8 @@
 //! are found by `TANDEM_DATA` (see its README for what the files hold); without it these tests pass and say
 //! that they were skipped.
 
+mod skipped;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -127,7 +129,7 @@ fn is_near(a: f64, b: f64) -> bool {
 fn data() -> Option<PathBuf> {
     let data = std::env::var_os("TANDEM_DATA").map(PathBuf::from);
     if data.is_none() {
-        println!("skipped: TANDEM_DATA is not set");
+        skipped::skipped("TANDEM_DATA is not set");
     }
     data
 }

@@ -12,6 +12,8 @@
 //!
 //! The second takes minutes, seconds on many cores. `TANDEM_INDEX` and `TANDEM_LOG` name another index and log for it.
 
+mod skipped;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -79,7 +81,7 @@ fn fifty_thousand_queries_of_a_log_are_answered_alike_by_all() {
 fn data() -> Option<PathBuf> {
     let data = std::env::var_os("TANDEM_DATA").map(PathBuf::from);
     if data.is_none() {
-        eprintln!("skipped: TANDEM_DATA is not set");
+        skipped::skipped("TANDEM_DATA is not set");
     }
     data
 }

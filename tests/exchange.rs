@@ -1,5 +1,7 @@
 //! `tandem index import` and `export` as a user meets them: round trips, real files, and errors that name the place.
 
+mod skipped;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -76,7 +78,7 @@ fn world() -> tempfile::TempDir {
 fn data() -> Option<PathBuf> {
     let data = std::env::var_os("TANDEM_DATA").map(PathBuf::from);
     if data.is_none() {
-        eprintln!("skipped: TANDEM_DATA is not set");
+        skipped::skipped("TANDEM_DATA is not set");
     }
     data
 }

@@ -5,6 +5,8 @@
 //! effectiveness.rs. With `TANDEM_SANITIZER` set (kernels/sanitize.py does so) each test tries less of the same:
 //! kernels then run a hundred times slower.
 
+mod skipped;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,6 +24,8 @@ use tandem::query::{Mode, Query, prepare_queries};
 
 #[path = "gpu/batches.rs"]
 mod batches;
+#[path = "gpu/tiered.rs"]
+mod tiered;
 
 type List = Vec<(u32, u32)>;
 
@@ -48,7 +52,7 @@ impl World {
     fn with_index(bm25: Bm25, write: impl FnOnce(&Path)) -> Option<Self> {
         if let Err(GpuError::NoGpu(reason)) = list_gpus() {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
-            println!("skipped: {reason}");
+            skipped::skipped("no GPU");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -284,7 +288,7 @@ fn equals_the_cpu_on_64_lists_that_share_documents() {
 #[test]
 fn equals_the_cpu_on_real_collections() {
     let Some(data) = std::env::var_os("TANDEM_DATA").map(PathBuf::from) else {
-        println!("skipped: TANDEM_DATA is not set");
+        skipped::skipped("TANDEM_DATA is not set");
         return;
     };
     for name in ["cranfield", "cacm", "vaswani"] {

@@ -113,3 +113,48 @@ fn damaged_archives_are_refused_with_file_and_offset() {
         assert!(message.contains(expected) && out.status.code() == Some(2), "{message}");
     }
 }
+
+#[test]
+fn every_method_makes_the_same_index_of_several_packed_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = documents(3_000)
+        .map(|(id, text)| format!("{{\"id\":\"{id}\",\"text\":\"Running {text} and 2011 café\"}}\n"))
+        .collect();
+    let mut inputs = Vec::new();
+    for (number, lines) in lines.chunks(700).enumerate() {
+        let name = format!("{number}.jsonl.zst");
+        fs::write(dir.path().join(&name), zstd::encode_all(lines.concat().as_bytes(), 1).unwrap()).unwrap();
+        inputs.push(name);
+    }
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    let whole = |more: &[&str], out| build(dir.path(), &[&inputs[..], more, &["--stem", "porter", "-o", out]].concat());
+    let expected = whole(&[], "hash");
+    assert!(whole(&["--method", "trie", "--parsers", "3", "--indexers", "2"], "trie") == expected);
+    assert!(whole(&["--method", "trie", "--memory", "4MiB", "--cpus", "1"], "small") == expected);
+    assert_eq!(fs::read_dir(dir.path().join("trie")).unwrap().count(), 1, "nothing but the index stays");
+    for (more, said) in [
+        (&["--parsers", "2"][..], "--parsers is for --method trie"),
+        (&["--method", "trie", "--indexers", "0"], "nobody would index"),
+    ] {
+        let out =
+            tandem(dir.path(), &[&["index", "build", "0.jsonl.zst", "-o", "none"], more].concat()).output().unwrap();
+        assert_eq!(out.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&out.stderr).contains(said), "{}", String::from_utf8_lossy(&out.stderr));
+    }
+}
+
+#[test]
+fn a_trie_that_is_killed_leaves_nothing_that_the_next_build_keeps() {
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 6_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
+    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "4MiB", "--method", "trie", "--cpus", "2"];
+    for millis in [30, 120, 400] {
+        let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(build(dir.path(), &arguments[2..]) == whole);
+    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+}

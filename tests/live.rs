@@ -72,11 +72,10 @@ fn models() -> impl Strategy<Value = MachineModel> {
     let batches = prop_oneof![Just(None), Just(Some(batches))];
     let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
     (machine, batches, overhead(), overhead()).prop_map(|(machine, batches, handoff, decision)| MachineModel {
-        machine,
         batches: PerClass::two(None, batches),
         handoff: PerClass::two(handoff, handoff),
         decision,
-        ..MachineModel::default()
+        ..machine.into()
     })
 }
 

@@ -2,6 +2,8 @@
 //!
 //! No test here asserts a time: what is checked is order, counts and words.
 
+mod skipped;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -129,7 +131,7 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     let output =
         command(lab.path(), &format!("{LIVE} --gpu real --estimates oracle --num-queries 10")).output().unwrap();
     if output.status.success() {
-        println!("skipped: this machine has a GPU");
+        skipped::skipped("this machine has a GPU");
         return;
     }
     assert_eq!(output.status.code(), Some(2));

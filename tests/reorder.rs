@@ -1,5 +1,7 @@
 //! `tandem index reorder` as a user meets it: the same answers in another order, and errors that name the place.
 
+mod skipped;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,7 +163,7 @@ fn refusals_say_what_is_wrong_where() {
 #[test]
 fn real_documents_answer_alike_after_bisection() {
     let Some(data) = std::env::var_os("TANDEM_DATA").map(PathBuf::from) else {
-        eprintln!("skipped: TANDEM_DATA is not set");
+        skipped::skipped("TANDEM_DATA is not set");
         return;
     };
     let dir = tempfile::tempdir().unwrap();

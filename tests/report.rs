@@ -1,5 +1,7 @@
 //! `tandem report` and what it reads: the page is whole, says what the files say, and works in a browser.
 
+mod skipped;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -195,7 +197,7 @@ const pre = document.createElement("pre"); pre.id = "seen"; pre.textContent = JS
 #[test]
 fn a_browser_opens_the_page_sorts_its_tables_and_meets_no_error() {
     let Some(browser) = chromium() else {
-        eprintln!("skipped: no Chromium on this machine");
+        skipped::skipped("no Chromium on this machine");
         return;
     };
     let dir = results();
@@ -231,4 +233,20 @@ fn a_browser_opens_the_page_sorts_its_tables_and_meets_no_error() {
     assert_eq!(seen["shown"], serde_json::json!([false, false, false, true]));
     assert!(seen["tip"].as_str().unwrap().contains("q/s"), "{seen}");
     assert_eq!(seen["sticksOut"], false);
+}
+
+#[test]
+fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w.workload.csv"), workload()).unwrap();
+    tandem(dir.path(), "sweep --workload w.workload.csv --policy mct,cpu-only --cpus 1,2,4 --seeds 1:2 -o s");
+    let html = page(dir.path(), "s");
+    check_tags(&html);
+    for there in ["What is sustained over 6 points", "What is sustained, by CPU workers", "a point of a sweep"] {
+        assert!(html.contains(there), "{there} should be in the page");
+    }
+    let best = html.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
+    assert!(best.starts_with("At most ") && best.contains("under mct: CPU workers 4"), "{best}");
+    // That of the sweep, and that of the files which are only listed.
+    assert_eq!(html.matches("<caption>").count(), 2);
 }

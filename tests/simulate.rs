@@ -176,7 +176,8 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
 
     let output = simulate(dir.path(), "--workload cpu.csv --num-queries 200 --gpu replay --what delays --rate 100");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let source = "times that a model of an NVIDIA H200 predicts for these queries (models/enwiki-tb05-h200.json)";
+    let source =
+        "times that a model of an NVIDIA H200 predicts for these queries (traces/enwiki-tb05-h200.workload.csv.zst)";
     // Lines are broken between words.
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");

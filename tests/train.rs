@@ -6,7 +6,8 @@ use std::process::Command;
 use proptest::prelude::*;
 use tandem::cost::batches::BatchModels;
 use tandem::cost::{
-    CostModel, Measured, ModelFile, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, train,
+    CostModel, Inputs, Measured, ModelFile, ModelKind, TrainOptions, Workload, WorkloadRow, cross_validated_estimates,
+    train,
 };
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
@@ -62,9 +63,9 @@ fn a_model_estimates_unseen_queries_far_better_than_their_mean() {
         assert!(evaluation.rank_correlation > 0.8, "{evaluation:?}");
     }
     let features = Features::from_lengths(&[50_000], 300_000);
-    let us = models.predict_us(Class::CPU, Mode::Or, &features).unwrap();
+    let us = models.predict_us(Class::CPU, Mode::Or, &Inputs::of(&features, None)).unwrap();
     assert!((400.0..620.0).contains(&us), "{us}");
-    assert_eq!(models.predict_us(Class::CPU, Mode::AndOr, &features), None);
+    assert_eq!(models.predict_us(Class::CPU, Mode::AndOr, &Inputs::of(&features, None)), None);
 }
 
 #[test]
@@ -86,9 +87,47 @@ fn a_stored_model_predicts_what_it_did() {
 }
 
 #[test]
+fn every_kind_of_model_learns_and_reads_back_as_it_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let workload = workload(600);
+    for model in ModelKind::ALL {
+        let models = train(&workload, &TrainOptions { model, folds: 3, ..TrainOptions::default() }).unwrap();
+        let path = dir.path().join("m.json");
+        models.write(&path).unwrap();
+        assert_eq!(ModelFile::read(&path).unwrap(), models, "{model}");
+        for found in models.models() {
+            assert_eq!(found.model(), model);
+            let evaluation = found.evaluation.as_ref().unwrap();
+            assert!(evaluation.mean_relative_error < 0.35, "{model}, {}: {evaluation:?}", found.kind);
+        }
+    }
+}
+
+#[test]
+fn quantiles_hold_for_queries_that_the_model_has_not_seen() {
+    let all = workload(2400);
+    let part = |from: usize, to: usize| Workload { rows: all.rows[from..to].to_vec(), ..all.clone() };
+    let models = train(&part(0, 1600), &TrainOptions::default()).unwrap();
+    let further = part(1600, 2400);
+    for (kind, mode) in [(Class::CPU, Mode::And), (Class::GPU, Mode::Or)] {
+        let rows: Vec<_> = further.rows.iter().filter(|row| row.mode == mode).collect();
+        let within = |level: f64| {
+            let is_within = |row: &&&WorkloadRow| {
+                let us = models.quantile_us(kind, mode, &row.inputs(), level).unwrap();
+                row.measured[kind].unwrap().median_us <= us
+            };
+            rows.iter().filter(is_within).count() as f64 / rows.len() as f64
+        };
+        assert!(within(0.9) > 0.84 && within(0.9) < 0.97, "{kind}: {}", within(0.9));
+        assert!(within(0.5) > 0.4 && within(0.5) < 0.6, "{kind}: {}", within(0.5));
+        assert!(within(0.1) < 0.18, "{kind}: {}", within(0.1));
+    }
+}
+
+#[test]
 fn estimates_for_a_workload_are_made_without_the_query_itself() {
     let workload = workload(400);
-    let options = TrainOptions { min_leaf: 1, max_depth: 40, ..TrainOptions::default() };
+    let options = TrainOptions { model: ModelKind::Cart, min_leaf: 1, max_depth: 40, ..TrainOptions::default() };
     let estimates = cross_validated_estimates(&workload, &options).unwrap();
     assert_eq!(estimates.len(), workload.rows.len());
     // A tree that grows a leaf for each sample repeats what it has seen; these were not seen.
@@ -102,7 +141,7 @@ fn estimates_for_a_workload_are_made_without_the_query_itself() {
     };
     let by_seen = repeats(&|i| {
         let row = &workload.rows[i];
-        seen.predict_us(Class::CPU, row.mode, &row.features).unwrap()
+        seen.predict_us(Class::CPU, row.mode, &row.inputs()).unwrap()
     });
     let held_back = repeats(&|i| estimates[i][Class::CPU].unwrap());
     assert!(by_seen > 300 && held_back < 40, "{by_seen} {held_back}");
@@ -112,7 +151,7 @@ fn estimates_for_a_workload_are_made_without_the_query_itself() {
 fn stored() -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("m.json");
-    let options = TrainOptions { max_depth: 2, ..TrainOptions::default() };
+    let options = TrainOptions { model: ModelKind::Cart, max_depth: 2, ..TrainOptions::default() };
     train(&workload(200), &options).unwrap().write(&path).unwrap();
     std::fs::read_to_string(path).unwrap()
 }
@@ -165,7 +204,8 @@ proptest! {
         }
         if let Ok(models) = ModelFile::parse("m.json", &bytes) {
             for model in models.models() {
-                let us = models.predict_us(model.kind, model.mode, &Features::from_lengths(&[3, 9], 10)).unwrap();
+                let inputs = Inputs::of(&Features::from_lengths(&[3, 9], 10), None);
+                let us = models.predict_us(model.kind, model.mode, &inputs).unwrap();
                 prop_assert!(us.is_finite() && us > 0.0);
             }
         }

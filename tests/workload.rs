@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use tandem::cost::BatchCost;
 use tandem::cost::batches::{BatchModel, BatchModels};
-use tandem::cost::{Measured, Workload, WorkloadRow};
+use tandem::cost::{Measured, ModelKind, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
 use tandem::lab::{Estimates, sim_queries};
@@ -39,10 +39,10 @@ fn measured() -> impl Strategy<Value = Option<Measured>> {
 
 fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
     let lengths = proptest::collection::vec(1_u64..1_000_000, 1..6);
-    let of_index =
-        proptest::option::of(prop::array::uniform11(0.0_f64..1e9).prop_map(|numbers| {
-            IndexFeatures::from_vector(numbers.map(|number| format!("{number:.3}").parse().unwrap()))
-        }));
+    let numbers = proptest::collection::vec(0.0_f64..1e9, IndexFeatures::COUNT);
+    let of_index = proptest::option::of(numbers.prop_map(|numbers| {
+        IndexFeatures::from_vector(std::array::from_fn(|i| format!("{:.3}", numbers[i]).parse().unwrap()))
+    }));
     let costs = (measured(), measured(), proptest::option::of(0.01_f64..1e6));
     let row = (0..3_usize, lengths, of_index, costs, 0_u32..1000).prop_map(
         |(mode, mut lengths, index_features, (cpu, gpu, device), results)| {
@@ -181,7 +181,7 @@ fn the_published_columns_are_enough_where_no_model_is_asked() {
     let told = sim_queries(&workload, &Estimates::Oracle, &machine).unwrap();
     assert_eq!(told[7].service[Class::CPU].alone, Nanos::from_us(17.5));
     assert_eq!(told[7].estimate, told[7].service);
-    let refused = sim_queries(&workload, &Estimates::Fitted, &machine).unwrap_err().to_string();
+    let refused = sim_queries(&workload, &Estimates::Fitted(ModelKind::Cart), &machine).unwrap_err().to_string();
     assert!(refused.contains("query 0 (and): `longest`, `blocks`") && refused.contains("oracle"), "{refused}");
     // What is unknown is written as unknown.
     let dir = tempfile::tempdir().unwrap();
@@ -214,4 +214,14 @@ fn a_spread_without_its_median_is_refused() {
     let text = format!("{HEADER},gpu_spread_us\n0,and,1,5,5,5,1.5,,3,0.5\n");
     let message = parse(&text).unwrap_err();
     assert_eq!(message, "x.csv:2:22: `gpu_spread_us` is given where `gpu_us` is empty");
+}
+
+#[test]
+fn a_workload_of_an_earlier_version_lacks_features_that_came_later() {
+    let text = format!("# docs: 100\n{HEADER},score_bound,lookups\n1,or,2,3,4,7,10,,1,2.5,8\n2,or,1,3,3,3,5,,1,,\n");
+    let workload = parse(&text).unwrap();
+    let of_index = workload.rows[0].index_features.unwrap();
+    assert_eq!((of_index.score_bound, of_index.lookups), (2.5, 8.0));
+    assert!(of_index.seed_score.is_nan());
+    assert_eq!(workload.rows[1].index_features, None);
 }

@@ -1,6 +1,7 @@
 //! What can keep an index from being made.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::files::InputError;
 use crate::index::IndexError;
@@ -26,4 +27,11 @@ pub enum BuildError {
     /// The system gives no threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
+}
+
+impl BuildError {
+    /// That a file of the build can't be used.
+    pub(crate) fn of(path: &Path, what: &str, error: &io::Error) -> Self {
+        Self::Run { path: path.to_owned(), message: format!("{what}: {error}") }
+    }
 }

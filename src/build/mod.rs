@@ -12,13 +12,20 @@
 //!
 //! Every way gives the same file, byte for byte, for every number of threads.
 
+mod documents;
 mod error;
 pub mod exchange;
+mod indexer;
 mod invert;
+pub(crate) mod journal;
+pub(crate) mod postings;
 mod quantise;
+pub(crate) mod ranges;
 pub mod reorder;
 pub mod synth;
 
+pub use documents::SegmentDocuments;
 pub use error::BuildError;
-pub use invert::{BuildOptions, BuildSummary, Progress, build_from_text};
+pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Progress, build_by, build_from_text};
+pub use invert::HashIndexer;
 pub use quantise::quantise;

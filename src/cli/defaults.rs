@@ -7,10 +7,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use super::Failure;
-use crate::build::synth::{SynthOptions, build_synthetic};
+use crate::build::synth::{SynthOptions, build_synthetic, draw_queries};
 use crate::corpus::Tokenizer;
 use crate::exec::ExecError;
-use crate::exec::gpu::GpuExecutor;
+use crate::exec::gpu::{GpuExecutor, GpuMemory};
 use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
 use crate::lab::{self, Progress};
@@ -57,6 +57,21 @@ pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Ar
         report.seconds
     );
     Ok((Arc::new(Index::open(&folder)?), queries))
+}
+
+/// The log of a synthetic index, of at least `limit` queries: the one that came with it if that is long enough, else one
+/// drawn for it, beside it.
+pub(super) fn synthetic_log(log: &Path, docs: u32, seed: u64, limit: usize) -> Result<PathBuf, Failure> {
+    if limit <= QUERIES {
+        return Ok(log.to_owned());
+    }
+    let longer = log.with_file_name(format!("queries-{limit}.tsv"));
+    if !longer.exists() {
+        let mut options = SynthOptions::new(docs, seed);
+        options.num_queries = limit;
+        draw_queries(&options, &longer)?;
+    }
+    Ok(longer)
 }
 
 /// The queries of a log, cut into terms as the index was; says on standard error what was dropped.
@@ -151,8 +166,12 @@ impl Bars {
 ///
 /// # Errors
 /// As [`GpuExecutor::new`].
-pub(super) fn gpu_executor(index: &Arc<Index>, bm25: Bm25) -> Result<GpuExecutor, ExecError> {
-    lab::gpu_executor(DeviceId(0), index, bm25, &Bars::default())
+pub(super) fn gpu_executor(
+    index: &Arc<Index>,
+    bm25: Bm25,
+    memory: Option<&GpuMemory>,
+) -> Result<GpuExecutor, ExecError> {
+    lab::gpu_executor(DeviceId(0), index, bm25, memory, &Bars::default())
 }
 
 /// Says so where workers and driver have too few cores to be punctual.

@@ -93,6 +93,8 @@ impl From<ExecError> for Failure {
             ExecError::Gpu(e) => e.into(),
             ExecError::TooLarge { .. }
             | ExecError::BadK(_)
+            | ExecError::BadThreads { .. }
+            | ExecError::UnequalGpus(..)
             | ExecError::TooManyTerms(_)
             | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
@@ -103,7 +105,7 @@ impl From<ExecError> for Failure {
 impl From<GpuError> for Failure {
     fn from(e: GpuError) -> Self {
         match e {
-            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } => Self::input(e.to_string()),
+            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } | GpuError::BadBudget { .. } => Self::input(e.to_string()),
             GpuError::Failed { .. } => Self::failed(e.to_string()),
         }
     }

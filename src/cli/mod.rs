@@ -18,12 +18,14 @@ mod manual;
 mod options;
 mod origin;
 mod profile;
+mod recalibrate;
 mod replay_log;
 mod report;
 mod reproduce;
 mod run_logs;
 mod search;
 mod simulate;
+mod sweep;
 mod trace;
 mod train;
 mod validate;
@@ -56,8 +58,12 @@ enum Command {
     Profile(profile::Arguments),
     /// Fit cost models to a workload and report their error.
     Train(train::Arguments),
+    /// Bring a model up to date with what queries took in a live run's log.
+    Recalibrate(recalibrate::Arguments),
     /// Play arrivals through policies: delay against rate, and the capacity within a deadline.
     Simulate(simulate::Arguments),
+    /// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
+    Sweep(sweep::Arguments),
     /// Drive the real executors with the same scheduler code.
     Live(live::Arguments),
     /// Let a recorded live run be decided again by its policy, and compare.
@@ -102,7 +108,9 @@ pub fn run() -> ExitCode {
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Recalibrate(arguments) => recalibrate::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
         Command::ReplayLog(arguments) => replay_log::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -10,11 +10,14 @@ use super::split::Records;
 use super::trec::{self, Trec};
 use super::unpack;
 use super::warc::{self, Warc};
-use crate::files::{InputError, open_bytes};
+use crate::files::{InputError, open_bytes, unpacked};
 
-/// Consecutive documents of a collection, not parsed yet.
+/// Consecutive documents of a collection, all of one file or folder of it, not parsed yet.
 #[derive(Debug)]
-pub struct Batch(Kind);
+pub struct Batch {
+    file: u32,
+    kind: Kind,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -25,6 +28,12 @@ enum Kind {
 }
 
 impl Batch {
+    /// Which of the collection's files or folders it is of, in their order from 0.
+    #[must_use]
+    pub fn file(&self) -> u32 {
+        self.file
+    }
+
     /// Parses the batch and calls `visit` for each of its documents, in order.
     ///
     /// Returns how many files were skipped because they are binary.
@@ -32,7 +41,7 @@ impl Batch {
     /// # Errors
     /// If a document can't be read: where, and what is wrong with it.
     pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<usize, InputError> {
-        match &self.0 {
+        match &self.kind {
             Kind::Lines(lines) => lines.for_each(visit).map(|()| 0),
             Kind::Warc(records) => warc::for_each(records, visit).map(|()| 0),
             Kind::Trec(records) => trec::for_each(records, visit).map(|()| 0),
@@ -43,7 +52,7 @@ impl Batch {
     /// Says whether a batch is the same as one that was read before: of the text, or of files' names, sizes and times.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Lines(lines) => lines.digest(),
             Kind::Warc(records) | Kind::Trec(records) => records.digest(),
             Kind::Files(files) => files.digest(),
@@ -53,7 +62,7 @@ impl Batch {
     /// Bytes of the lines or files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Lines(lines) => lines.bytes(),
             Kind::Warc(records) | Kind::Trec(records) => records.bytes.len() as u64,
             Kind::Files(files) => files.bytes(),
@@ -61,11 +70,16 @@ impl Batch {
     }
 }
 
-/// A collection that is being read.
+/// A collection that is being read: one file or folder after another.
 #[derive(Debug)]
 pub struct Collection {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
+    /// The number of the first of them.
+    first: u32,
+    /// The path that `source` reads.
+    at: usize,
     source: Source,
+    threads: usize,
 }
 
 #[derive(Debug)]
@@ -84,27 +98,48 @@ impl Collection {
     /// # Errors
     /// If it can't be read.
     pub fn open(path: &Path, threads: usize) -> Result<Self, InputError> {
-        let source = if path.is_dir() { Source::Folder(Folder::open(path)?) } else { Source::of_file(path, threads)? };
-        Ok(Self { path: path.to_owned(), source })
+        Self::open_all(vec![path.to_owned()], threads)
+    }
+
+    /// Opens several of them as one collection, in this order.
+    ///
+    /// # Errors
+    /// If there is none, or the first can't be read.
+    pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
+        let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
+        let source = Source::open(first, threads)?;
+        Ok(Self { paths, first: 0, at: 0, source, threads })
+    }
+
+    /// One file's bytes, as they were read from `path`, the collection's file of this number.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
+        let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?)?;
+        Ok(Self { paths: vec![path.to_owned()], first: number, at: 0, source, threads: 1 })
     }
 
     /// Where it is.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// What is read, such that another collection, or another state of it, is called otherwise: where it is, and of a
     /// file how long it is and when it was written. What comes in through a pipe is known by its batches only.
     #[must_use]
     pub fn identity(&self) -> String {
-        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let mut identity = format!("{} batches {BATCH_BYTES}", path.display());
-        if let Ok(file) = path.metadata()
-            && file.is_file()
-        {
-            let written = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-            identity += &format!(" bytes {} written {}", file.len(), written.unwrap_or_default().as_nanos());
+        let mut identity = format!("batches {BATCH_BYTES}");
+        for path in &self.paths {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            identity += &format!(" {}", path.display());
+            if let Ok(file) = path.metadata()
+                && file.is_file()
+            {
+                let written = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+                identity += &format!(" bytes {} written {}", file.len(), written.unwrap_or_default().as_nanos());
+            }
         }
         identity
     }
@@ -112,11 +147,14 @@ impl Collection {
     /// How many bytes of text there are, where that is known before they are read.
     #[must_use]
     pub fn expected_bytes(&self) -> Option<u64> {
-        let is_packed = self.path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
-        match &self.source {
-            Source::Folder(folder) => Some(folder.bytes()),
-            _ => self.path.metadata().ok().filter(|file| file.is_file() && !is_packed).map(|file| file.len()),
-        }
+        let of = |(number, path): (usize, &PathBuf)| {
+            let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+            match &self.source {
+                Source::Folder(folder) if number == self.at => Some(folder.bytes()),
+                _ => path.metadata().ok().filter(|file| file.is_file() && !is_packed).map(|file| file.len()),
+            }
+        };
+        self.paths.iter().enumerate().map(of).sum()
     }
 
     /// The next documents, at least one; `None` after the last.
@@ -124,12 +162,20 @@ impl Collection {
     /// # Errors
     /// If the file system or the decompressor fails.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, InputError> {
-        Ok(match &mut self.source {
-            Source::Lines(lines) => lines.next_batch()?.map(|batch| Batch(Kind::Lines(batch))),
-            Source::Warc(records) => records.next_batch()?.map(|batch| Batch(Kind::Warc(batch))),
-            Source::Trec(documents) => documents.next_batch()?.map(|batch| Batch(Kind::Trec(batch))),
-            Source::Folder(folder) => folder.next_batch().map(|batch| Batch(Kind::Files(batch))),
-        })
+        loop {
+            let kind = match &mut self.source {
+                Source::Lines(lines) => lines.next_batch()?.map(Kind::Lines),
+                Source::Warc(records) => records.next_batch()?.map(Kind::Warc),
+                Source::Trec(documents) => documents.next_batch()?.map(Kind::Trec),
+                Source::Folder(folder) => folder.next_batch().map(Kind::Files),
+            };
+            if let Some(kind) = kind {
+                return Ok(Some(Batch { file: self.first + self.at as u32, kind }));
+            }
+            let Some(path) = self.paths.get(self.at + 1) else { return Ok(None) };
+            self.source = Source::open(path, self.threads)?;
+            self.at += 1;
+        }
     }
 }
 
@@ -137,14 +183,21 @@ impl Collection {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Source {
-    fn of_file(path: &Path, threads: usize) -> Result<Self, InputError> {
-        let mut reader: Box<dyn BufRead + Send> = if path == Path::new("-") {
+    fn open(path: &Path, threads: usize) -> Result<Self, InputError> {
+        if path.is_dir() {
+            return Ok(Self::Folder(Folder::open(path)?));
+        }
+        let reader: Box<dyn BufRead + Send> = if path == Path::new("-") {
             Box::new(BufReader::new(std::io::stdin()))
         } else if let Some(unpacked) = unpack::open(path, threads)? {
             Box::new(BufReader::with_capacity(1 << 16, unpacked))
         } else {
             open_bytes(path)?
         };
+        Self::of_reader(path, reader)
+    }
+
+    fn of_reader(path: &Path, mut reader: Box<dyn BufRead + Send>) -> Result<Self, InputError> {
         let mut start = Vec::new();
         let read = reader.by_ref().take(64).read_to_end(&mut start);
         read.map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;

@@ -11,6 +11,8 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use super::Inputs;
+use super::conformal::Quantiles;
 use crate::quantile::interpolated;
 use crate::query::Features;
 
@@ -34,14 +36,20 @@ pub struct Evaluation {
     pub baseline_geometric_relative_error: f64,
     /// Spearman's rank correlation of estimates and true costs: 1 if they order queries alike.
     pub rank_correlation: f64,
+    /// The share of queries within the quantiles of 5 and 95 %, which were calibrated without their fold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage_90: Option<f64>,
+    /// By tenths of the estimates, from the cheapest: the sum of what was estimated over what they took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decile_bias: Vec<f64>,
 }
 
 /// The fold of each sample: as even as groups of equal features allow, drawn by `seed`. `None` if there are
 /// fewer groups than folds.
-pub(super) fn assign_folds(samples: &[[f64; Features::COUNT]], folds: usize, seed: u64) -> Option<Vec<usize>> {
+pub(super) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Option<Vec<usize>> {
     let mut groups: BTreeMap<[u64; Features::COUNT], Vec<usize>> = BTreeMap::new();
     for (i, sample) in samples.iter().enumerate() {
-        groups.entry(sample.map(f64::to_bits)).or_default().push(i);
+        groups.entry(std::array::from_fn(|feature| sample.0[feature].to_bits())).or_default().push(i);
     }
     if groups.len() < folds {
         return None;
@@ -74,7 +82,39 @@ pub(super) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], fold
         baseline_mean_relative_error: rounded(mean(&relative_errors(truth, &mean_estimates))),
         baseline_geometric_relative_error: rounded(mean(&relative_errors(truth, &geometric_estimates))),
         rank_correlation: rounded(rank_correlation(truth, estimates)),
+        coverage_90: Some(rounded(coverage(truth, estimates, fold_of, folds))),
+        decile_bias: decile_bias(truth, estimates).into_iter().map(rounded).collect(),
     }
+}
+
+/// The share of samples within 5 and 95 % of what quantiles calibrated on the other folds say.
+fn coverage(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> f64 {
+    let mut within = 0;
+    for fold in 0..folds {
+        let others = |values: &[f64]| -> Vec<f64> {
+            values.iter().zip(fold_of).filter(|&(_, &f)| f != fold).map(|(&value, _)| value).collect()
+        };
+        let quantiles = Quantiles::calibrate(&others(estimates), &others(truth));
+        let held_back = truth.iter().zip(estimates).zip(fold_of).filter(|&(_, &f)| f == fold);
+        within += held_back
+            .filter(|&((&us, &estimate), _)| {
+                (quantiles.at(estimate, 0.05)..=quantiles.at(estimate, 0.95)).contains(&us)
+            })
+            .count();
+    }
+    within as f64 / truth.len() as f64
+}
+
+/// By tenths of the estimates, estimated over true time in all.
+fn decile_bias(truth: &[f64], estimates: &[f64]) -> Vec<f64> {
+    let mut pairs: Vec<(f64, f64)> = estimates.iter().copied().zip(truth.iter().copied()).collect();
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let tenth = |n: usize| &pairs[n * pairs.len() / 10..(n + 1) * pairs.len() / 10];
+    let ratio = |pairs: &[(f64, f64)]| {
+        let sum = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        sum.0 / sum.1
+    };
+    (0..10).map(tenth).filter(|tenth| !tenth.is_empty()).map(ratio).collect()
 }
 
 fn relative_errors(truth: &[f64], estimates: &[f64]) -> Vec<f64> {
@@ -124,8 +164,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn samples(lengths: impl IntoIterator<Item = u64>) -> Vec<[f64; Features::COUNT]> {
-        lengths.into_iter().map(|n| Features::from_lengths(&[n], 1000).vector()).collect()
+    fn samples(lengths: impl IntoIterator<Item = u64>) -> Vec<Inputs> {
+        lengths.into_iter().map(|n| Inputs::of(&Features::from_lengths(&[n], 1000), None)).collect()
     }
 
     #[test]

@@ -5,24 +5,31 @@
 //! ```
 
 pub mod batches;
+pub mod conformal;
 mod evaluate;
+mod inputs;
 pub mod machine_file;
 mod model;
 mod model_file;
+mod models;
 mod profile;
+mod recalibrate;
 mod recorded;
 mod service;
 pub mod shipped;
+pub mod study;
 mod train;
-mod tree;
 mod workload;
 mod workload_csv;
 
 pub use evaluate::Evaluation;
+pub use inputs::Inputs;
 pub use machine_file::MachineFile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
+pub use models::ModelKind;
 pub use profile::{ProfileError, ProfileOptions, profile};
+pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{BatchCost, BatchLoad, BatchTime, Cost, LeastUse, MachineModel, MeasuredTimes, ServiceTimes};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};

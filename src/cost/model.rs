@@ -1,11 +1,15 @@
 //! The contract of a cost model.
 
+use super::Inputs;
 use crate::machine::Class;
-use crate::query::{Features, Mode};
+use crate::query::Mode;
 
 /// Predicts service times from what is known before a query runs.
 pub trait CostModel: Send + Sync {
     /// The predicted service time in microseconds, above zero; `None` where the model knows nothing of this
-    /// processor and mode, or not all features are known.
-    fn predict_us(&self, kind: Class, mode: Mode, features: &Features) -> Option<f64>;
+    /// processor and mode, or what it asks for is not known.
+    fn predict_us(&self, kind: Class, mode: Mode, inputs: &Inputs) -> Option<f64>;
+
+    /// What the query will take at most with a probability of `level`; `None` as there, or where the model does not tell.
+    fn quantile_us(&self, kind: Class, mode: Mode, inputs: &Inputs, level: f64) -> Option<f64>;
 }

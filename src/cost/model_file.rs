@@ -3,7 +3,8 @@
 //! ```text
 //! {"format": "tandem-model", "version": 1, "provenance": {...},
 //!  "models": [{"kind": "cpu", "mode": "or", "features": [...], "target": "ln(us)",
-//!              "tree": {"feature": "postings", "threshold": 5322.5, "yes": {...}, "no": {"value": 4.1, "samples": 9}},
+//!              "boosting": {"base": 3.1, "trees": [{"inputs": [...], "thresholds": [...], "leaves": [...]}, ...]},
+//!              "quantiles": {"bands": [{"up_to_us": 12.1, "samples": 828, "factors": [...]}, ...]},
 //!              "evaluation": {"folds": 10, "mean_relative_error": ..., ...}}],
 //!  "batches": {"gpu": {"overhead_us": 9.1, "added_or": 0.12, "cost": {"host_fixed_us": ...}, ...}}}
 //! ```
@@ -16,23 +17,23 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::ser::{Formatter, PrettyFormatter};
 
 use super::batches::{BatchModel, BatchModels};
-use super::tree::{StoredTree, Tree};
-use super::{CostModel, Evaluation};
+use super::conformal::Quantiles;
+use super::inputs::InputSet;
+use super::models::{Fitted, ModelKind, StoredBoosting, StoredFitted, StoredRules, StoredTree, StoredWork};
+use super::{CostModel, Evaluation, Inputs};
 use crate::files::{InputError, open_text, write_atomically};
 use crate::machine::Class;
-use crate::query::{Features, Mode};
-use crate::random::exp;
+use crate::query::Mode;
 
 /// What the file says it is.
 const FORMAT: &str = "tandem-model";
 /// The version that this build reads and writes.
 const VERSION: u64 = 1;
-/// What trees predict.
-const TARGET: &str = "ln(us)";
 
-/// One tree: the cost of one mode on one kind of processor.
+/// The cost of one mode on one kind of processor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The processor.
@@ -41,14 +42,50 @@ pub struct Model {
     pub mode: Mode,
     /// How wrong it is on queries that it has not seen.
     pub evaluation: Option<Evaluation>,
-    pub(super) tree: Tree,
+    /// How far true costs spread around its estimates.
+    pub quantiles: Option<Quantiles>,
+    /// What was fitted is multiplied by this, since a recalibration found everything so much dearer; 1 before that.
+    pub scale: f64,
+    pub(super) fitted: Fitted,
+    /// What `fitted` asks for.
+    pub(super) asks: InputSet,
 }
 
 impl Model {
-    /// Leaves of its tree.
+    /// A model of this class and mode, not evaluated yet.
+    pub(super) fn new(kind: Class, mode: Mode, fitted: Fitted) -> Self {
+        let asks = fitted.regression().asks();
+        Self { kind, mode, evaluation: None, quantiles: None, scale: 1.0, fitted, asks }
+    }
+
+    /// What kind of model it is.
     #[must_use]
-    pub fn leaves(&self) -> usize {
-        self.tree.size().0
+    pub fn model(&self) -> ModelKind {
+        self.fitted.kind()
+    }
+
+    /// How large it is, and of what: `(150, "trees")`.
+    #[must_use]
+    pub fn size(&self) -> (usize, &'static str) {
+        self.fitted.regression().size()
+    }
+
+    /// What it says in words, where that can be said.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        self.fitted.regression().words()
+    }
+
+    /// The features that it asks for.
+    #[must_use]
+    pub fn features(&self) -> Vec<String> {
+        self.asks.names()
+    }
+
+    /// Microseconds for a query of these inputs; `None` if what it asks for is not known.
+    #[must_use]
+    pub fn predict_us(&self, inputs: &Inputs) -> Option<f64> {
+        inputs.known().includes(self.asks).then(|| self.scale * self.fitted.regression().predict_us(&inputs.0))
     }
 }
 
@@ -87,7 +124,21 @@ struct StoredModel {
     mode: Mode,
     features: Vec<String>,
     target: String,
-    tree: StoredTree,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tree: Option<StoredTree>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forest: Option<Vec<StoredTree>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boosting: Option<StoredBoosting>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    m5: Option<StoredRules>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    work: Option<StoredWork>,
+    /// Left out where it is 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scale: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quantiles: Option<Quantiles>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evaluation: Option<Evaluation>,
 }
@@ -101,6 +152,17 @@ impl ModelFile {
     #[must_use]
     pub fn models(&self) -> &[Model] {
         &self.models
+    }
+
+    /// The models, to be changed.
+    pub(super) fn models_mut(&mut self) -> &mut [Model] {
+        &mut self.models
+    }
+
+    /// The model of this class and mode.
+    #[must_use]
+    pub fn model(&self, kind: Class, mode: Mode) -> Option<&Model> {
+        self.models.iter().find(|model| (model.kind, model.mode) == (kind, mode))
     }
 
     /// Reads a model file (`.json`, also `.gz` or `.zst`).
@@ -140,7 +202,7 @@ impl ModelFile {
         }
         let stored: StoredFile = serde_json::from_slice(bytes).map_err(damaged)?;
         let mut models: Vec<Model> = Vec::new();
-        for (i, model) in stored.models.iter().enumerate() {
+        for (i, model) in stored.models.into_iter().enumerate() {
             let model = model.check(&format!("models[{i}]")).map_err(|message| InputError::file(path, message))?;
             if models.iter().any(|other| (other.kind, other.mode) == (model.kind, model.mode)) {
                 let message = format!("models[{i}]: a second model for {}, {}", model.kind, model.mode);
@@ -170,7 +232,7 @@ impl ModelFile {
         let stored = StoredFile { format: FORMAT.to_owned(), version: VERSION, provenance, models, batches };
         write_atomically(path, |out| {
             // One blank of indentation: trees nest deeply.
-            let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
+            let formatter = Layout(PrettyFormatter::with_indent(b" "));
             stored.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, formatter))?;
             out.write_all(b"\n")
         })
@@ -178,42 +240,101 @@ impl ModelFile {
 }
 
 impl CostModel for ModelFile {
-    fn predict_us(&self, kind: Class, mode: Mode, features: &Features) -> Option<f64> {
-        let model = self.models.iter().find(|model| (model.kind, model.mode) == (kind, mode))?;
-        if !features.is_complete() {
-            return None;
-        }
-        Some(exp(model.tree.predict(&features.vector())))
+    fn predict_us(&self, kind: Class, mode: Mode, inputs: &Inputs) -> Option<f64> {
+        self.model(kind, mode)?.predict_us(inputs)
+    }
+
+    fn quantile_us(&self, kind: Class, mode: Mode, inputs: &Inputs, level: f64) -> Option<f64> {
+        let model = self.model(kind, mode)?;
+        Some(model.quantiles.as_ref()?.at(model.predict_us(inputs)?, level))
     }
 }
 
 impl From<&Model> for StoredModel {
     fn from(model: &Model) -> Self {
+        let StoredFitted { tree, forest, boosting, m5, work } = StoredFitted::from(&model.fitted);
         Self {
             kind: model.kind,
             mode: model.mode,
-            features: Features::NAMES.map(str::to_owned).to_vec(),
-            target: TARGET.to_owned(),
-            tree: StoredTree::from(&model.tree),
+            features: model.features(),
+            target: model.model().target().to_owned(),
+            tree,
+            forest,
+            boosting,
+            m5,
+            work,
+            scale: (model.scale != 1.0).then_some(model.scale),
+            quantiles: model.quantiles.clone(),
             evaluation: model.evaluation.clone(),
         }
     }
 }
 
 impl StoredModel {
-    fn check(&self, place: &str) -> Result<Model, String> {
-        if let Some(name) = self.features.iter().find(|name| !Features::NAMES.contains(&name.as_str())) {
-            let known = Features::NAMES.join(", ");
-            return Err(format!("{place}.features: unknown feature `{name}`, this build knows {known}"));
+    fn check(self, place: &str) -> Result<Model, String> {
+        let Self { kind, mode, features, target, tree, forest, boosting, m5, work, scale, quantiles, evaluation } =
+            self;
+        let mut known = InputSet::default();
+        for name in &features {
+            let Some(input) = Inputs::position(name) else {
+                let all = Inputs::NAMES.join(", ");
+                return Err(format!("{place}.features: unknown feature `{name}`, this build knows {all}"));
+            };
+            known.insert(input);
         }
-        if self.target != TARGET {
-            return Err(format!("{place}.target is \"{}\", expected \"{TARGET}\"", self.target));
+        let fitted = StoredFitted { tree, forest, boosting, m5, work }.check(known, place)?;
+        let expected = fitted.kind().target();
+        if target != expected {
+            return Err(format!("{place}.target is \"{target}\", expected \"{expected}\""));
         }
-        Ok(Model {
-            kind: self.kind,
-            mode: self.mode,
-            tree: self.tree.check(&self.features, &format!("{place}.tree"), 0)?,
-            evaluation: self.evaluation.clone(),
-        })
+        if let Some(quantiles) = &quantiles {
+            quantiles.check().map_err(|fault| format!("{place}.quantiles: {fault}"))?;
+        }
+        let scale = scale.unwrap_or(1.0);
+        if !(1e-6..1e6).contains(&scale) {
+            return Err(format!("{place}.scale is {scale}, expected a factor above 0"));
+        }
+        Ok(Model { evaluation, quantiles, scale, ..Model::new(kind, mode, fitted) })
+    }
+}
+
+/// JSON for people: objects go over lines, arrays of numbers and words don't.
+struct Layout(PrettyFormatter<'static>);
+
+impl Formatter for Layout {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
     }
 }

@@ -29,7 +29,7 @@ use crate::ids::QueryId;
 use crate::index::Index;
 use crate::machine::{Class, PerClass};
 use crate::quantile::interpolated;
-use crate::query::{Features, IndexFeatures, Mode, Query};
+use crate::query::{Features, IndexFeatures, Mode, Query, Sketch};
 
 /// How long a processor is kept busy, unmeasured, before its repetitions begin: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -136,6 +136,7 @@ pub fn profile(
         .with("k", options.k)
         .with("repeats", options.repeats)
         .with("seed", options.seed);
+    let sketch = Sketch::of(index);
     let rows = measurements
         .into_iter()
         .zip(0..)
@@ -146,7 +147,7 @@ pub fn profile(
                 log_id: query.id.0,
                 mode: measurement.mode,
                 features: Features::of(query, index),
-                index_features: Some(IndexFeatures::of(query, index, options.k)),
+                index_features: Some(IndexFeatures::of(query, index, &sketch, options.k)),
                 measured: measurement.measured,
                 results: measurement.results,
             }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{CostModel, Measured, Workload, shipped};
+use super::train::known_here;
+use super::{Measured, Workload, shipped};
 use crate::files::InputError;
 use crate::machine::Class;
 
@@ -16,9 +17,10 @@ pub enum RecordedGpu {
         /// The GPU.
         device: String,
     },
-    /// This index was never on a GPU: times are what the named shipped model predicts from list lengths.
+    /// This index was never on a GPU: times are what a model predicts that was fitted to the named shipped workload, by
+    /// what is known of the queries here.
     Modelled {
-        /// The shipped model.
+        /// The shipped workload.
         file: String,
         /// The GPU that its workload was measured on.
         device: String,
@@ -39,7 +41,7 @@ impl std::fmt::Display for RecordedGpu {
 }
 
 /// Replaces the GPU times of `workload` by shipped ones: measured where a shipped workload holds all of its queries on
-/// the same index, else predicted by a shipped model.
+/// the same index, else predicted by a model of a shipped one.
 ///
 /// # Errors
 /// If nothing that ships knows GPU times for these modes.
@@ -52,19 +54,12 @@ pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputErr
             return Ok(RecordedGpu::Measured { file: name.to_owned(), device: device(recorded.provenance.get("gpu")) });
         }
     }
-    for name in shipped::model_names() {
-        let model = shipped::model(name)?;
-        let times: Option<Vec<Measured>> = workload
-            .rows
-            .iter()
-            .map(|row| {
-                let median_us = model.predict_us(Class::GPU, row.mode, &row.features)?;
-                Some(Measured { median_us, spread_us: 0.0, device_us: None })
-            })
-            .collect();
-        if let Some(times) = times {
-            set_gpu(workload, times);
-            let device = device(model.provenance.get("workload_gpu").map(String::as_str));
+    for name in shipped::workload_names() {
+        let recorded = shipped::workload(name)?;
+        if let Some(times) = known_here(&recorded, Class::GPU, workload) {
+            let time = |median_us| Measured { median_us, spread_us: 0.0, device_us: None };
+            set_gpu(workload, times.into_iter().map(time).collect());
+            let device = device(recorded.provenance.get("gpu"));
             return Ok(RecordedGpu::Modelled { file: name.to_owned(), device });
         }
     }

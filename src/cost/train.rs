@@ -1,30 +1,36 @@
-//! Fitting models to a workload: one tree a processor kind and mode, and how wrong it is.
+//! Fitting models to a workload: one a processor kind and mode, and how wrong it is.
 
 use crate::cost::evaluate::{assign_folds, evaluate};
+use rayon::prelude::*;
+
+use crate::cost::conformal::Quantiles;
+use crate::cost::inputs::InputSet;
 use crate::cost::model_file::{Model, ModelFile};
-use crate::cost::tree::{MAX_DEPTH, Tree};
-use crate::cost::{Evaluation, Workload};
+use crate::cost::models::{FitOptions, Fitted, MAX_DEPTH, Samples};
+use crate::cost::study::Of;
+use crate::cost::{Evaluation, Inputs, ModelKind, Workload, WorkloadRow};
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
-use crate::query::{Features, Mode};
-use crate::random::{exp, ln};
+use crate::query::Mode;
 
-/// How trees are fitted and evaluated.
+/// How models are fitted and evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainOptions {
+    /// The kind of model.
+    pub model: ModelKind,
     /// Parts of the cross-validation, at least 2.
     pub folds: usize,
-    /// Most questions before an answer, 1 to 40.
+    /// Of a regression tree: most questions before an answer, 1 to 40.
     pub max_depth: u16,
-    /// Fewest samples behind an answer, at least 1.
+    /// Of a regression tree: fewest samples behind an answer, at least 1.
     pub min_leaf: usize,
-    /// Draws the folds.
+    /// Draws the folds, and whatever a fit draws.
     pub seed: u64,
 }
 
 impl Default for TrainOptions {
     fn default() -> Self {
-        Self { folds: 10, max_depth: 12, min_leaf: 10, seed: 1 }
+        Self { model: ModelKind::default(), folds: 10, max_depth: 12, min_leaf: 10, seed: 1 }
     }
 }
 
@@ -86,19 +92,20 @@ pub enum TrainError {
 /// # Errors
 /// If an option is out of range, or there is too little to learn from.
 pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, TrainError> {
-    let mut models = Vec::new();
-    for group in groups(workload, options)? {
-        let (evaluation, _) = group.cross_validate(options)?;
-        let tree = group.fit(&group.all(), options)?;
-        models.push(Model { kind: group.kind, mode: group.mode, tree, evaluation: Some(evaluation) });
-    }
+    let fit = |group: &Group| {
+        let estimates = group.cross_validate(options)?;
+        let model = Model::new(group.kind, group.mode, group.fit(&group.samples, options)?);
+        let quantiles = Some(Quantiles::calibrate(&estimates.us, group.samples.us()));
+        Ok(Model { evaluation: Some(group.evaluate(&estimates, options)), quantiles, ..model })
+    };
+    let models = groups(workload, options)?.par_iter().map(fit).collect::<Result<Vec<_>, TrainError>>()?;
     let mut file = ModelFile::new(models, workload.batches.clone());
-    for (key, value) in [
-        ("seed", options.seed.to_string()),
-        ("max_depth", options.max_depth.to_string()),
-        ("min_leaf", options.min_leaf.to_string()),
-    ] {
+    for (key, value) in [("model", options.model.to_string()), ("seed", options.seed.to_string())] {
         file.provenance.insert(key.to_owned(), value);
+    }
+    if options.model == ModelKind::Cart {
+        file.provenance.insert("max_depth".to_owned(), options.max_depth.to_string());
+        file.provenance.insert("min_leaf".to_owned(), options.min_leaf.to_string());
     }
     // Where the costs were measured belongs to the model: it holds on that machine only.
     for key in ["machine", "cpu", "gpu", "index", "docs"] {
@@ -119,43 +126,73 @@ pub fn cross_validated_estimates(
     options: &TrainOptions,
 ) -> Result<Vec<PerClass<Option<f64>>>, TrainError> {
     let mut estimates = vec![PerClass::default(); workload.rows.len()];
-    for group in groups(workload, options)? {
-        let (_, estimates_us) = group.cross_validate(options)?;
-        for (&row, us) in group.rows.iter().zip(estimates_us) {
+    let groups = groups(workload, options)?;
+    let of_groups = groups.par_iter().map(|group| group.cross_validate(options)).collect::<Result<Vec<_>, _>>()?;
+    for (group, of_group) in groups.iter().zip(of_groups) {
+        for (&row, us) in group.rows.iter().zip(of_group.us) {
             estimates[row][group.kind] = Some(us);
         }
     }
     Ok(estimates)
 }
 
-/// The measured rows of one kind and mode.
-struct Group {
-    kind: Class,
-    mode: Mode,
-    /// Positions in the workload.
-    rows: Vec<usize>,
-    samples: Vec<[f64; Features::COUNT]>,
-    true_us: Vec<f64>,
+/// What models fitted to `measured` say of the queries of `here` on this class of processor, in microseconds, by those
+/// inputs that both know; `None` if a mode of theirs was not measured, or nothing is known.
+pub(super) fn known_here(measured: &Workload, class: Class, here: &Workload) -> Option<Vec<f64>> {
+    let options = TrainOptions::default();
+    let inputs: Vec<Inputs> = here.rows.iter().map(WorkloadRow::inputs).collect();
+    let known = inputs.iter().fold(InputSet::ALL, |known, inputs| known.and(inputs.known()));
+    let groups = groups(measured, &options).ok()?;
+    let mut times = vec![None; inputs.len()];
+    for group in groups.iter().filter(|group| group.kind == class) {
+        let rows: Vec<usize> = (0..inputs.len()).filter(|&row| here.rows[row].mode == group.mode).collect();
+        if rows.is_empty() || known.and(group.samples.known()).is_empty() {
+            continue;
+        }
+        let model = group.fit(&group.samples.knowing(known), &options).ok()?;
+        for row in rows {
+            times[row] = Some(model.regression().predict_us(&inputs[row].0));
+        }
+    }
+    times.into_iter().collect()
 }
 
-fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
+/// The measured rows of one kind and mode.
+pub(super) struct Group {
+    pub(super) kind: Class,
+    pub(super) mode: Mode,
+    /// Positions in the workload.
+    pub(super) rows: Vec<usize>,
+    pub(super) inputs: Vec<Inputs>,
+    pub(super) samples: Samples,
+}
+
+/// By sample of a group, what a model that has not seen its fold says.
+pub(super) struct Estimates {
+    pub(super) us: Vec<f64>,
+    pub(super) fold_of: Vec<usize>,
+}
+
+/// The groups of a workload, each of at least one row.
+pub(super) fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
     check(options)?;
     let mut groups = Vec::new();
     for kind in Class::ALL {
         for mode in Mode::ALL {
-            let mut group = Group { kind, mode, rows: Vec::new(), samples: Vec::new(), true_us: Vec::new() };
+            let (mut rows, mut inputs, mut us) = (Vec::new(), Vec::new(), Vec::new());
             for (i, row) in workload.rows.iter().enumerate().filter(|(_, row)| row.mode == mode) {
                 if let Some(measured) = row.measured[kind] {
                     if !row.features.is_complete() {
                         return Err(TrainError::NoFeatures { query: row.query_id, mode });
                     }
-                    group.rows.push(i);
-                    group.samples.push(row.features.vector());
-                    group.true_us.push(measured.median_us);
+                    rows.push(i);
+                    inputs.push(row.inputs());
+                    us.push(measured.median_us);
                 }
             }
-            if !group.rows.is_empty() {
-                groups.push(group);
+            if !rows.is_empty() {
+                let samples = Samples::new(&inputs, us);
+                groups.push(Group { kind, mode, rows, inputs, samples });
             }
         }
     }
@@ -178,39 +215,38 @@ fn check(options: &TrainOptions) -> Result<(), TrainError> {
 }
 
 impl Group {
-    fn all(&self) -> Vec<usize> {
-        (0..self.rows.len()).collect()
+    /// What the group is of.
+    pub(super) fn of(&self) -> Of {
+        Of { kind: self.kind, mode: self.mode }
     }
 
-    /// Fits a tree to the samples at these positions.
-    fn fit(&self, chosen: &[usize], options: &TrainOptions) -> Result<Tree, TrainError> {
-        let samples: Vec<_> = chosen.iter().map(|&i| self.samples[i]).collect();
-        let targets: Vec<f64> = chosen.iter().map(|&i| ln(self.true_us[i])).collect();
-        Tree::fit(&samples, &targets, options.max_depth, options.min_leaf).map_err(|message| TrainError::Fit {
-            kind: self.kind,
-            mode: self.mode,
-            message,
-        })
+    /// That it can't be cut into so many folds.
+    pub(super) fn too_few(&self, options: &TrainOptions) -> TrainError {
+        TrainError::TooFew { kind: self.kind, mode: self.mode, samples: self.samples.len(), folds: options.folds }
     }
 
-    /// The evaluation, and every sample's estimate by the tree that has not seen its fold.
-    fn cross_validate(&self, options: &TrainOptions) -> Result<(Evaluation, Vec<f64>), TrainError> {
+    /// A model of these of its samples.
+    pub(super) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
+        let &TrainOptions { model, max_depth, min_leaf, seed, .. } = options;
+        Fitted::fit(samples, &FitOptions { kind: model, max_depth, min_leaf, seed })
+            .map_err(|message| TrainError::Fit { kind: self.kind, mode: self.mode, message })
+    }
+
+    /// Every sample's estimate by the model that has not seen its fold.
+    pub(super) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
         let folds = options.folds;
-        let fold_of = assign_folds(&self.samples, folds, options.seed).ok_or(TrainError::TooFew {
-            kind: self.kind,
-            mode: self.mode,
-            samples: self.samples.len(),
-            folds,
-        })?;
-        let mut estimates_us = vec![0.0; self.rows.len()];
-        for fold in 0..folds {
-            let (held_back, others): (Vec<usize>, Vec<usize>) =
-                self.all().into_iter().partition(|&i| fold_of[i] == fold);
-            let tree = self.fit(&others, options)?;
-            for i in held_back {
-                estimates_us[i] = exp(tree.predict(&self.samples[i]));
-            }
-        }
-        Ok((evaluate(&self.true_us, &estimates_us, &fold_of, folds), estimates_us))
+        let fold_of = assign_folds(&self.inputs, folds, options.seed).ok_or_else(|| self.too_few(options))?;
+        let fitted = |fold: usize| {
+            let others: Vec<usize> = (0..self.samples.len()).filter(|&i| fold_of[i] != fold).collect();
+            self.fit(&self.samples.at(&others), options)
+        };
+        let models = (0..folds).into_par_iter().map(fitted).collect::<Result<Vec<_>, _>>()?;
+        let estimate = |i: usize| models[fold_of[i]].regression().predict_us(&self.samples.rows()[i]);
+        Ok(Estimates { us: (0..self.samples.len()).map(estimate).collect(), fold_of })
+    }
+
+    /// How wrong estimates are.
+    pub(super) fn evaluate(&self, estimates: &Estimates, options: &TrainOptions) -> Evaluation {
+        evaluate(self.samples.us(), &estimates.us, &estimates.fold_of, options.folds)
     }
 }

@@ -4,8 +4,8 @@
 //! to it, `simulate` draws arrivals from it. It holds one row a query and mode; its file form is in `workload_csv.rs`
 //! and, for people, in `traces/README.md`.
 
-use super::Cost;
 use super::batches::BatchModels;
+use super::{Cost, Inputs};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;
@@ -39,6 +39,14 @@ pub struct WorkloadRow {
     pub measured: PerClass<Option<Measured>>,
     /// Documents returned (at most k).
     pub results: u32,
+}
+
+impl WorkloadRow {
+    /// What a model is asked with.
+    #[must_use]
+    pub fn inputs(&self) -> Inputs {
+        Inputs::of(&self.features, self.index_features.as_ref())
+    }
 }
 
 /// A workload: rows with distinct query ids, and where they come from.

@@ -20,64 +20,89 @@ use super::{Measured, Workload, WorkloadRow};
 use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
-use crate::query::{Features, IndexFeatures, Mode};
+use crate::query::{Features, IndexFeatures, Mode, with_index_features};
 
-/// A line of the file. Columns that it may lack are derived, or left out.
-#[derive(Debug, Serialize, Deserialize)]
-struct Line {
-    query_id: QueryId,
-    mode: Mode,
-    terms: Count,
-    shortest: Count,
-    second_shortest: Count,
-    postings: Count,
-    longest: Option<Count>,
-    blocks: Option<Count>,
-    and_blocks: Option<Count>,
-    expected_matches: Option<AtLeastZero>,
-    cpu_us: Option<ServiceUs>,
-    gpu_us: Option<ServiceUs>,
-    results: u32,
-    log_id: Option<u32>,
-    cpu_spread_us: Option<SpreadUs>,
-    gpu_spread_us: Option<SpreadUs>,
-    gpu_device_us: Option<ServiceUs>,
-    score_bound: Option<AtLeastZero>,
-    seed_score: Option<AtLeastZero>,
-    essential_terms: Option<AtLeastZero>,
-    essential_postings: Option<AtLeastZero>,
-    live_postings: Option<AtLeastZero>,
-    lookups: Option<AtLeastZero>,
-    dense_terms: Option<AtLeastZero>,
-    dense_postings: Option<AtLeastZero>,
-    sieved: Option<AtLeastZero>,
-    sieved_blocks: Option<AtLeastZero>,
-    expected_union: Option<AtLeastZero>,
-}
+/// Makes [`Line`]: the columns of the index's features come from their one list.
+macro_rules! define_line {
+    ($($(#[$meaning:meta])* $feature:ident,)*) => {
+        /// A line of the file. Columns that it may lack are derived, or left out.
+        #[derive(Debug, Serialize, Deserialize)]
+        struct Line {
+            query_id: QueryId,
+            mode: Mode,
+            terms: Count,
+            shortest: Count,
+            second_shortest: Count,
+            postings: Count,
+            longest: Option<Count>,
+            blocks: Option<Count>,
+            and_blocks: Option<Count>,
+            expected_matches: Option<AtLeastZero>,
+            cpu_us: Option<ServiceUs>,
+            gpu_us: Option<ServiceUs>,
+            results: u32,
+            log_id: Option<u32>,
+            cpu_spread_us: Option<SpreadUs>,
+            gpu_spread_us: Option<SpreadUs>,
+            gpu_device_us: Option<ServiceUs>,
+            $($feature: Option<AtLeastZero>,)*
+        }
 
-impl Record for Line {
-    const OPTIONAL: &'static [&'static str] = &[
-        "longest",
-        "blocks",
-        "and_blocks",
-        "expected_matches",
-        "log_id",
-        "cpu_spread_us",
-        "gpu_spread_us",
-        "gpu_device_us",
-        "score_bound",
-        "seed_score",
-        "essential_terms",
-        "essential_postings",
-        "live_postings",
-        "lookups",
-        "dense_terms",
-        "dense_postings",
-        "sieved",
-        "sieved_blocks",
-        "expected_union",
-    ];
+        impl Record for Line {
+            const OPTIONAL: &'static [&'static str] = &[
+                "longest",
+                "blocks",
+                "and_blocks",
+                "expected_matches",
+                "log_id",
+                "cpu_spread_us",
+                "gpu_spread_us",
+                "gpu_device_us",
+                $(stringify!($feature)),*
+            ];
+        }
+
+        impl Line {
+            /// The features of the index, as far as they are given.
+            fn index_features(&self) -> [Option<AtLeastZero>; IndexFeatures::COUNT] {
+                [$(self.$feature),*]
+            }
+
+            /// A row as the file holds it.
+            fn of(row: &WorkloadRow) -> Self {
+                let f = row.features;
+                let known = |count: u64| Some(Count(count)).filter(|_| count > 0);
+                let service = |class: Class| row.measured[class].map(|m| ServiceUs(m.median_us));
+                let spread = |class: Class| row.measured[class].map(|m| SpreadUs(m.spread_us));
+                let of_index = row.index_features.map(|features| features.vector());
+                let [$($feature),*] = std::array::from_fn(|feature| {
+                    of_index.map(|numbers| numbers[feature]).filter(|number| !number.is_nan()).map(AtLeastZero)
+                });
+                Self {
+                    query_id: row.query_id,
+                    mode: row.mode,
+                    terms: Count(f.terms.into()),
+                    shortest: Count(f.shortest),
+                    second_shortest: Count(f.second_shortest),
+                    postings: Count(f.postings),
+                    longest: known(f.longest),
+                    blocks: known(f.blocks),
+                    and_blocks: known(f.and_blocks),
+                    expected_matches: Some(AtLeastZero(f.expected_matches)).filter(|_| f.is_complete()),
+                    cpu_us: service(Class::CPU),
+                    gpu_us: service(Class::GPU),
+                    results: row.results,
+                    log_id: Some(row.log_id),
+                    cpu_spread_us: spread(Class::CPU),
+                    gpu_spread_us: spread(Class::GPU),
+                    gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
+                    $($feature,)*
+                }
+            }
+        }
+    };
 }
+with_index_features!(define_line);
 
 /// A number of something.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -193,60 +218,7 @@ impl Workload {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_csv(path, &self.batches.in_provenance(&self.provenance), self.rows.iter().map(line))
-    }
-}
-
-/// A row as the file holds it.
-fn line(row: &WorkloadRow) -> Line {
-    let Features { terms, shortest, second_shortest, postings, longest, blocks, and_blocks, expected_matches } =
-        row.features;
-    let known = |count: u64| Some(Count(count)).filter(|_| count > 0);
-    let service = |class: Class| row.measured[class].map(|m| ServiceUs(m.median_us));
-    let spread = |class: Class| row.measured[class].map(|m| SpreadUs(m.spread_us));
-    let of_index = row.index_features.map(|features| features.vector().map(AtLeastZero));
-    let [
-        score_bound,
-        seed_score,
-        essential_terms,
-        essential_postings,
-        live_postings,
-        lookups,
-        dense_terms,
-        dense_postings,
-        sieved,
-        sieved_blocks,
-        expected_union,
-    ] = std::array::from_fn(|feature| of_index.map(|numbers| numbers[feature]));
-    Line {
-        query_id: row.query_id,
-        mode: row.mode,
-        terms: Count(terms.into()),
-        shortest: Count(shortest),
-        second_shortest: Count(second_shortest),
-        postings: Count(postings),
-        longest: known(longest),
-        blocks: known(blocks),
-        and_blocks: known(and_blocks),
-        expected_matches: Some(AtLeastZero(expected_matches)).filter(|_| row.features.is_complete()),
-        cpu_us: service(Class::CPU),
-        gpu_us: service(Class::GPU),
-        results: row.results,
-        log_id: Some(row.log_id),
-        cpu_spread_us: spread(Class::CPU),
-        gpu_spread_us: spread(Class::GPU),
-        gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
-        score_bound,
-        seed_score,
-        essential_terms,
-        essential_postings,
-        live_postings,
-        lookups,
-        dense_terms,
-        dense_postings,
-        sieved,
-        sieved_blocks,
-        expected_union,
+        write_csv(path, &self.batches.in_provenance(&self.provenance), self.rows.iter().map(Line::of))
     }
 }
 
@@ -261,7 +233,7 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         log_id: log_id.unwrap_or(query_id.0),
         mode,
         features: features(line)?,
-        index_features: index_features(line)?,
+        index_features: index_features(&line.value),
         measured: PerClass::two(cpu, gpu),
         results,
     })
@@ -288,44 +260,11 @@ fn measured(
     Ok(Some(Measured { median_us, spread_us, device_us: device.map(|us| us.0) }))
 }
 
-/// The features from the index: all of them, or none.
-fn index_features(line: &Row<'_, Line>) -> Result<Option<IndexFeatures>, InputError> {
-    let Line {
-        score_bound,
-        seed_score,
-        essential_terms,
-        essential_postings,
-        live_postings,
-        lookups,
-        dense_terms,
-        dense_postings,
-        sieved,
-        sieved_blocks,
-        expected_union,
-        ..
-    } = line.value;
-    let given = [
-        score_bound,
-        seed_score,
-        essential_terms,
-        essential_postings,
-        live_postings,
-        lookups,
-        dense_terms,
-        dense_postings,
-        sieved,
-        sieved_blocks,
-        expected_union,
-    ];
-    if given.iter().all(Option::is_none) {
-        return Ok(None);
-    }
-    let mut numbers = [0.0; IndexFeatures::COUNT];
-    for ((number, given), name) in numbers.iter_mut().zip(given).zip(IndexFeatures::NAMES) {
-        *number =
-            given.ok_or_else(|| line.error(format!("no `{name}` where other features of the index are given")))?.0;
-    }
-    Ok(Some(IndexFeatures::from_vector(numbers)))
+/// The features from the index: NaN for those that the file, of an earlier version, does not have; `None` if it has none.
+fn index_features(line: &Line) -> Option<IndexFeatures> {
+    let given = line.index_features();
+    let is_any = given.iter().any(Option::is_some);
+    is_any.then(|| IndexFeatures::from_vector(given.map(|number| number.map_or(f64::NAN, |number| number.0))))
 }
 
 /// The features; those that the file lacks are derived where the list lengths follow from the others, else unknown.

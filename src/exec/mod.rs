@@ -64,6 +64,17 @@ pub enum ExecError {
         /// How much a CPU takes.
         cpu_most: usize,
     },
+    /// A query can't have so many threads of a GPU.
+    #[error("{threads} threads a query, expected a multiple of 32 up to {most}")]
+    BadThreads {
+        /// What was asked for.
+        threads: u32,
+        /// How many there may be.
+        most: u32,
+    },
+    /// GPUs that are to hold the same are not alike.
+    #[error("GPUs that share queries must be alike, and these are not: {0} and {1}")]
+    UnequalGpus(String, String),
     /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
     #[error("a thread panicked while it searched; this is a bug")]
     Panicked,

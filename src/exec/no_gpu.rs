@@ -13,11 +13,25 @@ use crate::query::{Mode, Query};
 #[derive(Debug)]
 pub enum GpuExecutor {}
 
+/// How much of an index may lie in a GPU's memory: none, in this build.
+#[derive(Clone, Debug)]
+pub struct GpuMemory;
+
+impl GpuMemory {
+    /// Of no GPU.
+    #[must_use]
+    pub fn new(_: u64, _: &[Query]) -> Self {
+        Self
+    }
+}
+
 /// What the upload of an index took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UploadReport {
     /// Device memory of the index.
     pub device_bytes: u64,
+    /// What lies in the host's memory.
+    pub far_bytes: u64,
     /// What was copied to the device.
     pub copied_bytes: u64,
     /// From the first copy until the last list was written.
@@ -45,7 +59,13 @@ impl GpuExecutor {
     ///
     /// # Errors
     /// [`GpuError::NoGpu`], always.
-    pub fn on_device(_: DeviceId, index: &Arc<Index>, bm25: Bm25, _: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
+    pub fn on_device(
+        _: DeviceId,
+        index: &Arc<Index>,
+        bm25: Bm25,
+        _: Option<&GpuMemory>,
+        _: &dyn Fn(u64, u64),
+    ) -> Result<Self, ExecError> {
         Self::new(index, bm25)
     }
 

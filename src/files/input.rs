@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// What is wrong with an input file, and where. Lines and columns count from 1.
@@ -93,10 +93,19 @@ pub fn open_bytes(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     if file.metadata().map_err(cannot)?.is_dir() {
         return Err(InputError::file(path, "is a folder, expected a file"));
     }
+    unpacked(path, file)
+}
+
+/// The bytes of `file`, decompressed if the name `path` ends in `.gz` or `.zst`.
+///
+/// # Errors
+/// If there is no memory to decompress with.
+pub fn unpacked(path: &Path, file: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>, InputError> {
     Ok(match path.extension().and_then(|e| e.to_str()) {
         Some("gz") => Box::new(BufReader::with_capacity(1 << 16, flate2::read::MultiGzDecoder::new(file))),
         Some("zst") => {
-            let decoder = zstd::stream::read::Decoder::new(file).map_err(cannot)?;
+            let decoder = zstd::stream::read::Decoder::new(file);
+            let decoder = decoder.map_err(|e| InputError::file(path, format!("cannot decompress: {e}")))?;
             Box::new(BufReader::with_capacity(1 << 16, decoder))
         }
         _ => Box::new(BufReader::with_capacity(1 << 16, file)),

@@ -15,6 +15,19 @@ pub enum GpuError {
         /// What is free.
         free_bytes: u64,
     },
+    /// A budget of device memory that can't be kept to, or is not there.
+    #[error(
+        "a budget of {budget_bytes} bytes of device memory for the index, expected {least_bytes} (headers, directories and \
+         norms stay there) to {free_bytes} (what is free)"
+    )]
+    BadBudget {
+        /// What was asked for.
+        budget_bytes: u64,
+        /// What stays on the device in any case.
+        least_bytes: u64,
+        /// What is free.
+        free_bytes: u64,
+    },
     /// A call or a kernel failed.
     #[error("{doing}: {message}")]
     Failed {

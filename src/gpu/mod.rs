@@ -4,8 +4,10 @@
 //!   device.rs    a GPU by its ordinal, or the reason why there is none to use
 //!   module.rs    compiled kernels, embedded in this binary, checked against the host's structures
 //!   pinned.rs    memory of the host that both sides read and write
+//!   far_memory.rs  memory of the host that the GPU reads from all over
 //!   staging.rs   large copies to the device
 //!   limits.rs    what this GPU can do at best: copies, launches
+//!   far_reads.rs   scattered reads of the host's memory, likewise
 //! ```
 //!
 //! The driver is loaded when a GPU is asked for: without one, all else works. A build without the feature `gpu` has
@@ -16,6 +18,10 @@ mod info;
 
 #[cfg(feature = "gpu")]
 mod device;
+#[cfg(feature = "gpu")]
+mod far_memory;
+#[cfg(all(feature = "gpu", feature = "cli"))]
+mod far_reads;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 mod limits;
 #[cfg(feature = "gpu")]
@@ -36,6 +42,8 @@ pub(crate) use device::Device;
 pub(crate) use device::free_device_bytes;
 #[cfg(feature = "gpu")]
 pub use device::list_gpus;
+#[cfg(feature = "gpu")]
+pub(crate) use far_memory::FarMemory;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 pub(crate) use limits::DeviceLimits;
 #[cfg(feature = "gpu")]

@@ -298,6 +298,24 @@ impl Index {
         }
     }
 
+    /// The position of the term's list in [`long_lists`](Self::long_lists), if it is one of them.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    #[inline]
+    pub fn long_list_number(&self, term: TermId) -> Option<u32> {
+        match self.place(term) {
+            ListPlace::Long(number) => Some(number),
+            ListPlace::Single(_) | ListPlace::Short(_) => None,
+        }
+    }
+
+    /// All long lists with their postings, in the order of [`long_lists`](Self::long_lists).
+    pub fn long_posting_lists(&self) -> impl Iterator<Item = PostingList<'_>> {
+        self.long_lists().iter().map(|list| self.long_posting_list(list))
+    }
+
     /// All long lists, in order of their terms.
     #[must_use]
     pub fn long_lists(&self) -> &[LongList] {

@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn a_run_is_disturbed_by_each_sign_and_by_nothing_else() {
         let machine = Machine::new(1, 0);
-        let calm = Disturbance { before: PerClass::two(1.0, 5.0), after: PerClass::two(1.05, 1.0), ..Disturbance::default() };
+        let calm =
+            Disturbance { before: PerClass::two(1.0, 5.0), after: PerClass::two(1.05, 1.0), ..Disturbance::default() };
         let why = |one: Disturbance| one.why(&machine, Nanos::from_ms(10.0));
         // What the machine lacks counts for nothing.
         assert_eq!(why(calm), None);

@@ -1,15 +1,16 @@
 //! What a policy is told of each query's cost, beside what the query really takes.
 //!
 //! A policy never sees the second. Where no model is named, one is fitted to the very workload that is then played, and
-//! each query is estimated by a tree that was fitted without it: the error is that of queries never seen.
+//! each query is estimated by one that was fitted without it: the error is that of queries never seen.
 
 use std::path::Path;
 
 use super::LabError;
-use crate::cost::{CostModel, Measured, ModelFile, TrainOptions, Workload, cross_validated_estimates, shipped};
+use crate::cost::{
+    CostModel, Measured, ModelFile, ModelKind, TrainOptions, Workload, WorkloadRow, cross_validated_estimates, shipped,
+};
 use crate::files::InputError;
 use crate::machine::{Class, Machine, PerClass};
-use crate::query::{Features, Mode};
 use crate::sim::SimQuery;
 
 /// Parts of the cross-validation.
@@ -18,24 +19,33 @@ const FOLDS: usize = 5;
 /// Where estimates come from.
 #[derive(Clone, Debug)]
 pub enum Estimates {
-    /// Trees fitted to the workload, each query's without it.
-    Fitted,
+    /// Models of this kind fitted to the workload, each query's without it.
+    Fitted(ModelKind),
     /// The measured times.
     Oracle,
     /// A model of this name.
     Model(String, Box<ModelFile>),
 }
 
+impl Default for Estimates {
+    fn default() -> Self {
+        Self::Fitted(ModelKind::default())
+    }
+}
+
 impl Estimates {
-    /// `model`, `oracle`, a model file, or the name of a model that ships.
+    /// `model` (the default kind), a kind of model, `oracle`, a model file, or the name of a model that ships.
     ///
     /// # Errors
     /// If the model can't be read, or none of this name ships.
     pub fn named(name: &str) -> Result<Self, InputError> {
         match name {
-            "model" => Ok(Self::Fitted),
+            "model" => Ok(Self::default()),
             "oracle" => Ok(Self::Oracle),
-            name => Ok(Self::Model(name.to_owned(), Box::new(model_named(name)?))),
+            name => match ModelKind::from_name(name) {
+                Some(kind) => Ok(Self::Fitted(kind)),
+                None => Ok(Self::Model(name.to_owned(), Box::new(model_named(name)?))),
+            },
         }
     }
 
@@ -43,7 +53,8 @@ impl Estimates {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Fitted => "model",
+            Self::Fitted(kind) if *kind == ModelKind::default() => "model",
+            Self::Fitted(kind) => kind.name(),
             Self::Oracle => "oracle",
             Self::Model(name, _) => name,
         }
@@ -53,15 +64,16 @@ impl Estimates {
     fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
-            Self::Fitted => {
-                let options = TrainOptions { folds: FOLDS, ..TrainOptions::default() };
+            &Self::Fitted(model) => {
+                let options = TrainOptions { model, folds: FOLDS, ..TrainOptions::default() };
                 cross_validated_estimates(workload, &options).map_err(LabError::NoModel)
             }
             Self::Model(_, models) => {
-                let predict = |mode: Mode, features: &Features| {
-                    PerClass::from_fn(|class| models.predict_us(class, mode, features))
+                let predict = |row: &WorkloadRow| {
+                    let inputs = row.inputs();
+                    PerClass::from_fn(|class| models.predict_us(class, row.mode, &inputs))
                 };
-                Ok(workload.rows.iter().map(|row| predict(row.mode, &row.features)).collect())
+                Ok(workload.rows.iter().map(predict).collect())
             }
         }
     }

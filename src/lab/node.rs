@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Calibration, Estimates, GpuChoice, LabError, Processors, draw, sim_queries};
+use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
 use crate::cost::{Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
@@ -78,6 +78,13 @@ pub struct Node {
 }
 
 impl Node {
+    /// How long this node's queries are: what policies that go by length know.
+    #[must_use]
+    pub fn lengths(&self) -> QueryLengths {
+        let estimates: Vec<PerClass<Cost>> = self.told.iter().map(|&(_, estimate)| estimate).collect();
+        QueryLengths::of(&self.workload, &estimates, self.model())
+    }
+
     /// Starts the processors on a workload, whose queries' words are in `log`. Where a GPU is wanted and missing, recorded
     /// times stand in its place if there are any.
     ///
@@ -191,9 +198,7 @@ impl Node {
         deadline: Nanos,
     ) -> Experiment {
         let (model, queries) = match calibration {
-            Some(found) => {
-                (found.model(&self.profiled), self.queries.iter().map(|query| found.query(query)).collect())
-            }
+            Some(found) => (found.model(&self.profiled), self.queries.iter().map(|query| found.query(query)).collect()),
             None => (self.model().clone(), in_stream(&self.queries, self.model())),
         };
         Experiment { model, queries, deadline, arrivals, cluster: None }
@@ -222,7 +227,13 @@ impl Node {
         let count = ((region_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let rate_qps = region_qps * BACKLOG_OVERLOAD;
         let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST), keep_journal: false };
+        let run = Drive {
+            rate_qps,
+            arrivals: &arrivals,
+            deadline: Nanos::MAX,
+            abandon_after: Some(BACKLOG_MOST),
+            keep_journal: false,
+        };
         Ok((rate_qps, self.drive_well(policy, run)?))
     }
 

@@ -8,7 +8,7 @@ use crate::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes,
 };
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::GpuExecutor;
+use crate::exec::gpu::{GpuExecutor, GpuMemory};
 use crate::exec::{ExecError, Executor};
 use crate::gpu::{GpuError, list_gpus};
 use crate::ids::DeviceId;
@@ -60,11 +60,16 @@ impl GpuChoice {
     ///
     /// # Errors
     /// If it can't be had though it is insisted on, or does not hold the index.
-    pub fn executor(self, index: &Arc<Index>, progress: &dyn Progress) -> Result<Option<GpuExecutor>, LabError> {
+    pub fn executor(
+        self,
+        index: &Arc<Index>,
+        memory: Option<&GpuMemory>,
+        progress: &dyn Progress,
+    ) -> Result<Option<GpuExecutor>, LabError> {
         if matches!(self, Self::Replay | Self::None) {
             return Ok(None);
         }
-        match gpu_executor(DeviceId(0), index, index.built_with(), progress) {
+        match gpu_executor(DeviceId(0), index, index.built_with(), memory, progress) {
             Ok(gpu) => Ok(Some(gpu)),
             // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
             Err(ExecError::Gpu(GpuError::NoGpu(_))) if self == Self::Auto => Ok(None),
@@ -81,11 +86,12 @@ pub fn gpu_executor(
     device: DeviceId,
     index: &Arc<Index>,
     bm25: Bm25,
+    memory: Option<&GpuMemory>,
     progress: &dyn Progress,
 ) -> Result<GpuExecutor, ExecError> {
     progress.begin("index to the GPU, MiB", 0);
     let copied = |copied_bytes: u64, all_bytes: u64| progress.reach(copied_bytes >> 20, all_bytes >> 20);
-    let gpu = GpuExecutor::on_device(device, index, bm25, &copied);
+    let gpu = GpuExecutor::on_device(device, index, bm25, memory, &copied);
     progress.end();
     gpu
 }
@@ -191,13 +197,18 @@ impl std::fmt::Debug for Processors {
 }
 
 impl Processors {
-    /// Makes them for an index.
+    /// Makes them for an index, with no more of it in each GPU's memory than `memory` allows.
     ///
     /// # Errors
     /// If a GPU that is insisted on can't be had, or a core.
-    pub fn open(wanted: Wanted, index: &Arc<Index>, progress: &dyn Progress) -> Result<Self, LabError> {
+    pub fn open(
+        wanted: Wanted,
+        index: &Arc<Index>,
+        memory: Option<&GpuMemory>,
+        progress: &dyn Progress,
+    ) -> Result<Self, LabError> {
         let cpu = CpuExecutor::new(Arc::clone(index), index.built_with()).with_algorithm(wanted.algorithm);
-        let gpus = gpu_lanes(&wanted, index, progress)?;
+        let gpus = gpu_lanes(&wanted, index, memory, progress)?;
         // The driver has the first core, the GPUs' lanes the next.
         let mut cpus = wanted.multicore.lanes(&cpu, index, wanted.cpus, 1 + gpus.len())?;
         if cpus.is_empty() {
@@ -326,17 +337,22 @@ impl Processors {
 pub const GPU_LANE_DEPTH: u32 = 2;
 
 /// The lanes of the GPUs wanted; none where they are not to be had and nobody insists.
-fn gpu_lanes(wanted: &Wanted, index: &Arc<Index>, progress: &dyn Progress) -> Result<Vec<Box<dyn Executor>>, LabError> {
+fn gpu_lanes(
+    wanted: &Wanted,
+    index: &Arc<Index>,
+    memory: Option<&GpuMemory>,
+    progress: &dyn Progress,
+) -> Result<Vec<Box<dyn Executor>>, LabError> {
     let mut lanes: Vec<Box<dyn Executor>> = Vec::new();
     if wanted.gpus * wanted.streams == 0 {
         return Ok(lanes);
     }
-    let Some(first) = wanted.gpu.executor(index, progress)? else { return Ok(lanes) };
+    let Some(first) = wanted.gpu.executor(index, memory, progress)? else { return Ok(lanes) };
     let mut next = Some(first);
     for device in 0..wanted.gpus as u32 {
         let gpu = match next.take() {
             Some(first) => first,
-            None => gpu_executor(DeviceId(device), index, index.built_with(), progress)?,
+            None => gpu_executor(DeviceId(device), index, index.built_with(), memory, progress)?,
         };
         let others: Vec<GpuExecutor> =
             (1..wanted.streams).map(|_| gpu.for_another_stream()).collect::<Result<_, _>>()?;

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use super::compared::{distance, scatter};
 use super::disturbance::Watch;
-use super::{
-    Calibration, Compared, ComparedRun, Disturbance, Drive, LabError, Parts, ServiceRun, Summary, Validation,
-};
+use super::{Calibration, Compared, ComparedRun, Disturbance, Drive, LabError, Parts, ServiceRun, Summary, Validation};
 use crate::live::{self, LiveOutcome};
 use crate::machine::{Class, PerClass};
 use crate::sched::{PolicyFactory, RunLog};
@@ -22,11 +20,7 @@ const SHORTER: f64 = 0.4;
 impl Validation<'_> {
     /// Drives a policy at some shares of its predicted capacity, each as often as asked for, and compares. Runs that
     /// something else disturbed are made again.
-    pub(super) fn compare(
-        &mut self,
-        policy: &dyn PolicyFactory,
-        capacity_qps: f64,
-    ) -> Result<Vec<Compared>, LabError> {
+    pub(super) fn compare(&mut self, policy: &dyn PolicyFactory, capacity_qps: f64) -> Result<Vec<Compared>, LabError> {
         let mut compared = Vec::new();
         if self.options.repeats == 0 {
             return Ok(compared);
@@ -73,7 +67,8 @@ impl Validation<'_> {
             if compared.counted().count() >= self.options.repeats as usize {
                 break;
             }
-            let what = format!("{}, live at {rate_qps:.0} q/s, time {} of {}", policy.name(), run + 1, self.options.repeats);
+            let what =
+                format!("{}, live at {rate_qps:.0} q/s, time {} of {}", policy.name(), run + 1, self.options.repeats);
             self.progress.lasts(&what, lasts);
             let watch = Watch::start();
             let outcome = self.node.drive_well(policy, Drive::new(rate_qps, &arrivals, deadline))?;
@@ -83,13 +78,8 @@ impl Validation<'_> {
             }
             self.note_service(policy, ServiceRun::Live, rate_qps, &outcome);
             let after = self.calibrate(policy)?;
-            let disturbance = Disturbance {
-                steal,
-                others,
-                lag_p99: outcome.lag.p99,
-                before: before.slowdown,
-                after: after.slowdown,
-            };
+            let disturbance =
+                Disturbance { steal, others, lag_p99: outcome.lag.p99, before: before.slowdown, after: after.slowdown };
             let disturbed = disturbance.why(&machine, deadline);
             if disturbed.is_none() {
                 speeds.push((before.slowdown[Class::CPU] + after.slowdown[Class::CPU]) / 2.0);
@@ -132,11 +122,7 @@ impl Validation<'_> {
     }
 }
 
-fn played(
-    experiment: &crate::sim::Experiment,
-    policy: &dyn PolicyFactory,
-    rate_qps: f64,
-) -> Result<RunLog, LabError> {
+fn played(experiment: &crate::sim::Experiment, policy: &dyn PolicyFactory, rate_qps: f64) -> Result<RunLog, LabError> {
     let run = experiment.run(policy, rate_qps, &experiment.arrivals[0])?;
     Ok(simulate(run).map_err(SimError::from)?)
 }
@@ -157,4 +143,3 @@ fn parts_of(outcome: &LiveOutcome, machine: &crate::machine::Machine) -> Parts {
         ..Parts::of(&outcome.log)
     }
 }
-

@@ -75,6 +75,12 @@ impl Tally {
         }
     }
 
+    /// Whether a query has finished after its deadline.
+    #[must_use]
+    pub fn has_missed(&self) -> bool {
+        self.missed > 0
+    }
+
     /// The summary; `None` if no query has finished.
     #[must_use]
     pub fn summary(mut self) -> Option<Summary> {

@@ -11,8 +11,8 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::{
-    Calibration, CapacitySearch, Compared, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow, ServiceRun,
-    Summary, Verdict, draw, draw_all,
+    Calibration, CapacitySearch, Compared, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow,
+    ServiceRun, Summary, Verdict, draw, draw_all,
 };
 use crate::live::LiveOutcome;
 use crate::machine::PerClass;

@@ -300,7 +300,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             let busy = self.working.iter().map(|word| word.count_ones()).sum::<u32>();
                             let busy = busy - (self.working[lane / 64] >> (lane % 64) & 1) as u32;
                             let (started, number) = (now, number);
-                            let begun = ServedBatch { number, processor, started, idle, busy, ..ServedBatch::default() };
+                            let begun =
+                                ServedBatch { number, processor, started, idle, busy, ..ServedBatch::default() };
                             self.starts[lane][worker.next_slot()] = begun;
                             let mut until = 0;
                             if worker.pretends() {

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `blocks.rs` | how fast an index's own blocks are decoded |
 //! | `dispatcher.rs` | how many jobs a second one dispatcher carries under each policy |
+//! | `estimates.rs` | what a query's estimate costs: its features, and predictions from them |
 //! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
 //! | `operators.rs` | what each way to answer a query costs, query by query |
 //! | `simulator.rs` | what a simulated query costs under each policy |
@@ -15,6 +16,7 @@
 
 mod blocks;
 mod dispatcher;
+mod estimates;
 mod memory;
 mod operators;
 mod simulator;
@@ -22,6 +24,7 @@ mod sizes;
 
 pub use blocks::{BlockTimes, time_blocks};
 pub use dispatcher::{DispatcherError, DispatcherTime, ThreadedRate, dispatcher_machine, time_dispatcher};
+pub use estimates::{EstimateTimes, time_estimates};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use simulator::{SimulatorTime, time_simulator};

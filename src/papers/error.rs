@@ -1,9 +1,12 @@
 //! What can keep an experiment from its findings.
 
+use crate::build::BuildError;
+use crate::cache::CacheError;
 use crate::exec::ExecError;
 use crate::gpu::GpuError;
 use crate::index::IndexError;
 use crate::papers::codec::CodecError;
+use crate::sim::SimError;
 
 /// Why an experiment ended without findings.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +27,15 @@ pub enum ExperimentError {
     /// An index can't be made.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// Text can't be indexed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A run can't be simulated.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// A memory can't be divided as asked for: the user's to mend.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A codec refused a list.
     #[error(transparent)]
     Codec(#[from] CodecError),

@@ -16,6 +16,8 @@ const SHOWN_DIGITS: usize = 4;
 /// Everything that one experiment found.
 #[derive(Debug, Default)]
 pub struct Findings {
+    /// What the rows to come are about; empty, where that is the experiment.
+    section: String,
     rows: Vec<Row>,
     charts: Vec<Chart>,
     notes: Vec<String>,
@@ -25,6 +27,7 @@ pub struct Findings {
 /// One number of the paper's and ours.
 #[derive(Debug)]
 struct Row {
+    section: String,
     quantity: String,
     unit: &'static str,
     paper: Option<f64>,
@@ -35,7 +38,7 @@ struct Row {
 #[derive(Debug)]
 pub struct Chart {
     /// Completes the file's name: `NAME-STEM.svg`.
-    pub stem: &'static str,
+    pub stem: String,
     /// Stands above it.
     pub title: String,
     /// What the horizontal axis tells, with its unit.
@@ -64,6 +67,11 @@ pub struct Line {
 }
 
 impl Findings {
+    /// What the rows to come are about: a heading over them, and the beginning of their names in files.
+    pub fn section(&mut self, about: impl Into<String>) {
+        self.section = about.into();
+    }
+
     /// Adds a number; `None` where the paper doesn't tell it, or this machine can't.
     pub fn compare(
         &mut self,
@@ -72,7 +80,8 @@ impl Findings {
         paper: impl Into<Option<f64>>,
         ours: impl Into<Option<f64>>,
     ) {
-        self.rows.push(Row { quantity: quantity.into(), unit, paper: paper.into(), ours: ours.into() });
+        let (section, quantity) = (self.section.clone(), quantity.into());
+        self.rows.push(Row { section, quantity, unit, paper: paper.into(), ours: ours.into() });
     }
 
     /// Adds a chart.
@@ -119,8 +128,9 @@ impl Findings {
         provenance.write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
         csv.write_record(["quantity", "unit", "paper", "ours"])?;
-        for Row { quantity, unit, paper, ours } in &self.rows {
-            csv.write_record([quantity, *unit, &optional(*paper, FILE_DIGITS), &optional(*ours, FILE_DIGITS)])?;
+        for Row { section, quantity, unit, paper, ours } in &self.rows {
+            let name = if section.is_empty() { quantity.clone() } else { format!("{section}: {quantity}") };
+            csv.write_record([&name, *unit, &optional(*paper, FILE_DIGITS), &optional(*ours, FILE_DIGITS)])?;
         }
         csv.flush()
     }
@@ -128,12 +138,20 @@ impl Findings {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(["quantity", "unit", "paper", "ours"]);
         let shown = |value: Option<f64>| value.map_or_else(|| String::from("-"), |value| text(value, SHOWN_DIGITS));
-        for Row { quantity, unit, paper, ours } in &self.rows {
-            table.row([quantity.clone(), (*unit).to_owned(), shown(*paper), shown(*ours)]);
+        for (number, rows) in self.rows.chunk_by(|a, b| a.section == b.section).enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            if let Some(Row { section, .. }) = rows.first().filter(|row| !row.section.is_empty()) {
+                writeln!(f, "{section}")?;
+            }
+            let mut table = Table::new(["quantity", "unit", "paper", "ours"]);
+            for Row { quantity, unit, paper, ours, .. } in rows {
+                table.row([quantity.clone(), (*unit).to_owned(), shown(*paper), shown(*ours)]);
+            }
+            write!(f, "{table}")?;
         }
-        write!(f, "{table}")?;
         for note in &self.notes {
             writeln!(f, "\n{note}")?;
         }
@@ -187,9 +205,11 @@ mod tests {
         let mut findings = Findings::default();
         findings.compare("INTER, 8 cores", "q/s", 850.0, 12_345.678);
         findings.compare("adaptive, 8 cores", "q/s", None, 2.0);
+        findings.section("real lists");
+        findings.compare("bytes", "MB", 1.0, None);
         findings.note("measured on nothing");
         findings.chart(Chart {
-            stem: "delay",
+            stem: String::from("delay"),
             title: String::from("Delay"),
             x_label: String::from("rate (queries/s)"),
             y_label: String::from("delay (ms)"),
@@ -199,7 +219,10 @@ mod tests {
         });
         let shown = findings.to_string();
         assert!(
-            shown.contains("INTER, 8 cores") && shown.contains("850  12350") && shown.contains("-      2"),
+            shown.contains("\nreal lists\nquantity")
+                && shown.contains("INTER, 8 cores")
+                && shown.contains("850  12350")
+                && shown.contains("-      2"),
             "{shown}"
         );
 
@@ -207,7 +230,7 @@ mod tests {
         findings.write(dir.path(), "fig", &Provenance::new()).unwrap();
         let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
         assert!(read("fig.csv").ends_with(
-            "quantity,unit,paper,ours\n\"INTER, 8 cores\",q/s,850,12345.678\n\"adaptive, 8 cores\",q/s,,2\n"
+            "quantity,unit,paper,ours\n\"INTER, 8 cores\",q/s,850,12345.678\n\"adaptive, 8 cores\",q/s,,2\nreal lists: bytes,MB,1,\n"
         ));
         assert!(read("fig.csv").contains("# note: measured on nothing\n"));
         assert!(read("fig-delay.csv").ends_with("source,series,x,y\nours,INTER,1,2\n"));

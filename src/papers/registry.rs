@@ -1,6 +1,6 @@
 //! Every table and figure of the five papers, in the papers' order.
 
-use super::{Context, ExperimentError, Findings, ding, tatikonda};
+use super::{Context, ExperimentError, Findings, ding, tatikonda, wang, wei};
 
 /// One table or figure.
 #[derive(Clone, Copy, Debug)]
@@ -34,38 +34,16 @@ const WEI: &str = "Wei, JaJa: A fast algorithm for constructing inverted files o
 const TATIKONDA: &str =
     "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
 
-// What this version lacks for some of them, and what comes nearest.
-const SCHEDULED: &str =
-    "no experiment here drives schedulers: `tandem simulate` predicts these delays, `tandem validate` measures them";
-const NO_CACHE: &str = "\
-    an index lies in the GPU's memory whole, so there is no cache of lists to study; `tandem bench --what gpu` \
-    measures the GPU as it is";
-const NO_LIMIT: &str = "\
-    an index lies in the GPU's memory whole, without a cache of lists; `tandem simulate` and `tandem live` tell \
-    throughput and response times of each policy within --deadline-ms, on --cpus N and a GPU";
-const NO_BLOCK_MAX: &str = "\
-    the GPU has no WAND and no BMW; `tandem bench --what operators` compares the CPU's, `tandem reproduce \
-    ding-table2` AND and OR on both processors";
-const NO_COUNT: &str =
-    "queries are not counted by length here; the workload that `tandem profile` writes has each query's terms";
-const NO_PHASES: &str =
-    "times are not divided into these phases; `tandem reproduce ding-table3` has those that our GPU goes through";
-const NO_LENGTH_THRESHOLD: &str = "\
-    policies divide queries by predicted time, not by length; `tandem bench --what gpu` finds from how many postings \
-    on the GPU gains over the CPU";
-const ONE_GPU: &str = "one GPU is driven here; `tandem simulate --gpus N` predicts several";
-const CPU_INDEXER: &str = "CPU cores alone build indexes; `tandem index build --cpus N` tells its own MB/s";
-
 /// An experiment with methods of GPUs: a build without GPU support lacks it.
 #[cfg(feature = "gpu")]
 macro_rules! on_gpu {
-    ($module:ident) => {
-        Here::Measured(ding::$module::run)
+    ($paper:ident::$module:ident) => {
+        Here::Measured(super::$paper::$module::run)
     };
 }
 #[cfg(not(feature = "gpu"))]
 macro_rules! on_gpu {
-    ($module:ident) => {
+    ($paper:ident::$module:ident) => {
         Here::Lacks("this build has no GPU support (its feature `gpu` is off)")
     };
 }
@@ -82,149 +60,154 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         name: "ding-table1",
         paper: DING,
         what: "decode rate of Rice and PForDelta, on CPU and GPU",
-        here: on_gpu!(table1),
+        here: on_gpu!(ding::table1),
     },
     Experiment {
         name: "ding-fig4",
         paper: DING,
         what: "decode rate against list length: the CPU wins on short lists",
-        here: on_gpu!(fig4),
+        here: on_gpu!(ding::fig4),
     },
     Experiment {
         name: "ding-fig6",
         paper: DING,
         what: "time an integer of intersection, by length and levels of recursion",
-        here: on_gpu!(fig6),
+        here: on_gpu!(ding::fig6),
     },
     Experiment {
         name: "ding-table2",
         paper: DING,
         what: "time a query of AND, OR and AND+OR, on CPU and GPU",
-        here: on_gpu!(table2),
+        here: on_gpu!(ding::table2),
     },
-    Experiment { name: "ding-table3", paper: DING, what: "what the GPU's time goes to", here: on_gpu!(table3) },
+    Experiment { name: "ding-table3", paper: DING, what: "what the GPU's time goes to", here: on_gpu!(ding::table3) },
     Experiment {
         name: "ding-fig7",
         paper: DING,
         what: "delay against arrival rate for CPU, GPU, the better of both, and both at once",
-        here: Here::Lacks(SCHEDULED),
+        here: Here::Measured(ding::fig7::run),
     },
     Experiment {
         name: "wang-fig3",
         paper: WANG,
         what: "visiting frequency along the most queried list",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig3::run),
     },
     Experiment {
         name: "wang-fig4",
         paper: WANG,
         what: "the three parts of the throughput model, measured",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig4::run),
     },
     Experiment {
         name: "wang-fig5",
         paper: WANG,
         what: "modelled and measured throughput against cache size",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig5::run),
     },
     Experiment {
         name: "wang-fig6",
         paper: WANG,
         what: "time on the GPU and for post-processing against cache size",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig6::run),
     },
     Experiment {
         name: "wang-fig7",
         paper: WANG,
         what: "megabytes moved under each cache policy",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig7::run),
     },
     Experiment {
         name: "wang-fig8",
         paper: WANG,
         what: "throughput under each cache policy",
-        here: Here::Lacks(NO_CACHE),
+        here: Here::Measured(wang::fig8::run),
     },
     Experiment {
         name: "wang-fig9",
         paper: WANG,
         what: "throughput and response time under a response limit",
-        here: Here::Lacks(NO_LIMIT),
+        here: Here::Measured(wang::fig9::run),
     },
     Experiment {
         name: "wang-fig10",
         paper: WANG,
         what: "GPU and combined mode against eight CPU threads",
-        here: Here::Lacks(NO_LIMIT),
+        here: Here::Measured(wang::fig10::run),
     },
     Experiment {
         name: "huang-fig3",
         paper: HUANG,
         what: "time by query length on CPU and GPU, for each algorithm",
-        here: Here::Lacks(NO_BLOCK_MAX),
+        here: on_gpu!(huang::fig3),
     },
-    Experiment { name: "huang-fig4", paper: HUANG, what: "share of queries by length", here: Here::Lacks(NO_COUNT) },
+    Experiment { name: "huang-fig4", paper: HUANG, what: "share of queries by length", here: on_gpu!(huang::fig4) },
     Experiment {
         name: "huang-table1",
         paper: HUANG,
         what: "time a query of AND, OR, WAND and BMW, on CPU and GPU",
-        here: Here::Lacks(NO_BLOCK_MAX),
+        here: on_gpu!(huang::table1),
     },
     Experiment {
         name: "huang-fig5",
         paper: HUANG,
         what: "share of initialisation, scoring and merging",
-        here: Here::Lacks(NO_PHASES),
+        here: on_gpu!(huang::fig5),
     },
     Experiment {
         name: "huang-fig6",
         paper: HUANG,
         what: "time against the length threshold between CPU and GPU",
-        here: Here::Lacks(NO_LENGTH_THRESHOLD),
+        here: on_gpu!(huang::fig6),
     },
     Experiment {
         name: "huang-table2",
         paper: HUANG,
         what: "random halves against distribution by length",
-        here: Here::Lacks(ONE_GPU),
+        here: on_gpu!(huang::table2),
     },
-    Experiment { name: "huang-table3", paper: HUANG, what: "one GPU against four", here: Here::Lacks(ONE_GPU) },
+    Experiment { name: "huang-table3", paper: HUANG, what: "one GPU against four", here: on_gpu!(huang::table3) },
     Experiment {
         name: "huang-fig7",
         paper: HUANG,
         what: "all five configurations side by side",
-        here: Here::Lacks(ONE_GPU),
+        here: on_gpu!(huang::fig7),
     },
     Experiment {
         name: "wei-fig10",
         paper: WEI,
         what: "indexing rate by number of parsers, with and without GPUs",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig10::run),
     },
-    Experiment { name: "wei-table4", paper: WEI, what: "indexing rate by indexers", here: Here::Lacks(CPU_INDEXER) },
+    Experiment {
+        name: "wei-table4",
+        paper: WEI,
+        what: "indexing rate by indexers",
+        here: Here::Measured(wei::table4::run),
+    },
     Experiment {
         name: "wei-fig11",
         paper: WEI,
         what: "indexing rate along the collection",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig11::run),
     },
     Experiment {
         name: "wei-table5",
         paper: WEI,
         what: "tokens, terms and characters by indexer",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::table5::run),
     },
     Experiment {
         name: "wei-table6",
         paper: WEI,
         what: "indexing rate end to end, three collections",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::table6::run),
     },
     Experiment {
         name: "wei-fig12",
         paper: WEI,
         what: "against two indexers on clusters",
-        here: Here::Lacks(CPU_INDEXER),
+        here: Here::Measured(wei::fig12::run),
     },
     Experiment {
         name: "tatikonda-fig4",

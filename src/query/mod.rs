@@ -16,7 +16,8 @@ pub use arrivals::{
     ArrivalProcess, Burstiness, QueryDraws, Stretch, UnitTimes, check_rate, draw_queries, unit_arrivals,
 };
 pub use features::Features;
-pub use index_features::IndexFeatures;
+pub(crate) use index_features::with_index_features;
+pub use index_features::{IndexFeatures, Sketch};
 pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};

@@ -257,7 +257,9 @@ pub fn validity_table(all: &[Compared]) -> Table {
     for compared in all {
         let numbers = Validity::of(compared);
         let of = |what: &str| numbers.iter().find(|validity| validity.what == what);
-        let (Some(mean), Some(p99), Some(busy)) = (of("mean_ms"), of("p99_ms"), of("cpu_utilisation")) else { continue };
+        let (Some(mean), Some(p99), Some(busy)) = (of("mean_ms"), of("p99_ms"), of("cpu_utilisation")) else {
+            continue;
+        };
         let counted = compared.counted().count();
         table.row([
             compared.policy.clone(),
@@ -289,7 +291,10 @@ mod tests {
             at_speed: None,
         };
         let verdict = |predicted| validity("mean_ms", predicted, 0.97, 1.0, 1.05).verdict(5);
-        assert_eq!([1.05, 1.075, 0.9, 1.3].map(verdict), ["good", "within the spread of runs", "fair", "not to be trusted"]);
+        assert_eq!(
+            [1.05, 1.075, 0.9, 1.3].map(verdict),
+            ["good", "within the spread of runs", "fair", "not to be trusted"]
+        );
         assert_eq!(validity("mean_ms", 1.0, 1.0, 1.0, 1.0).verdict(0), "unknown: every run was disturbed");
         // Five points of utilisation are many, whatever share of it they are.
         assert_eq!(validity("cpu_utilisation", 0.95, 0.9, 0.9, 0.9).verdict(5), "fair");

@@ -62,6 +62,8 @@ pub struct PolicyOptions {
     pub window_us: f64,
     /// window: or when it holds so many queries
     pub window_queries: u32,
+    /// length-based: queries whose lists have fewer blocks go to GPUs
+    pub length_threshold: u32,
 }
 
 impl Default for PolicyOptions {
@@ -77,6 +79,7 @@ impl Default for PolicyOptions {
             batch_share: 0.4,
             window_us: 500.0,
             window_queries: 256,
+            length_threshold: 15_000,
         }
     }
 }

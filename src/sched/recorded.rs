@@ -154,8 +154,9 @@ impl RecordedRun {
             let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
             InputError::at(&path, e.line().max(1) as u64, e.column().max(1) as u64, message)
         })?;
-        let kind = PolicyKind::from_name(&stored.policy)
-            .ok_or_else(|| InputError::file(&path, format!("policy is \"{}\", which this build lacks", stored.policy)))?;
+        let kind = PolicyKind::from_name(&stored.policy).ok_or_else(|| {
+            InputError::file(&path, format!("policy is \"{}\", which this build lacks", stored.policy))
+        })?;
         if stored.processors.iter().any(|processor| processor.depth == 0) {
             return Err(InputError::file(&path, "processors: depth is 0, expected 1 or more"));
         }
@@ -242,7 +243,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         run().write(dir.path(), &Provenance::new()).unwrap();
         let read = RecordedRun::read(dir.path()).unwrap();
-        assert_eq!((read.policy, &read.model, &read.jobs), (run().policy, &run().model, &run().jobs));
+        assert_eq!((&read.policy, &read.model, &read.jobs), (&run().policy, &run().model, &run().jobs));
         let parity = read.replay().unwrap();
         assert_eq!((parity.batches, parity.same, parity.difference), (2, 2, None));
         // Another machine decides otherwise: with the GPU as quick as the CPU the second job would not have waited.

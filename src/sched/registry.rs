@@ -1,8 +1,10 @@
 //! The lab's own policies by name.
 
+use std::sync::Arc;
+
 use super::{
-    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, OnlyOn, Policy, PolicyError, PolicyFactory, PolicyOptions,
-    Promise, Stealing, Window, preferred_class,
+    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
+    PolicyOptions, Promise, RandomSplit, Stealing, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -29,11 +31,17 @@ pub enum PolicyKind {
     Adaptive,
     /// GPUs take batches; CPUs what a batch gains least on, and what cannot wait
     Combined,
+    /// Three queues and stealing as published, without a guard; played where it is asked for
+    StealingPublished,
+    /// Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al. 2017)
+    LengthBased,
+    /// Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al. 2017)
+    RandomSplit,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -43,6 +51,9 @@ impl PolicyKind {
         Self::Window,
         Self::Adaptive,
         Self::Combined,
+        Self::StealingPublished,
+        Self::LengthBased,
+        Self::RandomSplit,
     ];
 
     /// The name, as in options and in files.
@@ -58,6 +69,9 @@ impl PolicyKind {
             Self::Window => "window",
             Self::Adaptive => "adaptive",
             Self::Combined => "combined",
+            Self::StealingPublished => "stealing-published",
+            Self::LengthBased => "length-based",
+            Self::RandomSplit => "random-split",
         }
     }
 
@@ -67,10 +81,19 @@ impl PolicyKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// Whether it is played only where it is asked for: what a paper has, beside the lab's own form of it.
+    #[must_use]
+    pub fn is_for_comparison(self) -> bool {
+        matches!(self, Self::StealingPublished | Self::RandomSplit)
+    }
+
     /// Whether it makes batches: without batch costs it is another policy by another name.
     #[must_use]
     pub fn batches(self) -> bool {
-        matches!(self, Self::Greedy | Self::Window | Self::Adaptive | Self::Combined)
+        matches!(
+            self,
+            Self::Greedy | Self::Window | Self::Adaptive | Self::Combined | Self::LengthBased | Self::RandomSplit
+        )
     }
 
     /// The classes of processor that it cannot do without.
@@ -79,7 +102,9 @@ impl PolicyKind {
         match self {
             Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
-            Self::BestOf | Self::Stealing => &[Class::CPU, Class::GPU],
+            Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
+                &[Class::CPU, Class::GPU]
+            }
             Self::Mct | Self::Combined => &[],
         }
     }
@@ -87,7 +112,7 @@ impl PolicyKind {
     /// Its factory, with these options.
     #[must_use]
     pub fn with(self, options: PolicyOptions) -> BuiltIn {
-        BuiltIn { kind: self, options }
+        BuiltIn { kind: self, options, blocks: Arc::new([]) }
     }
 }
 
@@ -98,12 +123,23 @@ impl std::fmt::Display for PolicyKind {
 }
 
 /// The factory of one of the lab's own policies.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BuiltIn {
     /// Which policy.
     pub kind: PolicyKind,
     /// Its options.
     pub options: PolicyOptions,
+    /// By row of the workload, the blocks in all lists of the query: what `length-based` goes by. Rows behind its end count as
+    /// short.
+    pub blocks: Arc<[u32]>,
+}
+
+impl BuiltIn {
+    /// The same, of a workload whose queries have so many blocks, by row.
+    #[must_use]
+    pub fn with_lengths(self, blocks: Arc<[u32]>) -> Self {
+        Self { blocks, ..self }
+    }
 }
 
 impl PolicyFactory for BuiltIn {
@@ -123,6 +159,9 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::Window => Box::new(Window::new(options, model)?),
             PolicyKind::Adaptive => Box::new(Adaptive::new(options, model)?),
             PolicyKind::Combined => Box::new(Combined::new(options, model)?),
+            PolicyKind::StealingPublished => Box::new(StealingPublished::new(options, machine)?),
+            PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
+            PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
         })
     }
 
@@ -137,7 +176,12 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::CpuOnly => class == Class::CPU,
             PolicyKind::BestOf => class == preferred_class(predicted),
             PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
-            PolicyKind::Stealing | PolicyKind::Mct | PolicyKind::Combined => true,
+            PolicyKind::Stealing
+            | PolicyKind::StealingPublished
+            | PolicyKind::Mct
+            | PolicyKind::Combined
+            | PolicyKind::LengthBased
+            | PolicyKind::RandomSplit => true,
         }
     }
 }

@@ -75,32 +75,6 @@ impl Stealing {
         })
     }
 
-    /// The job's preferred class, and its predicted times there and on its next best class.
-    fn choices(&self, job: &Job) -> (Class, Nanos, Nanos) {
-        let preferred = job.preferred_class();
-        let mut next_best = Nanos::MAX;
-        for &class in &self.classes {
-            if class != preferred {
-                next_best = next_best.min(job.alone(class));
-            }
-        }
-        (preferred, job.alone(preferred), next_best)
-    }
-
-    /// Whether a job is so much faster on its better class that it waits in that class's own queue.
-    fn is_bound(&self, better: Nanos, next_best: Nanos) -> bool {
-        next_best.0 as f64 >= better.0 as f64 * self.options.threshold_ratio
-    }
-
-    /// The mix: see the module's documentation.
-    fn priority(&self, job: &Job, better: Nanos, next_best: Nanos) -> i64 {
-        let ns = |time: Nanos| time.0 as f64;
-        let gain = next_best.since(better).min(job.allowance());
-        let key = self.options.deadline_weight * ns(job.deadline) + self.options.cost_weight * ns(better)
-            - self.options.affinity_weight * ns(gain);
-        key.round() as i64
-    }
-
     /// Whether a processor of class `thief` may take `job` from the queue of class `victim`.
     fn may_steal(&self, job: &Job, thief: Class, victim: Class, now: Nanos) -> bool {
         let finish = now + job.alone(thief);
@@ -134,16 +108,52 @@ impl Stealing {
     }
 }
 
+/// Where a job runs best, and its predicted times there and on its next best class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub(super) preferred: Class,
+    better: Nanos,
+    next_best: Nanos,
+}
+
+impl Choice {
+    pub(super) fn of(job: &Job, classes: &[Class]) -> Self {
+        let preferred = job.preferred_class();
+        let mut next_best = Nanos::MAX;
+        for &class in classes {
+            if class != preferred {
+                next_best = next_best.min(job.alone(class));
+            }
+        }
+        Self { preferred, better: job.alone(preferred), next_best }
+    }
+
+    /// Whether the job is at least so many times as fast on its better class.
+    pub(super) fn is_bound(&self, ratio: f64) -> bool {
+        self.next_best.0 as f64 >= self.better.0 as f64 * ratio
+    }
+}
+
+/// The mix: see the module's documentation.
+pub(super) fn priority(options: &PolicyOptions, job: &Job, &Choice { better, next_best, .. }: &Choice) -> i64 {
+    let ns = |time: Nanos| time.0 as f64;
+    let gain = next_best.since(better).min(job.allowance());
+    let key = options.deadline_weight * ns(job.deadline) + options.cost_weight * ns(better)
+        - options.affinity_weight * ns(gain);
+    key.round() as i64
+}
+
 impl Policy for Stealing {
     fn name(&self) -> &str {
         "stealing"
     }
 
     fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
-        let (preferred, better, next_best) = self.choices(job);
+        let choice = Choice::of(job, &self.classes);
+        let Choice { preferred, better, next_best } = choice;
         let urgent_at = job.arrival + job.allowance().scaled(self.options.urgent_share);
-        if self.is_bound(better, next_best) {
-            let priority = self.priority(job, better, next_best);
+        if choice.is_bound(self.options.threshold_ratio) {
+            let priority = priority(&self.options, job, &choice);
             let queues = &mut self.queues[preferred];
             queues.own.push(priority, job.id, jobs);
             queues.steals.push(loss_by_moving(better, next_best), job.id, jobs);
@@ -161,10 +171,10 @@ impl Policy for Stealing {
             return Next::Wait;
         }
         let Some((id, stolen)) = self.choose(lane.class, jobs, now) else { return Next::Wait };
-        let (preferred, better, next_best) = self.choices(jobs.job(id));
-        if self.is_bound(better, next_best) {
-            let backlog = &mut self.queues[preferred].backlog;
-            *backlog = *backlog - better;
+        let choice = Choice::of(jobs.job(id), &self.classes);
+        if choice.is_bound(self.options.threshold_ratio) {
+            let backlog = &mut self.queues[choice.preferred].backlog;
+            *backlog = *backlog - choice.better;
         }
         batch.push(id);
         if stolen { Next::Steal } else { Next::Run }

@@ -119,8 +119,10 @@ fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
 /// The optimum between two classes, exactly.
 fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region> {
     let n = shares.len() as f64;
-    // By the ratio of the two without dividing, so that a cost of nothing needs no special case.
-    shares.sort_by(|a, b| (a[first] * b[second]).total_cmp(&(b[first] * a[second])));
+    // By the first's part of both: a cost of nothing needs no special case, and keys that are numbers of their own are a
+    // total order, which products of two rounded shares are not.
+    let part = |share: &Shares| share[first] / (share[first] + share[second]);
+    shares.sort_by(|a, b| part(a).total_cmp(&part(b)));
     let mut on_first = 0.0;
     let mut on_second: f64 = shares.iter().map(|share| share[second]).sum();
     for share in &shares {

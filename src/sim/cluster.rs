@@ -247,8 +247,7 @@ pub(super) fn play_cluster<S: Sink>(
     }
     let mut random: Vec<Random> = (0..shards.len()).map(|shard| Random::new(shard as u64, ROUTE_STREAM)).collect();
     let mut broker = Broker::default();
-    let mut number = 0_u32;
-    for (arrival, row) in arrivals {
+    for (number, (arrival, row)) in (0_u32..).zip(arrivals) {
         if !broker.collect(&mut shards, arrival, &mut sink, &enough)? {
             return Ok(sink);
         }
@@ -271,7 +270,6 @@ pub(super) fn play_cluster<S: Sink>(
             member.inbox.push_back(Job { id, query, row, arrival, deadline: arrival + deadline, predicted });
             member.sent += 1;
         }
-        number += 1;
     }
     broker.collect(&mut shards, Nanos::MAX, &mut sink, &enough)?;
     Ok(sink)

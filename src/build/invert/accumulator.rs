@@ -4,9 +4,11 @@
 //! **segments**, one a batch, in order of the collection. In the worker they are numbered one after another; what
 //! number each has in the index is known once all batches have been read.
 
-use super::documents::{Segment, SegmentDocuments};
 use super::interner::Interner;
-use super::postings::Postings;
+use super::pending::Pending;
+use super::segment::Segment;
+use crate::build::SegmentDocuments;
+use crate::build::postings::Postings;
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
 
@@ -26,6 +28,7 @@ pub(super) struct Accumulator {
     segments: Vec<Segment>,
     segment_bytes: usize,
     cutter: Cutter,
+    pending: Pending,
 }
 
 impl Accumulator {
@@ -35,28 +38,30 @@ impl Accumulator {
     /// If a document can't be read. What was added of the batch then stays: the accumulator is of no use any more.
     pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
-        let mut documents = SegmentDocuments::default();
+        let mut documents = SegmentDocuments::of_file(batch.file());
         let keeps_words = tokenizer.keeps_words();
-        let Self { words, term_of, terms, postings, num_docs, cutter, .. } = self;
+        let Self { words, term_of, terms, postings, num_docs, cutter, pending, .. } = self;
+        // The list of a word is its term's.
+        let mut list_of = |word: &[u8], number: u32| {
+            if keeps_words {
+                return Some(number);
+            }
+            if number as usize == term_of.len() {
+                term_of.push(new_term(word, tokenizer, terms));
+            }
+            Some(term_of[number as usize]).filter(|&term| term != STOP)
+        };
         let skipped_files = batch.for_each(|document| {
             let doc = *num_docs;
             let mut length = 0;
             for text in [&document.title, &document.text] {
                 tokenizer.for_each_word(text, cutter, |word| {
-                    let mut term = words.intern(word);
-                    if !keeps_words {
-                        if term as usize == term_of.len() {
-                            term_of.push(new_term(word, tokenizer, terms));
-                        }
-                        term = term_of[term as usize];
-                        if term == STOP {
-                            return;
-                        }
+                    if pending.push(word) {
+                        length += pending.count(words, postings, doc, &mut list_of);
                     }
-                    length += 1;
-                    postings.count(term, doc);
                 });
             }
+            length += pending.count(words, postings, doc, &mut list_of);
             documents.push(&document.id, document.line, length);
             *num_docs += 1;
         })?;
@@ -67,7 +72,6 @@ impl Accumulator {
             skipped_files: skipped_files as u64,
             first_doc,
             num_docs: self.num_docs - first_doc,
-            first_line: documents.first_line(),
             documents: documents.encode(),
         };
         self.segment_bytes += segment.documents.len() + size_of::<Segment>();

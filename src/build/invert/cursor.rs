@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::interner::first_eight;
-use super::postings::take;
 use super::run::Run;
 use crate::build::BuildError;
+use crate::build::postings::take;
 
 /// A place in a run: a term, and its postings.
 #[derive(Debug)]

@@ -21,6 +21,21 @@ struct Slot {
     number: u32,
 }
 
+/// What a word is found by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hashed {
+    first_eight: u64,
+    hash: u32,
+}
+
+impl Hashed {
+    #[inline]
+    pub(super) fn of(word: &[u8]) -> Self {
+        let first_eight = first_eight(word);
+        Self { first_eight, hash: hash(word, first_eight) }
+    }
+}
+
 /// Where a word is.
 #[derive(Clone, Copy, Debug)]
 struct Key {
@@ -36,11 +51,24 @@ impl Interner {
     /// The number of `word`; if it is new, the next one, which is how many there were before.
     #[inline]
     pub(super) fn intern(&mut self, word: &[u8]) -> u32 {
+        self.intern_hashed(word, Hashed::of(word))
+    }
+
+    /// Reads what [`intern_hashed`](Self::intern_hashed) will look at first, so that it need not wait; returns something of
+    /// it.
+    #[inline]
+    pub(super) fn touch(&self, hashed: Hashed) -> u32 {
+        let place = hashed.hash as usize & self.slots.len().wrapping_sub(1);
+        self.slots.get(place).map_or(0, |slot| slot.number)
+    }
+
+    /// As [`intern`](Self::intern), of a word whose hash is known.
+    #[inline]
+    pub(super) fn intern_hashed(&mut self, word: &[u8], hashed: Hashed) -> u32 {
         if self.keys.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let first_eight = first_eight(word);
-        let hash = hash(word, first_eight);
+        let Hashed { first_eight, hash } = hashed;
         let check = check(hash, word.len());
         let mask = self.slots.len() - 1;
         let mut place = hash as usize & mask;

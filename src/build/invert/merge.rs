@@ -1,38 +1,14 @@
-//! Merging runs, a range of the vocabulary a task.
-//!
-//! ```text
-//! runs      ──▶ range 0: merge, pack ──┐
-//! in memory ──▶ range 1: merge, pack ──┼─▶ in order ──▶ IndexWriter
-//! or on disk──▶ range 2: merge, pack ──┘
-//! ```
-//!
-//! Any thread takes the next range, but none that is far ahead of the writer: what is packed waits in memory.
+//! Merging runs, a range of the vocabulary a task: of each term what any run has of it, in order of the documents.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
-use super::Progress;
 use super::cursor::Cursor;
-use super::postings::decode;
 use super::run::Run;
 use super::runs::Runs;
-use crate::build::BuildError;
+use crate::build::postings::decode;
+use crate::build::ranges::{range_bytes, write_ranges};
+use crate::build::{BuildError, Progress};
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
-
-/// Ranges a thread: enough that a long list in one of them keeps nobody waiting for long.
-const RANGES_PER_THREAD: usize = 16;
-/// Ranges a thread that may be packed before the writer has them.
-const AHEAD_PER_THREAD: usize = 2;
-/// Bytes of lists in a range, at most, roughly: what is packed of it waits in memory.
-const RANGE_BYTES: u64 = 8 << 20;
-
-/// Which ranges are taken, which are packed, and which are written.
-#[derive(Default)]
-struct State {
-    next: usize,
-    written: usize,
-    packed: Vec<(usize, Result<EncodedLists, BuildError>)>,
-    is_over: bool,
-}
 
 /// Merges the runs' lists by term and appends them to `writer`.
 pub(super) fn merge(
@@ -43,63 +19,10 @@ pub(super) fn merge(
 ) -> Result<(), BuildError> {
     let ranges = cut(runs, threads);
     let norms = writer.norms();
-    let state = Mutex::new(State::default());
-    let changed = Condvar::new();
-    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    let work = || {
-        loop {
-            let mut held = lock();
-            while !held.is_over && held.next < ranges.len() && held.next >= held.written + threads * AHEAD_PER_THREAD {
-                held = changed.wait(held).unwrap_or_else(PoisonError::into_inner);
-            }
-            let number = held.next;
-            if held.is_over || number == ranges.len() {
-                return;
-            }
-            held.next += 1;
-            drop(held);
-            let (from, to) = &ranges[number];
-            let packed = merge_range(runs, from, to.as_deref(), Arc::clone(&norms));
-            lock().packed.push((number, packed));
-            changed.notify_all();
-        }
-    };
-    std::thread::scope(|scope| {
-        // Whatever ends the writer's loop ends the workers'.
-        let _over = OnDrop(|| {
-            lock().is_over = true;
-            changed.notify_all();
-        });
-        for worker in 0..threads {
-            std::thread::Builder::new()
-                .name(format!("merge-{worker}"))
-                .spawn_scoped(scope, work)
-                .map_err(|e| BuildError::Threads(e.to_string()))?;
-        }
-        for number in 0..ranges.len() {
-            let mut held = lock();
-            let packed = loop {
-                if let Some(at) = held.packed.iter().position(|(packed, _)| *packed == number) {
-                    break held.packed.swap_remove(at).1;
-                }
-                held = changed.wait(held).unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(held);
-            writer.append(&packed?)?;
-            lock().written = number + 1;
-            changed.notify_all();
-            progress(Progress::Writing { done: number + 1, of: ranges.len() });
-        }
-        Ok(())
+    write_ranges(ranges.len(), threads, writer, progress, &|number| {
+        let (from, to) = &ranges[number];
+        merge_range(runs, from, to.as_deref(), Arc::clone(&norms))
     })
-}
-
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        self.0();
-    }
 }
 
 /// A part of the vocabulary: from one term to below another (or the end).
@@ -110,7 +33,7 @@ fn cut(runs: &Runs, threads: usize) -> Vec<TermRange> {
     let mut samples: Vec<(&[u8], u64)> = runs.runs().iter().flat_map(Run::samples).collect();
     samples.sort_unstable();
     let all: u64 = samples.iter().map(|sample| sample.1).sum();
-    let share = (all / (threads * RANGES_PER_THREAD) as u64).clamp(1, RANGE_BYTES);
+    let share = range_bytes(all, threads);
     let mut bounds: Vec<Vec<u8>> = vec![Vec::new()];
     let mut bytes = 0;
     for (term, len) in samples {

@@ -14,22 +14,20 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `interner.rs`, `postings.rs` | numbers for words, growing lists: what a token costs |
-//! | `accumulator.rs` | a worker's documents, inverted as they come |
-//! | `documents.rs` | what is kept of documents |
+//! | `interner.rs`, `pending.rs` | numbers for words, looked up many at once: with growing lists what a token costs |
+//! | `accumulator.rs`, `segment.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
-//! | `journal.rs` | what an interrupted build left |
+//! | `store.rs` | where runs go |
 //! | `runs.rs`, `merge.rs` | all runs together: the documents' numbers, and one list a term |
 
 mod accumulator;
 mod cursor;
-mod documents;
 mod interner;
-mod journal;
 mod merge;
-mod postings;
+mod pending;
 mod run;
 mod runs;
+mod segment;
 mod store;
 
 use std::collections::HashMap;
@@ -37,93 +35,28 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::BuildError;
-use crate::corpus::{Batch, Collection, Tokenizer};
-use crate::index::{Bm25, IndexFolder, IndexWriter};
+use super::{BuildError, BuildOptions, Indexer, Inverted, Progress};
+use crate::corpus::{Batch, Collection};
 use accumulator::Accumulator;
-use runs::RunIds;
 use store::Store;
 
-/// How to build an index from text.
-#[derive(Debug)]
-pub struct BuildOptions {
-    /// How text is cut into terms.
-    pub tokenizer: Tokenizer,
-    /// BM25's parameters, for the stored impacts.
-    pub bm25: Bm25,
-    /// Threads; at least 1.
-    pub threads: usize,
-    /// Memory that lists may take until they are merged, in bytes; what is beyond goes to disk. No limit if `None`.
-    pub memory_bytes: Option<u64>,
-}
+/// Tandem's own way from text to lists: by hashing words, on all threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HashIndexer;
 
-/// How far a build has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// So many documents and bytes of text are cut into terms.
-    Reading {
-        /// Documents.
-        documents: u64,
-        /// Bytes of text, decompressed.
-        bytes: u64,
-    },
-    /// So many of the vocabulary's ranges are packed and written.
-    Writing {
-        /// Ranges written.
-        done: usize,
-        /// All ranges.
-        of: usize,
-    },
-}
-
-/// What a build did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BuildSummary {
-    /// Documents indexed.
-    pub documents: u64,
-    /// Tokens in them.
-    pub tokens: u64,
-    /// Bytes of the collection, decompressed.
-    pub bytes: u64,
-    /// Binary files that were skipped.
-    pub skipped_files: usize,
-    /// Runs that went to disk.
-    pub runs_on_disk: usize,
-    /// Of the bytes, those that an interrupted build had done already.
-    pub resumed_bytes: u64,
-}
-
-/// Indexes `collection` into folder `dir`. `progress` is told now and then, by any thread.
-///
-/// # Errors
-/// If a document can't be read, an id occurs twice, there is nothing to index, another process writes into the folder,
-/// or the index can't be written. An index that was there stays then.
-pub fn build_from_text(
-    mut collection: Collection,
-    dir: &Path,
-    options: &BuildOptions,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<BuildSummary, BuildError> {
-    let folder = IndexFolder::claim(dir)?;
-    let key = format!("{} {}", collection.identity(), options.tokenizer.name());
-    let store = Store::open(dir, &key, options)?;
-    let built = invert(&mut collection, options, &store, progress).and_then(|num_batches| {
-        let (runs, mut summary) = store.runs(num_batches)?;
-        let doc_lengths = runs.check_documents(collection.path())?;
-        summary.documents = doc_lengths.len() as u64;
-        summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
-        let runs = Arc::new(runs);
-        let ids = Box::new(RunIds(Arc::clone(&runs)));
-        let mut writer = IndexWriter::create_in(folder, doc_lengths, ids, options.bm25, &options.tokenizer.name())?;
-        merge::merge(&runs, options.threads, &mut writer, progress)?;
-        writer.finish()?;
-        Ok(summary)
-    });
-    // Runs are of use again only where nothing is wrong with the text: a disk that was full, for one.
-    if matches!(built, Ok(_) | Err(BuildError::Input(_))) {
-        store.remove()?;
+impl Indexer for HashIndexer {
+    fn invert(
+        &mut self,
+        mut collection: Collection,
+        dir: &Path,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Arc<dyn Inverted>, BuildError> {
+        let key = format!("{} {}", collection.identity(), options.tokenizer.name());
+        let store = Store::open(dir, &key, options)?;
+        let num_batches = invert(&mut collection, options, &store, progress)?;
+        Ok(Arc::new(store.runs(num_batches)?))
     }
-    built
 }
 
 /// Reads and inverts all batches that the store doesn't hold yet, on `options.threads` workers and a reader; returns how

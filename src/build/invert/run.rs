@@ -13,7 +13,7 @@
 //! | 0 | 8 | where the contents begin |
 //! | 8 | 8 | their length in bytes |
 //! | 16 | 8 | their XXH3-64 |
-//! | 24 | 8 | magic, `TandemR1` |
+//! | 24 | 8 | magic, `TandemR2` |
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::accumulator::Accumulator;
-use super::documents::{Segment, SegmentDocuments};
-use super::postings::put;
-use crate::build::BuildError;
+use super::segment::Segment;
+use crate::build::postings::put;
+use crate::build::{BuildError, SegmentDocuments};
 use crate::files::read_exact_at;
 
-const MAGIC: [u8; 8] = *b"TandemR1";
+const MAGIC: [u8; 8] = *b"TandemR2";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has so many bytes.
 const BLOCK_BYTES: usize = 32 << 10;
@@ -262,8 +262,8 @@ impl Contents {
     fn encode(&self) -> Vec<u8> {
         let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
         for (segment, Place { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
-            let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, first_line, .. } = segment;
-            numbers.extend([number, digest, text_bytes, skipped_files, first_line, offset, len, checksum]);
+            let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, .. } = segment;
+            numbers.extend([number, digest, text_bytes, skipped_files, offset, len, checksum]);
             numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
         }
         for (Place { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
@@ -285,7 +285,7 @@ impl Contents {
         let mut contents = Self::default();
         for _ in 0..num_segments {
             let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
-            let (first_line, place) = (next()?, Place { offset: next()?, len: next()?, checksum: next()? });
+            let place = Place { offset: next()?, len: next()?, checksum: next()? };
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
             let documents = Vec::new();
             contents.documents.push(place);
@@ -296,7 +296,6 @@ impl Contents {
                 skipped_files,
                 first_doc,
                 num_docs,
-                first_line,
                 documents,
             });
         }

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::accumulator::Accumulator;
-use super::journal::Journal;
 use super::run::Run;
 use super::runs::Runs;
-use super::{BuildOptions, BuildSummary};
-use crate::build::BuildError;
+use crate::build::journal::Journal;
+use crate::build::{BuildError, BuildOptions, BuildSummary};
 
 /// Of the memory given, what workers' growing lists may take together; the rest is for batches, for runs that are kept,
 /// and for what is merged.
@@ -45,7 +44,14 @@ struct Inside {
 impl Store {
     /// The store of a build of `key` into `dir`, with what an interrupted one left.
     pub(super) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
-        let (journal, runs) = Journal::open(dir, key).map_err(|e| at(dir, &e))?;
+        let mut runs = Vec::new();
+        let journal = Journal::open(dir, key, |path| {
+            let run = Run::open(path);
+            let is_whole = run.is_some();
+            runs.extend(run);
+            is_whole
+        });
+        let journal = journal.map_err(|e| at(dir, &e))?;
         let share = |share: f64| options.memory_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * share) as u64);
         let resumed_bytes = runs.iter().flat_map(Run::segments).map(|segment| segment.text_bytes).sum();
         Ok(Self {
@@ -102,18 +108,11 @@ impl Store {
     }
 
     /// All runs, of a collection of so many batches.
-    pub(super) fn runs(&self, num_batches: u64) -> Result<(Runs, BuildSummary), BuildError> {
+    pub(super) fn runs(&self, num_batches: u64) -> Result<Runs, BuildError> {
         let mut inside = self.lock();
-        let runs = Runs::new(std::mem::take(&mut inside.runs), num_batches)?;
-        let totals = runs.totals();
-        let summary = BuildSummary {
-            bytes: totals.text_bytes,
-            skipped_files: totals.skipped_files as usize,
-            runs_on_disk: inside.runs_on_disk,
-            resumed_bytes: inside.resumed_bytes,
-            ..BuildSummary::default()
-        };
-        Ok((runs, summary))
+        let (runs_on_disk, resumed_bytes) = (inside.runs_on_disk, inside.resumed_bytes);
+        let summary = BuildSummary { runs_on_disk, resumed_bytes, ..BuildSummary::default() };
+        Runs::new(std::mem::take(&mut inside.runs), num_batches, summary)
     }
 
     /// That the collection is not what the interrupted build read.
@@ -123,18 +122,11 @@ impl Store {
         BuildError::Run { path: folder, message: message.to_owned() }
     }
 
-    /// Removes what is on disk.
-    pub(super) fn remove(&self) -> Result<(), BuildError> {
-        let mut inside = self.lock();
-        inside.runs.clear();
-        inside.journal.remove().map_err(|e| at(&self.folder, &e))
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn at(path: &Path, e: &std::io::Error) -> BuildError {
-    BuildError::Run { path: path.to_owned(), message: format!("cannot write: {e}") }
+    BuildError::of(path, "cannot write", e)
 }

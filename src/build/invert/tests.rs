@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::corpus::Words;
-use crate::index::Index;
+use crate::build::{BuildSummary, build_from_text};
+use crate::corpus::{Tokenizer, Words};
+use crate::index::{Bm25, Index, IndexFolder};
 
 fn build(input: &Path, dir: &Path, words: Words, threads: usize) -> Result<BuildSummary, String> {
     build_within(input, dir, words, threads, None)
@@ -113,7 +114,7 @@ fn the_first_error_of_a_large_collection_is_reported() {
 #[test]
 fn small_real_collections_have_the_published_figures() {
     let Some(data) = std::env::var_os("TANDEM_DATA").map(PathBuf::from) else {
-        println!("skipped: TANDEM_DATA is not set");
+        crate::skipped::skipped("TANDEM_DATA is not set");
         return;
     };
     let figures = [

@@ -133,6 +133,17 @@ pub fn build_synthetic(
     Ok(report)
 }
 
+/// Draws the queries of a synthetic collection that is there already, and writes them to `path`.
+///
+/// # Errors
+/// If an option is out of its range, or the file system refuses.
+pub fn draw_queries(options: &SynthOptions, path: &Path) -> Result<(), IndexError> {
+    options.check()?;
+    let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;
+    let queries = synthetic_queries_of(options, &vocabulary)?;
+    write_queries(path, &vocabulary, &queries).map_err(|source| IndexError::Io { path: path.to_owned(), source })
+}
+
 fn synthetic_queries_of(options: &SynthOptions, vocabulary: &Vocabulary) -> Result<Vec<Vec<usize>>, IndexError> {
     match options.num_queries {
         0 => Ok(Vec::new()),

@@ -24,7 +24,7 @@ mod size;
 mod text;
 mod vocabulary;
 
-pub use build::{SynthOptions, SynthReport, build_synthetic};
+pub use build::{SynthOptions, SynthReport, build_synthetic, draw_queries};
 pub use documents::Documents;
 pub use queries::{MEAN_QUERY_SHARE, synthetic_queries, write_queries};
 pub use text::{TextOptions, write_text};

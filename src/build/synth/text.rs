@@ -59,6 +59,8 @@ const THIRD: &[u8; 26 * 26] = b"\
 pub struct TextOptions {
     /// Chooses everything that is random.
     pub seed: u64,
+    /// The first document's number: text from there on is what would follow without it.
+    pub first_doc: u64,
     /// Documents; without end if `None`.
     pub num_docs: Option<u64>,
     /// Ends after the document with which so many bytes are written; `None` does not.
@@ -77,13 +79,15 @@ pub fn write_text(options: &TextOptions, out: &mut dyn Write, progress: &dyn Fn(
     let tasks = rayon::current_num_threads() as u64 * 4;
     let (mut docs, mut bytes) = (0, 0);
     let last = options.num_docs.unwrap_or(u64::MAX);
+    let numbered = |doc: u64| options.first_doc.saturating_add(doc);
     while docs < last && options.max_bytes.is_none_or(|most| bytes < most) {
         let written: Vec<Vec<u8>> = (0..tasks)
             .into_par_iter()
             .map(|task| {
                 let first = docs + task * TASK_DOCUMENTS;
                 let mut lines = Vec::new();
-                (first..(first + TASK_DOCUMENTS).min(last)).for_each(|doc| speller.document(doc, options, &mut lines));
+                (first..(first + TASK_DOCUMENTS).min(last))
+                    .for_each(|doc| speller.document(numbered(doc), options, &mut lines));
                 lines
             })
             .collect();
@@ -215,7 +219,8 @@ mod tests {
         (String::from_utf8(out).unwrap(), written)
     }
 
-    const OPTIONS: TextOptions = TextOptions { seed: 1, num_docs: Some(3000), max_bytes: None, mean_length: 250.0 };
+    const OPTIONS: TextOptions =
+        TextOptions { seed: 1, first_doc: 0, num_docs: Some(3000), max_bytes: None, mean_length: 250.0 };
 
     #[test]
     fn text_is_the_same_on_any_number_of_threads_and_begins_alike_at_any_length() {
@@ -226,6 +231,8 @@ mod tests {
         let (start, (_, bytes)) = text(&TextOptions { num_docs: None, max_bytes: Some(100_000), ..OPTIONS });
         assert!(whole.starts_with(&start) && (100_000..150_000).contains(&bytes));
         assert!(text(&TextOptions { seed: 2, ..OPTIONS }).0 != whole);
+        let (end, _) = text(&TextOptions { first_doc: 2900, num_docs: Some(100), ..OPTIONS });
+        assert!(whole.ends_with(&end));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod dispatcher;
+mod estimates;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(not(feature = "gpu"))]
@@ -62,6 +63,8 @@ enum Part {
     Codecs,
     /// What queries cost, by operator and processor
     Operators,
+    /// What an estimate of a query's cost takes
+    Estimates,
     /// What a simulated query costs, by policy
     Simulator,
     /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
@@ -70,11 +73,14 @@ enum Part {
     Gpu,
     /// Of that, only what queries cost on the GPU
     GpuQueries,
+    /// Several GPUs together, by queries and by documents, against one
+    GpuCluster,
     /// Whether the GPU's memory is given back, over a million queries
     GpuMemory,
 }
 
-const DEFAULT_PARTS: [Part; 5] = [Part::Memory, Part::Index, Part::Codecs, Part::Operators, Part::Simulator];
+const DEFAULT_PARTS: [Part; 6] =
+    [Part::Memory, Part::Index, Part::Codecs, Part::Operators, Part::Estimates, Part::Simulator];
 
 /// Copied for the copy rate: several times any cache.
 const COPY_BYTES: usize = 256 << 20;
@@ -99,8 +105,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Index => sizes::measure(arguments)?,
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
+            Part::Estimates => estimates::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
+            Part::GpuCluster => gpu::cluster::measure(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,

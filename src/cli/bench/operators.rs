@@ -32,7 +32,7 @@ fn operators(index: &Arc<Index>) -> Result<Vec<Operator>, Failure> {
         .map(|mode| on_cpu(mode.name().to_owned(), mode, Algorithm::Auto))
         .chain(Algorithm::ALL.map(|algorithm| on_cpu(format!("or {algorithm}"), Mode::Or, algorithm)))
         .collect();
-    if let Some(gpu) = GpuChoice::Auto.executor(index, &defaults::Bars::default())? {
+    if let Some(gpu) = GpuChoice::Auto.executor(index, None, &defaults::Bars::default())? {
         for mode in Mode::ALL {
             let executor = Box::new(gpu.for_another_stream()?);
             operators.push(Operator { name: mode.name().to_owned(), on: "gpu", mode, executor });

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
 use super::options::{
-    DeadlineArgument, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments, ProcessArguments, SearchArguments, any_rate,
-    check_k, parse_seeds,
+    DeadlineArgument, GpuMemoryArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    ProcessArguments, SearchArguments, any_rate, check_k, parse_seeds,
 };
 use super::output::result_file;
 use super::{Failure, interrupts};
@@ -58,6 +58,8 @@ pub(super) struct Arguments {
     gpus: Option<u16>,
     #[command(flatten)]
     machine: MachineFileArgument,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
     out: PathBuf,
@@ -70,7 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let question = check(arguments)?;
     let mut node = node::start(arguments)?;
     warn_of_few_cores(&node);
-    let policies = arguments.options.policies(&arguments.policy, node.model())?;
+    let policies = arguments.options.policies(&arguments.policy, node.model(), &node.lengths())?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     outln!("{}", words::machine(&node));
     interrupts::catch();

@@ -38,7 +38,8 @@ pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
 pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     let (index, log) = arguments.log.open("what to ask of this index")?;
     let mut queries = defaults::read_queries(&log, &index)?;
-    let mut processors = Processors::open(wanted(arguments)?, &index, &Bars::default())?;
+    let memory = arguments.gpu_memory.open(&index, &queries)?;
+    let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
     let (name, workload) = match &arguments.workload {
         Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
         None => {
@@ -46,7 +47,7 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::Fitted)?;
+    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
     node.set_idle(Idle::default());
     if let Some((name, file)) = arguments.machine.read(true)? {
         errln!("what serving costs beyond: {name}");

@@ -7,26 +7,26 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use serde_json::json;
 
+use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
 use super::{check_out, give};
-use crate::build::{BuildError, BuildOptions, Progress, build_from_text};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, build_by};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, free_memory_bytes, read_lines};
 use crate::index::{Index, IndexError};
 
+/// Text, and how it is cut.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct TextArguments {
     /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
-    /// .zst; - reads the standard input), or a folder of text files
-    input: PathBuf,
-    /// Folder of the index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    /// .zst; - reads the standard input), or a folder of text files; several are one collection, in this order
+    #[arg(required = true, value_name = "INPUT")]
+    pub(super) inputs: Vec<PathBuf>,
     /// How text is cut into words
     #[arg(long, value_enum, default_value_t = Words::Unicode)]
     tokenizer: Words,
-    /// Stem words of this language (english, german, ...)
+    /// Stem words of this language (english, german, ...); porter is English by the original algorithm
     #[arg(long, value_name = "LANG")]
     stem: Option<String>,
     /// Words to leave out: `english` for a built-in list, or a file of words
@@ -34,6 +34,17 @@ pub(super) struct Arguments {
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    text: TextArguments,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    method: MethodArguments,
     /// Memory for lists until they are merged, such as 2GiB; what is beyond goes to disk, into the index's folder, where
     /// an interrupted build finds it again [default: half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
@@ -45,31 +56,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
-    let options = checked(arguments)?;
+    let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
     check_out(&arguments.out)?;
-    let collection = Collection::open(&arguments.input, options.threads)?;
-    let expected_bytes = collection.expected_bytes();
-    let template = match expected_bytes {
-        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
-        None => "{spinner} {elapsed} {msg}",
-    };
-    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
-        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    let summary = build_from_text(collection, &arguments.out, &options, &|progress| match progress {
-        Progress::Reading { documents, bytes } => {
-            bar.set_position(bytes);
-            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
-        }
-        Progress::Writing { done, of } => {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
-        }
-    });
-    bar.finish_and_clear();
-    let summary = summary.map_err(|e| match e {
-        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.input, what).into(),
+    let mut way = arguments.method.checked(options.threads)?;
+    let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
+    let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
+        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
     let seconds = started.elapsed().as_secs_f64();
@@ -92,7 +84,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.display());
+    let method = way.describe();
     let more = json!({
+        "method": method,
         "text_bytes": summary.bytes,
         "runs_on_disk": summary.runs_on_disk,
         "resumed_bytes": summary.resumed_bytes,
@@ -104,21 +98,54 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn checked(arguments: &Arguments) -> Result<BuildOptions, Failure> {
-    let bm25 = arguments.bm25.checked()?;
-    let mut tokenizer = Tokenizer::new(arguments.tokenizer);
-    if let Some(language) = &arguments.stem {
-        tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;
-    }
-    match arguments.stop_words.as_deref() {
-        None => {}
-        Some("english") => tokenizer = tokenizer.with_english_stop_words(),
-        Some(file) => {
-            let lines = read_lines(Path::new(file))?.map(|line| line.map(|(_, text)| text));
-            tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
+/// Builds an index, and shows on standard error how far it is.
+pub(in crate::cli) fn build_showing(
+    indexer: &mut dyn Indexer,
+    collection: Collection,
+    out: &Path,
+    options: &BuildOptions,
+) -> Result<BuildSummary, BuildError> {
+    let expected_bytes = collection.expected_bytes();
+    let template = match expected_bytes {
+        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
+        None => "{spinner} {elapsed} {msg}",
+    };
+    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
+        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let summary = build_by(indexer, collection, out, options, &|progress| match progress {
+        Progress::Reading { documents, bytes } => {
+            bar.set_position(bytes);
+            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
         }
+        Progress::Writing { done, of } => {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
+        }
+    });
+    bar.finish_and_clear();
+    summary
+}
+
+impl TextArguments {
+    /// How to build, in so much memory and on so many cores: those of the machine unless given.
+    pub(super) fn checked(&self, memory: Option<u64>, cpus: Option<u16>) -> Result<BuildOptions, Failure> {
+        let bm25 = self.bm25.checked()?;
+        let mut tokenizer = Tokenizer::new(self.tokenizer);
+        if let Some(language) = &self.stem {
+            tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;
+        }
+        match self.stop_words.as_deref() {
+            None => {}
+            Some("english") => tokenizer = tokenizer.with_english_stop_words(),
+            Some(file) => {
+                let lines = read_lines(Path::new(file))?.map(|line| line.map(|(_, text)| text));
+                tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
+            }
+        }
+        let memory_bytes = memory.or_else(|| free_memory_bytes().map(|free| free / 2));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(BuildOptions { tokenizer, bm25, threads: cpus.map_or(cores, usize::from), memory_bytes })
     }
-    let memory_bytes = arguments.memory.or_else(|| free_memory_bytes().map(|free| free / 2));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(BuildOptions { tokenizer, bm25, threads: arguments.cpus.map_or(cores, usize::from), memory_bytes })
 }

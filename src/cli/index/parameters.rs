@@ -28,7 +28,7 @@ impl Bm25Arguments {
 }
 
 /// A number of bytes, as people write it: `2GiB`, `500MB`, `1073741824`.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
+pub(in crate::cli) fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 1,

@@ -114,6 +114,7 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     }
     let options = TextOptions {
         seed: arguments.seed,
+        first_doc: 0,
         num_docs: arguments.docs.map(u64::from),
         max_bytes: arguments.bytes,
         mean_length: arguments.mean_length,

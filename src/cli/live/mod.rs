@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments, check_seconds,
-    no_rates, not_in, own_rate, workers_here,
+    ArrivalArguments, DeadlineArgument, GpuArguments, GpuMemoryArguments, IndexAndLog, MachineFileArgument,
+    ObjectiveArguments, PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
 use super::output::{result_file, say};
 use super::run_logs::LogArguments;
@@ -59,14 +59,16 @@ pub(super) struct Arguments {
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
     /// How the CPU finds the best documents with any of the words; all give the same result
     #[arg(long, value_enum, default_value_t = Algorithm::Auto)]
     algorithm: Algorithm,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
-    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
@@ -109,7 +111,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let estimates = check(arguments)?;
     let (mut node, workload_name) = node::start(arguments, &estimates)?;
-    let policies = arguments.options.policies(&arguments.policy, node.model())?;
+    let policies = arguments.options.policies(&arguments.policy, node.model(), &node.lengths())?;
     let path = arguments.arrivals.trace.as_deref();
     let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
     let (traced, traced_qps) = traced.transpose()?.unzip();

@@ -30,7 +30,8 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         streams,
     };
     let bars = Bars::default();
-    let mut processors = Processors::open(wanted, &index, &bars)?;
+    let memory = arguments.gpu_memory.open(&index, &queries)?;
+    let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
     let (name, workload) = match &arguments.workload {
         Some(path) => workload_of_index(path, arguments.mode, &index)?,
         None => {

@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
         }
         let name = format!("{}-{}qps-seed{}", policy.name(), number::text(plan.rate_qps, 9), plan.arrivals.seed);
         let recorded = RecordedRun {
-            policy: *policy,
+            policy: policy.clone(),
             model: self.node.model().clone(),
             jobs: self.node.jobs(&drive),
             journal: outcome.journal.clone(),

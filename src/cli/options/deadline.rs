@@ -6,7 +6,7 @@ use crate::time::Nanos;
 /// Half of the tenth of a second within which an answer feels immediate (Miller, "Response time in man-computer
 /// conversational transactions", 1968): a search node answers one part of what a person waits for, and the other half
 /// is for the network, for merging the nodes' answers and for drawing the page.
-const DEFAULT_MS: f64 = 50.0;
+pub(in crate::cli) const DEFAULT_MS: f64 = 50.0;
 /// A deadline of a day.
 const MAX_MS: f64 = 86_400_000.0;
 

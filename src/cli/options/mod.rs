@@ -5,6 +5,8 @@
 //! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, how many of its queries are taken ([`IndexAndLog`]) |
 //! | `--num-queries N`, `--rate`, `--arrivals`, `--seeds`, `--trace FILE` | how many queries arrive and when ([`ArrivalArguments`]) |
 //! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuArguments`], [`check_processors`], [`GpuChoice`](crate::lab::GpuChoice)) |
+//! | `--gpu-memory BYTES`, `--gpu-memory-log FILE` | how much of an index lies in the GPU's memory, and what ([`GpuMemoryArguments`]) |
+//! | `--shards N`, `--replicas N`, `--routing`, `--shard-costs` | how many such machines, and how they share the work ([`ClusterArguments`]) |
 //! | `--mode`, `--algorithm`, `-k` | how a query is answered ([`SearchArguments`]) |
 //! | `--policy`, `--threshold-ratio`, ... | who schedules ([`PolicyArguments`]) |
 //! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
@@ -15,8 +17,11 @@
 //! Every option is checked before the work that would be lost, and what is wrong with one names it.
 
 mod arrivals;
+mod cluster;
 mod deadline;
+mod gpu_memory;
 mod index_and_log;
+mod list;
 mod machine;
 mod machine_file;
 mod names;
@@ -27,8 +32,11 @@ mod rates;
 mod search;
 
 pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
-pub(super) use deadline::DeadlineArgument;
+pub(super) use cluster::{ClusterArguments, RoutingArguments, check_nodes, cluster_in_words};
+pub(super) use deadline::{DEFAULT_MS, DeadlineArgument};
+pub(super) use gpu_memory::GpuMemoryArguments;
 pub(super) use index_and_log::IndexAndLog;
+pub(super) use list::{counts, numbers};
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};
 pub(super) use machine_file::{MACHINE_FILE, MachineFileArgument};
 pub(super) use objective::ObjectiveArguments;

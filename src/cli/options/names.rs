@@ -4,12 +4,14 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::corpus::Words;
+use crate::cost::ModelKind;
 use crate::exec::cpu::Algorithm;
 use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
 use crate::machine::Idle;
 use crate::query::{Mode, Replay};
 use crate::sched::{PolicyKind, StealGuard};
+use crate::sim::Routing;
 
 /// Lets options take the values of a type that has a `name()`, each with what it means.
 macro_rules! options_take {
@@ -51,6 +53,14 @@ options_take!(Algorithm {
     Ranges: "Live ranges: as Block-Max MaxScore, the most promising windows first",
 });
 
+options_take!(ModelKind {
+    Cart: "A regression tree",
+    M5: "Rules with linear models on the published features: what Ding et al. used",
+    Forest: "The mean of many regression trees: random forest",
+    Boosting: "A sum of small trees, each correcting those before it: the most exact",
+    Work: "Prices of what a query does, which a person can read",
+});
+
 options_take!(Idf {
     Plus: "ln(1 + (N - n + 0.5) / (n + 0.5)): always positive",
     Papers: "ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6",
@@ -87,6 +97,12 @@ options_take!(Idle {
     Sleep: "Threads sleep after a fifth of a millisecond without work",
 });
 
+options_take!(Routing {
+    LeastOutstanding: "That with the fewest queries to answer",
+    RoundRobin: "Each in turn",
+    Random: "Any, all equally likely",
+});
+
 options_take!(PolicyKind {
     GpuOnly: "Everything on the GPUs, first come, first served",
     CpuOnly: "Everything on the CPUs, first come, first served",
@@ -97,6 +113,9 @@ options_take!(PolicyKind {
     Window: "GPUs take batches that close by size or time",
     Adaptive: "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)",
     Combined: "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+    StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
+    LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
+    RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
 });
 
 #[cfg(test)]
@@ -113,6 +132,8 @@ mod tests {
         assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
         assert_eq!(Idle::value_variants(), Idle::ALL);
         assert_eq!(Multicore::value_variants(), Multicore::ALL);
+        assert_eq!(Routing::value_variants(), Routing::ALL);
+        assert_eq!(ModelKind::value_variants(), ModelKind::ALL);
         // An index of impacts is made from another index, never asked for by this name.
         assert!(!Idf::value_variants().contains(&Idf::Impacts));
     }

@@ -2,6 +2,7 @@
 
 use crate::cli::Failure;
 use crate::cost::MachineModel;
+use crate::lab::QueryLengths;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, StealGuard};
 
 /// The options of all policies; each policy reads its own.
@@ -37,6 +38,10 @@ pub(in crate::cli) struct PolicyArguments {
     /// window: or when it holds so many queries
     #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().window_queries)]
     window_queries: u32,
+    /// length-based: queries whose lists have fewer blocks of 128 postings go to GPUs [default: where, by estimates, neither
+    /// side waits for the other]
+    #[arg(long, value_name = "BLOCKS")]
+    pub(in crate::cli) length_threshold: Option<u32>,
 }
 
 impl PolicyArguments {
@@ -44,7 +49,7 @@ impl PolicyArguments {
     pub(in crate::cli) fn checked(&self) -> Result<PolicyOptions, Failure> {
         let Self { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard, .. } =
             *self;
-        let Self { batch_limit, batch_share, window_us, window_queries, .. } = *self;
+        let Self { batch_limit, batch_share, window_us, window_queries, length_threshold, .. } = *self;
         let options = PolicyOptions {
             threshold_ratio,
             urgent_share,
@@ -56,22 +61,35 @@ impl PolicyArguments {
             batch_share,
             window_us,
             window_queries,
+            length_threshold: length_threshold.unwrap_or(PolicyOptions::default().length_threshold),
         };
         options.check()?;
         Ok(options)
     }
 
-    /// The policies that are named, each once, or all that make sense on this machine.
-    pub(in crate::cli) fn policies(&self, named: &[PolicyKind], model: &MachineModel) -> Result<Vec<BuiltIn>, Failure> {
-        let options = self.checked()?;
+    /// As [`checked`](Self::checked), for a workload of queries of these lengths: what was left open is what suits them.
+    pub(in crate::cli) fn suited_to(&self, lengths: &QueryLengths) -> Result<PolicyOptions, Failure> {
+        let length_threshold = self.length_threshold.unwrap_or(lengths.best_threshold);
+        Ok(PolicyOptions { length_threshold, ..self.checked()? })
+    }
+
+    /// The policies that are named, each once, or all that make sense on this machine, for queries of these lengths.
+    pub(in crate::cli) fn policies(
+        &self,
+        named: &[PolicyKind],
+        model: &MachineModel,
+        lengths: &QueryLengths,
+    ) -> Result<Vec<BuiltIn>, Failure> {
+        let options = self.suited_to(lengths)?;
+        let made = |kind: PolicyKind| kind.with(options).with_lengths(lengths.blocks.clone());
         if named.is_empty() {
             let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
-            let all =
-                PolicyKind::ALL.into_iter().filter(|kind| batches || !kind.batches()).map(|kind| kind.with(options));
+            let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (batches || !kind.batches());
+            let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| made(kind));
             return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
         }
         let mut policies: Vec<BuiltIn> = Vec::new();
-        for policy in named.iter().map(|kind| kind.with(options)) {
+        for policy in named.iter().copied().map(made) {
             policy.build(model)?;
             if !policies.contains(&policy) {
                 policies.push(policy);

@@ -79,7 +79,7 @@ fn measured(
         streams: 1,
     };
     let bars = Bars::default();
-    let mut processors = Processors::open(wanted, index, &bars)?;
+    let mut processors = Processors::open(wanted, index, None, &bars)?;
     let options = ProfileOptions { modes: vec![Mode::And, Mode::Or], repeats: 5, ..ProfileOptions::default() };
     let workload = processors.profile(&queries, index, &options, &bars)?;
     let gpu = processors.gpu_name();
@@ -116,7 +116,11 @@ fn print(file: &MachineFile) {
 }
 
 fn print_lanes(class: Class, lanes: &LaneFile) {
-    outln!("{class}: in a stream {:.3} of what queries take alone; from one to the next {:.3}", lanes.stream, lanes.spacing);
+    outln!(
+        "{class}: in a stream {:.3} of what queries take alone; from one to the next {:.3}",
+        lanes.stream,
+        lanes.spacing
+    );
     let mut table = Table::new(["in use", "times", "plus us"]);
     for point in &lanes.in_use {
         table.row([format!("{:.2}", point.share), format!("{:.3}", point.times), format!("{:.2}", point.plus_us)]);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use super::options::{IndexAndLog, check_k};
+use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
 use super::output::result;
 use super::{Failure, defaults};
 use crate::cost::batches::BatchModel;
@@ -23,7 +23,7 @@ use crate::index::Index;
 use crate::lab::Multicore;
 use crate::machine::Class;
 use crate::quantile::{median, nearest_rank};
-use crate::query::Mode;
+use crate::query::{Mode, Query};
 
 /// Options of `profile`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +42,8 @@ pub(super) struct Arguments {
     /// CPU cores that answer a query together, under --multicore docp-ui, docp-pi or fgqp
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
     multicore: Multicore,
@@ -77,7 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.machine.machine {
         return machine::run(&arguments.machine, path, &index, queries);
     }
-    let mut executors = executors(arguments, &index)?;
+    let mut executors = executors(arguments, &index, &queries)?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
         "{} queries in {} modes on {}: checked once, then measured {} times",
@@ -137,7 +139,7 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
 }
 
 /// One executor for each kind that is asked for, or present.
-fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Executor>>, Failure> {
+fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
     let mut executors: Vec<Box<dyn Executor>> = Vec::new();
@@ -146,12 +148,15 @@ fn executors(arguments: &Arguments, index: &Arc<Index>) -> Result<Vec<Box<dyn Ex
         executors.extend(arguments.multicore.lanes(&cpu, index, usize::from(arguments.cpus), 0)?.into_iter().take(1));
     }
     if wanted(Class::GPU) {
-        match defaults::gpu_executor(index, bm25) {
+        let memory = arguments.gpu_memory.open(index, queries)?;
+        match defaults::gpu_executor(index, bm25, memory.as_ref()) {
             Ok(gpu) => {
-                let UploadReport { device_bytes, copied_bytes, seconds } = gpu.upload_report();
+                let UploadReport { device_bytes, far_bytes, copied_bytes, seconds } = gpu.upload_report();
                 errln!(
-                    "the index takes {:.2} GB of the GPU's memory; {:.2} GB were copied there, in {seconds:.2} s",
+                    "the index takes {:.2} GB of the GPU's memory and {:.2} GB of the host's; {:.2} GB were copied, in \
+                     {seconds:.2} s",
                     device_bytes as f64 / 1e9,
+                    far_bytes as f64 / 1e9,
                     copied_bytes as f64 / 1e9,
                 );
                 executors.push(Box::new(gpu));

@@ -15,7 +15,7 @@ use self::input::{Input, input};
 use self::output::{summarise, write};
 use super::Failure;
 use super::defaults::gpu_executor;
-use super::options::{MAX_PROCESSORS, check_k};
+use super::options::{GpuMemoryArguments, MAX_PROCESSORS, check_k};
 use super::output::{begin_json, result};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::files::{InputError, check_writable};
@@ -65,6 +65,8 @@ pub(super) struct Arguments {
     /// CPU workers, each answering whole queries
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: usize,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// Queries that go to the GPU together
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
@@ -122,7 +124,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             timed(|| answer_on_cpu(cpu, &queries, arguments))?
         }
         On::Gpu => {
-            let gpu = gpu_executor(&index, bm25)?;
+            let memory = arguments.gpu_memory.open(&index, &queries)?;
+            let gpu = gpu_executor(&index, bm25, memory.as_ref())?;
             timed(|| answer_on_gpu(gpu, &queries, arguments))?
         }
     };

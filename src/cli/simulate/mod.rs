@@ -9,23 +9,25 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::inputs::{
-    DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, rates_around, wants_gpu,
+    DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, rates_around,
+    wants_gpu,
 };
 use self::report::{capacity_table, delay_chart, delay_table};
 use super::Failure;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, MachineFileArgument, ObjectiveArguments, PolicyArguments, check_processors, no_rates,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    check_processors, cluster_in_words, no_rates,
 };
 use super::origin;
 use super::output::{result_file, say};
 use super::run_logs::{KeptRuns, LogArguments};
-use crate::cost::MachineModel;
+use crate::cost::{Cost, MachineModel};
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
-    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, RunLength, in_stream, named_workload_in, play_all,
-    settle_gpu_times, sim_queries,
+    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, in_stream, named_workload_in,
+    play_all, settle_gpu_times, sim_queries,
 };
-use crate::machine::{Class, Machine, PlannedFault, read_faults};
+use crate::machine::{Class, Machine, PerClass, PlannedFault, read_faults};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::source::Source;
@@ -73,6 +75,8 @@ pub(super) struct Arguments {
     /// Streams of each GPU, which answer queries side by side
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
+    #[command(flatten)]
+    cluster: ClusterArguments,
     /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
     /// measured without a GPU, those of an NVIDIA H200, of these very queries where it answered them, else as a model that
     /// ships predicts them from the lists; `auto`, measured times where there are any, else no GPU
@@ -81,8 +85,8 @@ pub(super) struct Arguments {
     /// Which of the workload's rows are asked
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
-    /// What policies know of costs: `model` (a tree per processor fitted to the workload, each query
-    /// estimated by one that has not seen it), `oracle` (the measured times), a model file, or the name of a
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
     /// model that ships with Tandem
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
@@ -123,11 +127,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let is_played = |class: Class| class.is_gpu() && replayed.is_some();
     let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, is_played));
     let model = MachineModel { faults: faults(arguments, &machine)?, ..model };
-    let policies = arguments.options.policies(&arguments.policy, &model)?;
     let queries = in_stream(&sim_queries(&workload, &estimates, &machine)?, &model);
+    let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
+    let lengths = QueryLengths::of(&workload, &estimated, &model);
+    let policies = arguments.options.policies(&arguments.policy, &model, &lengths)?;
+    let cluster = arguments.cluster.cluster(&queries)?;
     let asked = arguments.arrivals.num_queries()?;
     let (arrivals, recorded_qps) = arrivals(arguments, &workload, asked.unwrap_or(DELAY_QUERIES))?;
-    let experiment = Experiment { model, queries, deadline, arrivals, cluster: None };
+    let experiment = Experiment { model, queries, deadline, arrivals, cluster };
     let region_qps = experiment.region().ok_or_else(no_rates)?.rate_qps;
     let named_rates = named_rates(arguments, recorded_qps)?;
     let queries: usize = experiment.arrivals.iter().map(Arrivals::len).sum();
@@ -211,6 +218,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         file.map_or(String::new(), |(name, _)| format!("; served as {name} says")),
         replayed.map(|source| format!("\nNo GPU was measured: its times are {source}.")).unwrap_or_default(),
     );
+    let title = match &experiment.cluster {
+        Some(cluster) => format!("{title}\n{}", cluster_in_words(&cluster.shape())),
+        None => title,
+    };
     let mut text = format!("{title}\n\n");
     let found = capacities.iter().map(|found| found.objective.qps);
     let rates_played: Vec<f64> =

@@ -117,13 +117,13 @@ fn lengths(capacities: &[Capacities]) -> String {
         capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
     let limit_ms = found.first().map_or(0.0, |found| found.criterion.limit.as_ms());
     let mut text = String::new();
-    let queries = found.iter().map(|found| found.queries);
-    if let (Some(least), Some(most)) = (queries.clone().min(), queries.max()) {
+    if !found.is_empty() {
         let _ = writeln!(
             text,
-            "searched with runs of {least} to {most} queries: a hundred times {limit_ms} ms, and a hundred late ones that \
+            "searched with runs of {}: a hundred times {limit_ms} ms, and a hundred late ones that \
              may be,\nor cut off, but not growing; each answer held in a run of {}",
-            confirmed_in_words(&found)
+            from_to(found.iter().map(|found| found.queries)),
+            from_to(found.iter().map(|found| found.confirmed_queries))
         );
     }
     let short: Vec<&str> = found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
@@ -134,10 +134,9 @@ fn lengths(capacities: &[Capacities]) -> String {
 }
 
 /// `2000000 queries`, or from the least to the most.
-fn confirmed_in_words(found: &[&Capacity]) -> String {
-    let confirmed = found.iter().map(|found| found.confirmed_queries);
-    let (least, most) = (confirmed.clone().min().unwrap_or(0), confirmed.max().unwrap_or(0));
-    if least == most { format!("{least} queries") } else { format!("{least} to {most}") }
+fn from_to(queries: impl Iterator<Item = usize> + Clone) -> String {
+    let (least, most) = (queries.clone().min().unwrap_or(0), queries.max().unwrap_or(0));
+    if least == most { format!("{least} queries") } else { format!("{least} to {most} queries") }
 }
 
 /// Percentiles of each policy's delays, at the highest of the rates below its first miss; means over the seeds.
@@ -178,7 +177,7 @@ pub(super) fn delay_table(
     let mut text = format!("\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline):\n");
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in rates {
-        let delays = policies.iter().map(|&policy| match delay_at(summaries, policy.name(), rate_qps) {
+        let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
             Some((delay_ms, is_missed)) => {
                 format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
             }

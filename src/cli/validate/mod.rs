@@ -16,8 +16,8 @@ use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
 use super::options::{
-    DeadlineArgument, GpuArguments, MachineFileArgument, ObjectiveArguments, PolicyArguments, SearchArguments, check_k, check_seconds,
-    workers_here,
+    DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    SearchArguments, check_k, check_seconds, workers_here,
 };
 use super::output::result_file;
 use crate::cost::MachineModel;
@@ -61,6 +61,8 @@ pub(super) struct Arguments {
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// CPU workers [default: one for each core that is left beside the driver and the GPUs' lanes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
@@ -132,7 +134,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Every policy that the machine can run, up to an interrupt.
 fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -> Result<Results, Failure> {
-    let policies = arguments.options.checked()?;
+    let lengths = validated.node.lengths();
+    let policies = arguments.options.suited_to(&lengths)?;
     let objective = arguments.objective.checked()?;
     let (seconds, seed, repeats) = (arguments.seconds, arguments.seed, arguments.runs);
     let options = ValidationOptions { deadline, objective, seconds, seed, repeats };
@@ -157,7 +160,7 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
             errln!("{policy}: left out, it needs a GPU");
             continue;
         }
-        let found = validation.policy(&policy.with(policies))?;
+        let found = validation.policy(&policy.with(policies).with_lengths(lengths.blocks.clone()))?;
         if found.late_runs > 0 {
             errln!(
                 "warning: {policy}: something else kept this machine busy in {} of {} live runs, and measured delays \

@@ -40,7 +40,8 @@ impl Validated {
             streams,
         };
         let bars = Bars::default();
-        let mut processors = Processors::open(wanted, &index, &bars)?;
+        let memory = arguments.gpu_memory.open(&index, &queries)?;
+        let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
         let options = ProfileOptions {
             modes: vec![arguments.search.mode],
             k: arguments.search.k,
@@ -51,7 +52,7 @@ impl Validated {
         let mut workload = processors.profile(&queries, &index, &options, &bars)?;
         workload.provenance = workload.provenance.with_command_and_machine();
         workload.write(&arguments.out.join("here.workload.csv"))?;
-        let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::Fitted)?;
+        let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::default())?;
         node.set_idle(Idle::default());
         match arguments.machine.read(true)? {
             Some((name, file)) => {

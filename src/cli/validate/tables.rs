@@ -32,8 +32,8 @@ pub(super) fn models(fitted: &ModelFile, workload: &Workload, folds: usize) -> S
         ]);
     }
     format!(
-        "Cost models: regression trees on list lengths; {folds}-fold cross-validation, so each query is estimated by a \
-         tree\nthat has not seen it:\n{table}"
+        "Cost models: boosted trees on what the index knows of a query; {folds}-fold cross-validation, so each query is\n\
+         estimated by a model that has not seen it:\n{table}"
     )
 }
 

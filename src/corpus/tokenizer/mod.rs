@@ -8,6 +8,7 @@
 //! ```
 
 mod ascii;
+mod porter;
 mod words;
 
 use std::borrow::Cow;
@@ -68,10 +69,21 @@ const STEM_LANGUAGES: [(&str, Algorithm); 18] = [
     ("turkish", Algorithm::Turkish),
 ];
 
+/// What `with_stem` calls Porter's stemmer.
+const PORTER: &str = "porter";
+
+/// How words are stemmed.
+enum Stems {
+    /// English words by Porter's algorithm of 1980.
+    Porter,
+    /// Words of a language by its Snowball algorithm.
+    Snowball(&'static str, Stemmer),
+}
+
 /// Cuts text into terms. Any number of threads may share one.
 pub struct Tokenizer {
     words: Words,
-    stem: Option<(&'static str, Stemmer)>,
+    stem: Option<Stems>,
     stop_words: Option<StopWords>,
 }
 
@@ -88,16 +100,20 @@ impl Tokenizer {
         Self { words, stem: None, stop_words: None }
     }
 
-    /// Stems words of `language`: `english`, `german` and so on.
+    /// Stems words of `language`: `english`, `german` and so on; or English ones by the original algorithm: `porter`.
     ///
     /// # Errors
     /// If there is no stemmer for it: the message lists those that there are.
     pub fn with_stem(mut self, language: &str) -> Result<Self, String> {
+        if language == PORTER {
+            self.stem = Some(Stems::Porter);
+            return Ok(self);
+        }
         let Some(&(name, algorithm)) = STEM_LANGUAGES.iter().find(|(name, _)| *name == language) else {
-            let names: Vec<&str> = STEM_LANGUAGES.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = STEM_LANGUAGES.iter().map(|(name, _)| *name).chain([PORTER]).collect();
             return Err(format!("no stemmer for {language:?}, expected one of {}", names.join(", ")));
         };
-        self.stem = Some((name, Stemmer::create(algorithm)));
+        self.stem = Some(Stems::Snowball(name, Stemmer::create(algorithm)));
         Ok(self)
     }
 
@@ -145,9 +161,12 @@ impl Tokenizer {
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.words.name().to_owned();
-        if let Some((language, _)) = &self.stem {
+        if let Some(stems) = &self.stem {
             name.push_str("+stem=");
-            name.push_str(language);
+            name.push_str(match stems {
+                Stems::Porter => PORTER,
+                Stems::Snowball(language, _) => language,
+            });
         }
         match &self.stop_words {
             None => {}
@@ -175,7 +194,8 @@ impl Tokenizer {
         match &self.stem {
             _ if self.is_stop_word(word) => None,
             None => Some(Cow::Borrowed(word)),
-            Some((_, stemmer)) => Some(stemmer.stem(word)),
+            Some(Stems::Porter) => Some(Cow::Owned(porter::stem(word))),
+            Some(Stems::Snowball(_, stemmer)) => Some(stemmer.stem(word)),
         }
     }
 
@@ -242,6 +262,7 @@ mod tests {
         for tokenizer in [
             Tokenizer::new(Words::Unicode),
             Tokenizer::new(Words::Ascii).with_stem("english").unwrap().with_english_stop_words(),
+            Tokenizer::new(Words::Unicode).with_stem("porter").unwrap(),
             Tokenizer::new(Words::Unicode).with_stop_words("Über the\nOF"),
             Tokenizer::new(Words::Unicode).with_stop_words("english"),
             Tokenizer::new(Words::Unicode).with_stop_words(""),

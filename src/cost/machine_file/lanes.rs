@@ -303,7 +303,8 @@ mod tests {
         let calm = LaneFile { noise: Vec::new(), stalls: Stalls::default(), ..file() };
         let lanes = LaneCosts::new(&calm);
         let mut state = LaneState::default();
-        let mut work = |idle_us: f64| lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, 1);
+        let mut work =
+            |idle_us: f64| lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, 1);
         // 1.5 times and 2 us more on a cold lane, 1.4 times that after a pause.
         assert_eq!(work(1e6), Nanos(212_000));
         let warm = (0..500).map(|_| work(0.0)).last();
@@ -355,7 +356,6 @@ mod tests {
         // A tenth of them and a little more is stalled for 5 us.
         let stalled = mean(&LaneCosts::new(&file())) - mean(&calm);
         assert!((stalled - 0.55).abs() < 0.05, "{stalled}");
-        
     }
 
     #[test]

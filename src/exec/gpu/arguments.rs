@@ -52,8 +52,9 @@ pub(super) struct ListsArgument {
     pub(super) rows: u64,
     pub(super) directory: u64,
     pub(super) norms: u64,
+    pub(super) far_rows: u64,
     pub(super) num_docs: u32,
-    pub(super) reserved: u32,
+    pub(super) num_near: u32,
 }
 
 /// The header of a block of a list: `Block`.
@@ -135,10 +136,12 @@ impl<const TERMS: usize> Default for LoneArgument<TERMS> {
 
 /// No stage comes before.
 pub(super) const NO_GATE: u32 = u32::MAX;
-/// Flags of [`BatchEntry`]: documents with all terms are looked for; no other stage follows; `merge_topk` sorts.
+/// Flags of [`BatchEntry`]: documents with all terms are looked for; no other stage follows; `merge_topk` sorts; no tile is
+/// passed over.
 pub(super) const NEEDS_ALL: u32 = 1;
 pub(super) const IS_LAST: u32 = 2;
 pub(super) const SORTS_LATER: u32 = 4;
+pub(super) const SCORES_ALL: u32 = 8;
 
 /// A query of a batch, or a stage of one: `BatchQuery`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]

@@ -13,11 +13,11 @@
 use bytemuck::{Pod, cast_slice};
 
 use super::arguments::{
-    BatchArgument, BatchEntry, IS_LAST, NEEDS_ALL, NO_GATE, SMALL_INPUT_WORDS, SORTS_LATER, SmallInput, TermEntry,
-    TileEntry, WARP_K,
+    BatchArgument, BatchEntry, IS_LAST, NEEDS_ALL, NO_GATE, SCORES_ALL, SMALL_INPUT_WORDS, SORTS_LATER, SmallInput,
+    TermEntry, TileEntry, WARP_K,
 };
 use super::kernels::TILE_DOCS;
-use super::plan::{Plan, num_blocks};
+use super::plan::{Plan, Pruning, num_blocks};
 use super::share::DriverShares;
 use super::terms::TermTable;
 use crate::query::{Mode, Query};
@@ -145,11 +145,12 @@ impl Batch {
         query: &Query,
         mode: Mode,
         k: usize,
+        pruning: Pruning,
         room: &Room,
         machine: Machine,
     ) -> bool {
         let first_term = self.terms.len();
-        let plan = Plan::new(table, query, mode, k, &mut self.terms);
+        let plan = Plan::new(table, query, mode, k, pruning, &mut self.terms);
         self.add_planned(plan, first_term, table.num_docs(), room, machine)
     }
 
@@ -219,7 +220,8 @@ impl Batch {
         if is_union {
             let gate = if plan.mode == Mode::AndOr { number } else { NO_GATE };
             last = self.entries.len() as u32;
-            self.entries.push(BatchEntry { gate, ..entry });
+            let all = if plan.scores_all { SCORES_ALL } else { 0 };
+            self.entries.push(BatchEntry { gate, flags: entry.flags | all, ..entry });
             if by_tiles {
                 self.add_tiles(last, tiles, machine);
             } else {

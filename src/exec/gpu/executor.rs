@@ -22,10 +22,13 @@ use super::batch::{Place, Room};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
-use super::upload::UploadReport;
+use super::terms::TermTable;
+use super::tiered::GpuMemory;
+use super::upload::{UploadOptions, UploadReport};
+use crate::exec::cpu::multicore::Part;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
-use crate::ids::DeviceId;
+use crate::ids::{DeviceId, TermId};
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -107,26 +110,54 @@ impl GpuExecutor {
     /// # Errors
     /// As [`GpuExecutor::new`].
     pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::on_device(DeviceId(0), index, bm25, progress)
+        Self::on_device(DeviceId(0), index, bm25, None, progress)
     }
 
-    /// As [`GpuExecutor::with_progress`], on the GPU of this number.
+    /// As [`GpuExecutor::with_progress`], on the GPU of this number, and with no more of the index in its memory than
+    /// `memory` allows.
     ///
     /// # Errors
-    /// As [`GpuExecutor::new`].
+    /// As [`GpuExecutor::new`]; [`GpuError::BadBudget`] if what must lie there exceeds the budget, or the budget what is free.
     pub fn on_device(
         ordinal: DeviceId,
         index: &Arc<Index>,
         bm25: Bm25,
+        memory: Option<&GpuMemory>,
         progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, ExecError> {
+        Self::with_terms(ordinal, index, bm25, memory, progress, |_| ())
+    }
+
+    /// Brings an index to a GPU and lets `adapt` change what planning knows of its terms.
+    fn with_terms(
+        ordinal: DeviceId,
+        index: &Arc<Index>,
+        bm25: Bm25,
+        memory: Option<&GpuMemory>,
+        progress: &dyn Fn(u64, u64),
+        adapt: impl FnOnce(&mut TermTable),
     ) -> Result<Self, ExecError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
         let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
-        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, reserved_bytes, progress)?;
+        let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
+        let mut lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
+        adapt(&mut lists.terms);
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
+    }
+
+    /// On the GPU of this number, a part of `whole` by documents: queries are of the part's terms, scores and documents are the
+    /// whole's. Documents of other parts are never found, nor those that cannot be among the `k` best of the whole.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub(super) fn of_part(ordinal: DeviceId, part: &Part, whole: &Index, bm25: Bm25) -> Result<Self, ExecError> {
+        let terms = (0..whole.num_terms()).map(TermId).filter_map(|of| Some((part.own_term(of)?, of)));
+        Self::with_terms(ordinal, &part.index, bm25, None, &|_, _| (), |table| {
+            *table = TermTable::of_part(&part.index, whole, bm25, terms);
+        })
     }
 
     /// Another executor on the same GPU, which shares this one's copy of the index.
@@ -157,6 +188,12 @@ impl GpuExecutor {
         self.lone.lists.report
     }
 
+    /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.
+    #[cfg(feature = "cli")]
+    pub(crate) fn set_pruning(&mut self, pruning: super::Pruning) {
+        self.lone.pruning = pruning;
+    }
+
     /// Microseconds of the device from scores to sorted results, of the last query that ran alone.
     #[cfg(feature = "cli")]
     pub(crate) fn topk_us(&self) -> f64 {
@@ -166,7 +203,7 @@ impl GpuExecutor {
     /// Whether a query goes through all its lists by tiles of documents.
     #[cfg(feature = "cli")]
     pub(crate) fn goes_by_tiles(&self, query: &Query, mode: Mode, k: usize) -> bool {
-        super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, &mut Vec::new()).by_tiles
+        super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, self.lone.pruning, &mut Vec::new()).by_tiles
     }
 
     /// Postings of lists that drive which were scored for the last batch; those of tiles, where all are, not counted.
@@ -198,7 +235,8 @@ impl GpuExecutor {
                     self.lone.lists.terms.prefetch(&ahead.query.terms);
                 }
                 let Request { query, mode, k } = batch[next];
-                if !slot.batch.add(&self.lone.lists.terms, query, mode, k, &slot.room, self.lone.machine) {
+                let LoneRunner { lists, pruning, machine, .. } = &self.lone;
+                if !slot.batch.add(&lists.terms, query, mode, k, *pruning, &slot.room, *machine) {
                     break;
                 }
                 next += 1;
@@ -372,7 +410,14 @@ impl Executor for GpuExecutor {
     }
 
     fn device(&self) -> String {
-        self.lone.device.info.name.clone()
+        let name = &self.lone.device.info.name;
+        match self.lone.lists.report {
+            UploadReport { far_bytes: 0, .. } => name.clone(),
+            UploadReport { device_bytes, far_bytes, .. } => {
+                let mb = |bytes: u64| bytes as f64 / 1e6;
+                format!("{name} with {:.1} of {:.1} MB of the index", mb(device_bytes), mb(device_bytes + far_bytes))
+            }
+        }
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
@@ -415,7 +460,7 @@ mod tests {
     use std::process::Command;
 
     use super::super::lists::tests::open;
-    use super::super::plan::Plan;
+    use super::super::plan::{Plan, Pruning};
     use super::*;
     use crate::exec::cpu::CpuExecutor;
     use crate::ids::QueryId;
@@ -439,6 +484,40 @@ mod tests {
     }
 
     #[test]
+    fn gpu_answers_stay_the_same_whatever_is_passed_over() {
+        if open().is_none() {
+            return;
+        }
+        let list =
+            |step: usize, from: usize| (from as u32..60_000).step_by(step).map(|doc| (doc, 1 + doc % 7)).collect();
+        let lists: [(&str, Vec<(u32, u32)>); 4] =
+            [("every", list(1, 0)), ("few", list(401, 9)), ("many", list(3, 1)), ("some", list(17, 5))];
+        let index = Arc::new(Index::from_lists(&lists).unwrap());
+        let queries: Vec<Query> =
+            [&["few"][..], &["some", "many"], &["few", "many", "every"], &["many", "every", "some", "few"]]
+                .iter()
+                .map(|terms| Query::prepare(QueryId(0), "q", terms, &index).unwrap())
+                .collect();
+        let mut gpu = GpuExecutor::new(&index, index.built_with()).unwrap();
+        let mut cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        for (seeds, bounds) in [(true, true), (false, true), (true, false), (false, false)] {
+            gpu.set_pruning(Pruning { seeds, bounds });
+            for (mode, k) in Mode::ALL.into_iter().flat_map(|mode| [1, 10, 300].map(|k| (mode, k))) {
+                let batch: Vec<Request<'_>> = queries.iter().map(|query| Request { query, mode, k }).collect();
+                let mut together = Answers::default();
+                gpu.search_batch(&batch, &mut together).unwrap();
+                for (query, together) in queries.iter().zip(together.iter()) {
+                    let (mut expected, mut alone) = (Vec::new(), Vec::new());
+                    cpu.search(query, mode, k, &mut expected).unwrap();
+                    gpu.search(query, mode, k, &mut alone).unwrap();
+                    assert_eq!(alone, expected, "{mode}, k {k}, seeds {seeds}, bounds {bounds}");
+                    assert_eq!(together, expected, "{mode}, k {k}, seeds {seeds}, bounds {bounds}, in a batch");
+                }
+            }
+        }
+    }
+
+    #[test]
     #[ignore = "ends its process's device context: the test above runs it"]
     fn a_fault_alone_in_its_process() {
         if open().is_none() {
@@ -456,7 +535,7 @@ mod tests {
         assert_eq!(found, expected);
 
         let mut terms = Vec::new();
-        let plan = Plan::new(&gpu.lone.lists.terms, &query, Mode::And, 10, &mut terms);
+        let plan = Plan::new(&gpu.lone.lists.terms, &query, Mode::And, 10, Pruning::default(), &mut terms);
         terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
         let text = gpu.lone.run(&plan, &terms, &mut found).unwrap_err().to_string();
         assert!(text.contains("`score_lone`") && text.contains("CUDA_ERROR"), "{text}");

@@ -13,6 +13,7 @@ use super::arguments::{
     NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
     StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
 };
+use super::tiered::Rows;
 use crate::gpu::{Device, GpuError, Images, Module, shape};
 use crate::index::{BLOCK_LEN, LongList};
 
@@ -289,12 +290,13 @@ impl Kernels {
         stream: &CudaStream,
         part: &PartArgument,
         counts: &RowCounts,
-        (d_blocks, d_rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut CudaSlice<u32>, &mut CudaSlice<u32>),
+        (d_blocks, rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut Rows, &mut CudaSlice<u32>),
     ) -> Result<(), DriverError> {
         let Some(shape) = part_shape(part) else { return Ok(()) };
+        let (near, far, num_near) = (rows.near(stream), rows.far(), rows.num_near());
         let mut launch = stream.launch_builder(&self.write_blocks);
         launch.arg(part).arg(&counts.d_of_blocks).arg(&counts.d_of_tiles);
-        launch.arg(d_blocks).arg(d_rows).arg(d_directory);
+        launch.arg(d_blocks).arg(&near).arg(&far).arg(&num_near).arg(d_directory);
         // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the caller
         // vouches for what they point to.
         unsafe { launch.launch(shape) }.map(drop)
@@ -323,6 +325,20 @@ impl RowCounts {
     pub(super) fn with(stream: &Arc<CudaStream>, rows: &[u32]) -> Result<Self, DriverError> {
         let counts = Self::new(stream, rows.len() as u32)?;
         Ok(Self { d_of_blocks: stream.clone_htod(rows)?, ..counts })
+    }
+
+    /// The rows of each block, of counts that have not been scanned.
+    pub(super) fn rows(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
+        let rows = stream.clone_dtoh(&self.d_of_blocks)?;
+        stream.synchronize()?;
+        Ok(rows)
+    }
+
+    /// Puts each block's first row in the place of what a scan would find.
+    pub(super) fn place(&mut self, stream: &Arc<CudaStream>, first_rows: &[u32]) -> Result<(), DriverError> {
+        stream.memcpy_htod(first_rows, &mut self.d_of_blocks)?;
+        stream.memset_zeros(&mut self.d_of_tiles)?;
+        stream.synchronize()
     }
 
     /// The rows before each block, of scanned counts.

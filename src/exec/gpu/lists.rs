@@ -13,6 +13,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
+use super::tiered::Rows;
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
 use crate::exec::ExecError;
 use crate::gpu::Device;
@@ -25,14 +26,14 @@ pub(super) struct DeviceLists {
     /// What planning asks of each term.
     pub(super) terms: TermTable,
     d_blocks: CudaSlice<BlockArgument>,
-    d_rows: CudaSlice<u32>,
+    rows: Rows,
     d_directory: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
     pub(super) report: UploadReport,
 }
 
 impl DeviceLists {
-    /// Brings `index` to the device and waits until it is there. `reserved_bytes` must stay free for other buffers;
+    /// Brings `index` to the device and waits until it is there. `options` say what must stay free, and how much may lie there;
     /// `progress` is called with the bytes that are copied, and with all that are to be.
     ///
     /// # Errors
@@ -43,29 +44,29 @@ impl DeviceLists {
         kernels: &Kernels,
         index: &Arc<Index>,
         bm25: Bm25,
-        reserved_bytes: u64,
+        options: UploadOptions<'_>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
-        let options = UploadOptions::reserving(reserved_bytes);
         let uploaded = upload(device, stream, kernels, index, bm25, options, progress)?;
         Ok(Self::new(index, bm25, uploaded))
     }
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, d_rows, d_directory, d_norms, report } = uploaded;
+        let Uploaded { d_blocks, rows, d_directory, d_norms, report } = uploaded;
         let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, d_blocks, d_rows, d_directory, d_norms, report }
+        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, report }
     }
 
     /// The lists as kernels take them.
     pub(super) fn argument(&self, stream: &CudaStream) -> ListsArgument {
         ListsArgument {
             blocks: self.d_blocks.device_ptr(stream).0,
-            rows: self.d_rows.device_ptr(stream).0,
+            rows: self.rows.near(stream),
             directory: self.d_directory.device_ptr(stream).0,
             norms: self.d_norms.device_ptr(stream).0,
+            far_rows: self.rows.far(),
             num_docs: self.host.num_docs(),
-            reserved: 0,
+            num_near: self.rows.num_near(),
         }
     }
 }
@@ -87,7 +88,7 @@ pub(super) mod tests {
             Ok(device) => device,
             Err(error) => {
                 assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-                println!("skipped: {error}");
+                crate::skipped::skipped("no GPU");
                 return None;
             }
         };
@@ -233,7 +234,7 @@ pub(super) mod tests {
             let lists_on_device = DeviceLists::new(&index, bm25, uploaded);
             let copy = HostCopy {
                 blocks: stream.clone_dtoh(&lists_on_device.d_blocks).unwrap(),
-                rows: stream.clone_dtoh(&lists_on_device.d_rows).unwrap(),
+                rows: lists_on_device.rows.to_host(&stream),
                 directory: stream.clone_dtoh(&lists_on_device.d_directory).unwrap(),
             };
             stream.synchronize().unwrap();

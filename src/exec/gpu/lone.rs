@@ -12,7 +12,7 @@ use super::arguments::{FEW_TERMS, LoneStage, StateArgument, TermEntry, WARP_K};
 use super::batch::{Machine, Place, Room};
 use super::kernels::{Kernels, QueryMemory};
 use super::lists::DeviceLists;
-use super::plan::Plan;
+use super::plan::{Plan, Pruning};
 use super::share::{DriverShares, lone};
 use super::slot::{Slot, Taken};
 use crate::exec::{ExecError, Hit};
@@ -37,6 +37,8 @@ pub(super) struct LoneRunner {
     pub(super) slot: Slot,
     /// The microseconds after scoring, of what ran last.
     pub(super) topk_us: f64,
+    /// What is passed over.
+    pub(super) pruning: Pruning,
     /// Why nothing can be run any more: a fault in a kernel ends its context.
     pub(super) broken: Option<String>,
     /// Memory that is used again.
@@ -79,7 +81,18 @@ impl LoneRunner {
         let loaded = loaded.and_then(|()| slot.stream.synchronize());
         loaded.map_err(|e| GpuError::of("loading the kernels", &e))?;
         let (hits, terms) = (Vec::new(), Vec::new());
-        Ok(Self { device, kernels, lists, machine, slot, topk_us: 0.0, broken: None, hits, terms })
+        Ok(Self {
+            device,
+            kernels,
+            lists,
+            machine,
+            slot,
+            topk_us: 0.0,
+            pruning: Pruning::default(),
+            broken: None,
+            hits,
+            terms,
+        })
     }
 
     /// Searches a query that has terms. Returns the device's time in microseconds.
@@ -95,7 +108,7 @@ impl LoneRunner {
     ) -> Result<f64, ExecError> {
         let mut terms = std::mem::take(&mut self.terms);
         terms.clear();
-        let plan = Plan::new(&self.lists.terms, query, mode, k, &mut terms);
+        let plan = Plan::new(&self.lists.terms, query, mode, k, self.pruning, &mut terms);
         let outcome = self.run_labelled(&plan, &terms, &query.label, hits);
         self.terms = terms;
         outcome

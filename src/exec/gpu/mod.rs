@@ -7,6 +7,9 @@
 //! one query of many   terms by tiles, or for many results: as a batch of one
 //! ```
 //!
+//! Where device memory is to hold, or can hold, a part of the lists alone, the other blocks are read from the host's memory
+//! across the bus (`tiered/`).
+//!
 //! The index lies in device memory in a form of its own (`lists.rs`), made from the file when it is uploaded
 //! (`upload.rs`). For AND+OR all kernels are launched at once: the second stage reads on the device how many
 //! documents the first one found, and returns when they were enough. What is decided beforehand (bounds, the
@@ -14,12 +17,15 @@
 //! what they compile to is embedded in this binary, so that a machine needs NVIDIA's driver and nothing else. The
 //! driver is loaded when a GPU is asked for: without one, all else works.
 //!
+//! Several GPUs answer together by queries or by documents: `cluster/`.
+//!
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
 mod accepted;
 mod arguments;
 mod batch;
+pub mod cluster;
 mod executor;
 mod kernels;
 mod lists;
@@ -28,10 +34,14 @@ mod plan;
 mod share;
 mod slot;
 mod terms;
+mod tiered;
 mod upload;
 
 #[cfg(feature = "plots")]
 pub(crate) use accepted::check;
 pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
+#[cfg(feature = "cli")]
+pub(crate) use plan::Pruning;
+pub use tiered::GpuMemory;
 pub use upload::UploadReport;

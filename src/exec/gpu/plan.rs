@@ -13,6 +13,25 @@ const POSTINGS_A_LOOKUP: f64 = 2.0;
 /// ... and so many documents of a tile, which is cleared and looked through, about as much as one.
 const DOCS_A_POSTING: f64 = 8.0;
 
+/// What is passed over because it can't be among the best. All of it, but where a measurement tells what that is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pruning {
+    /// Thresholds begin at a score that `k` documents are known to reach; else at nothing.
+    pub(crate) seeds: bool,
+    /// Postings, blocks and tiles are passed over whose bounds don't reach the threshold; else every posting of a union is
+    /// scored, and every one of an intersection's shortest list looked up.
+    pub(crate) bounds: bool,
+}
+
+impl Default for Pruning {
+    fn default() -> Self {
+        Self { seeds: true, bounds: true }
+    }
+}
+
+/// In place of a bound that excludes nothing: any sum of it and scores is above every score.
+const NO_BOUND: f32 = 1e30;
+
 /// A query, ready for the kernels, but for its terms, which lie elsewhere: in the order in which scores are added.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
@@ -22,22 +41,43 @@ pub(super) struct Plan {
     pub(super) mode: Mode,
     /// Whether so many documents would be looked up that going through all lists is cheaper.
     pub(super) by_tiles: bool,
+    /// Whether no tile is passed over.
+    pub(super) scores_all: bool,
 }
 
 impl Plan {
     /// Prepares a query, and appends its terms to `terms`. What is planned for one without terms must not be run.
     #[inline]
-    pub(super) fn new(table: &TermTable, query: &Query, mode: Mode, k: usize, terms: &mut Vec<TermEntry>) -> Self {
+    pub(super) fn new(
+        table: &TermTable,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        pruning: Pruning,
+        terms: &mut Vec<TermEntry>,
+    ) -> Self {
         let first = terms.len();
         // What is known of single terms does not hold for documents with all of several.
-        let rank = if mode != Mode::And || query.terms.len() == 1 { Rank::for_k(k) } else { None };
+        let holds = pruning.seeds && (mode != Mode::And || query.terms.len() == 1);
+        let rank = if holds { Rank::for_k(k) } else { None };
         let mut seed = 0.0_f32;
         for term in &query.terms {
             let (entry, reached) = table.entry_and_seed(term, rank);
             seed = seed.max(reached);
             terms.push(entry);
         }
-        Self::of_terms(&mut terms[first..], seed, table.num_docs(), mode, k)
+        let terms = &mut terms[first..];
+        let plan = Self::of_terms(terms, seed, table.num_docs(), mode, k);
+        if pruning.bounds { plan } else { plan.without_bounds(terms) }
+    }
+
+    /// The same, excluding nothing: a union goes through all of its lists by tiles.
+    fn without_bounds(mut self, terms: &mut [TermEntry]) -> Self {
+        match self.mode {
+            Mode::And => terms.iter_mut().for_each(|term| term.rest = NO_BOUND),
+            Mode::Or | Mode::AndOr => (self.by_tiles, self.scores_all) = (true, true),
+        }
+        self
     }
 
     /// A plan for terms that hold their own bounds, and get the sums of those from them on; and for a score that `k`
@@ -65,7 +105,7 @@ impl Plan {
             bins_per_bound: bins(0.0),
         };
         let num_drivers = num_drivers.max(u32::from(!terms.is_empty()));
-        let mut plan = Self { query, num_drivers, mode, by_tiles: false };
+        let mut plan = Self { query, num_drivers, mode, by_tiles: false, scores_all: false };
         if mode != Mode::And && terms.len() > 1 {
             plan.by_tiles = plan.lookups(terms) * POSTINGS_A_LOOKUP > tile_work(terms, num_docs);
         }

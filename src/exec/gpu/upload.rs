@@ -22,24 +22,27 @@ use rayon::prelude::*;
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
 use super::kernels::{Kernels, RowCounts};
+use super::tiered::{GpuMemory, ROW_BYTES, Rows};
 use crate::exec::ExecError;
 use crate::gpu::{Device, GpuError, STAGING_WORDS, Staging};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
 
 /// How an index is uploaded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UploadOptions {
+pub(super) struct UploadOptions<'a> {
     /// What must stay free for other buffers.
     pub(super) reserved_bytes: u64,
     /// Bytes that a part holds at least, unless it is the last.
     pub(super) part_bytes: u64,
     /// Device memory that may be used, as far as it is free, with what must stay free.
     pub(super) limit_bytes: u64,
+    /// How much of the index may lie there, and what goes there first; all of it, if nothing is said.
+    pub(super) memory: Option<&'a GpuMemory>,
 }
 
-impl UploadOptions {
+impl UploadOptions<'_> {
     pub(super) fn reserving(reserved_bytes: u64) -> Self {
-        Self { reserved_bytes, part_bytes: 128 << 20, limit_bytes: u64::MAX }
+        Self { reserved_bytes, part_bytes: 128 << 20, limit_bytes: u64::MAX, memory: None }
     }
 }
 
@@ -48,6 +51,8 @@ impl UploadOptions {
 pub struct UploadReport {
     /// Device memory of the lists, as searches read them, and of the documents' norms.
     pub device_bytes: u64,
+    /// What lies in the host's memory, and is read from there across the bus.
+    pub far_bytes: u64,
     /// What was copied to the device.
     pub copied_bytes: u64,
     /// From the first copy until the last list was written.
@@ -58,7 +63,7 @@ pub struct UploadReport {
 #[derive(Debug)]
 pub(super) struct Uploaded {
     pub(super) d_blocks: CudaSlice<BlockArgument>,
-    pub(super) d_rows: CudaSlice<u32>,
+    pub(super) rows: Rows,
     pub(super) d_directory: CudaSlice<u32>,
     pub(super) d_norms: CudaSlice<u32>,
     pub(super) report: UploadReport,
@@ -75,7 +80,7 @@ pub(super) fn upload(
     kernels: &Kernels,
     index: &Index,
     bm25: Bm25,
-    options: UploadOptions,
+    options: UploadOptions<'_>,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Uploaded, ExecError> {
     let doing = "copying the index to the device (kernels `measure_blocks`, `scan_rows`, `scan_tiles`, `write_blocks`)";
@@ -120,8 +125,19 @@ pub(super) fn upload(
         progress(staging.copied_bytes(), total_bytes);
     }
 
-    let num_rows = kernels.scan_rows(stream, &mut counts).map_err(failed)?;
-    let rows_bytes = 16 * num_rows;
+    let (num_rows, num_near) = match options.memory {
+        None => {
+            let num_rows = kernels.scan_rows(stream, &mut counts).map_err(failed)?;
+            (num_rows, num_rows)
+        }
+        Some(memory) => {
+            let near_bytes = memory.rows_bytes(staying_bytes(&lists), room_bytes)?;
+            let placement = memory.place(index, &counts.rows(stream).map_err(failed)?, near_bytes / ROW_BYTES);
+            counts.place(stream, &placement.first_rows).map_err(failed)?;
+            (placement.num_rows, placement.num_near)
+        }
+    };
+    let rows_bytes = ROW_BYTES * num_near;
     numbered("rows of 16 bytes", num_rows)?;
     if rows_bytes > room_bytes {
         return Err(GpuError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes }.into());
@@ -136,17 +152,16 @@ pub(super) fn upload(
     total_bytes += all_parts_bytes - kept_bytes;
 
     let allocate = || {
+        let rows = Rows::new(device, stream, num_near, num_rows - num_near)?;
         // SAFETY: kernels write what others read: every block of every list, its rows and its list's directory.
-        let d_rows = unsafe { stream.alloc::<u32>(4 * num_rows.max(1) as usize) }?;
-        // SAFETY: as above.
         let d_directory = unsafe { stream.alloc::<u32>(directory_words(&lists) as usize) }?;
         // SAFETY: as above; places of long lists among the short ones' blocks are never read.
         let d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks as usize) }?;
-        Ok((d_rows, d_directory, d_blocks))
+        Ok((rows, d_directory, d_blocks))
     };
-    let (mut d_rows, mut d_directory, mut d_blocks) = allocate().map_err(failed)?;
+    let (mut rows, mut d_directory, mut d_blocks) = allocate().map_err(failed)?;
     let mut write = |part: PartOnDevice| {
-        let targets = (&mut d_blocks, &mut d_rows, &mut d_directory);
+        let targets = (&mut d_blocks, &mut rows, &mut d_directory);
         // SAFETY: as above; all has been measured, and the targets are as large as that and the directories are.
         unsafe { kernels.write_blocks(stream, &part.argument(stream, &lists, norms_at), &counts, targets) }
     };
@@ -162,11 +177,13 @@ pub(super) fn upload(
     drop(counts);
     stream.synchronize().map_err(failed)?;
 
-    let device_bytes = d_blocks.num_bytes() + d_rows.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes();
-    let copied_bytes = staging.copied_bytes();
-    let report =
-        UploadReport { device_bytes: device_bytes as u64, copied_bytes, seconds: began.elapsed().as_secs_f64() };
-    Ok(Uploaded { d_blocks, d_rows, d_directory, d_norms, report })
+    let report = UploadReport {
+        device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
+        far_bytes: ROW_BYTES * rows.num_far(),
+        copied_bytes: staging.copied_bytes(),
+        seconds: began.elapsed().as_secs_f64(),
+    };
+    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report })
 }
 
 /// The number of blocks or rows, which kernels count in 32 bits.
@@ -176,11 +193,13 @@ fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
 
 /// Device memory for the upload, but for the rows that blocks will take: what stays, and what is needed beside it.
 fn needed_bytes(lists: &ListSections<'_>, parts: &[Part]) -> u64 {
-    let num_blocks = num_blocks(lists);
-    let stays =
-        size_of::<BlockArgument>() as u64 * num_blocks + 4 * (directory_words(lists) + u64::from(lists.num_docs));
     let largest_part = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
-    stays + RowCounts::bytes(num_blocks) + terms_bytes(lists) + largest_part
+    staying_bytes(lists) + RowCounts::bytes(num_blocks(lists)) + terms_bytes(lists) + largest_part
+}
+
+/// What lies in device memory in any case: headers, directories, norms.
+fn staying_bytes(lists: &ListSections<'_>) -> u64 {
+    size_of::<BlockArgument>() as u64 * num_blocks(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
 }
 
 /// Blocks as searches read them: those of long lists, and one for each term, used if its list is short.

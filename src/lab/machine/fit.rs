@@ -43,7 +43,8 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     // Where batches overlap, only a query that found the lane idle shows what it takes.
     let is_plain = |used: &&Used<'_>| {
         let sample = used.sample;
-        let is_alone = sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
+        let is_alone =
+            sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
         is_alone && (!class.is_gpu() || sample.idle > Nanos::ZERO)
     };
     let plain: Vec<&Used<'_>> = used.iter().filter(is_plain).collect();
@@ -91,9 +92,9 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     }
     let streams: Vec<&Used<'_>> = used.iter().filter(|used| used.sample.stage == Stage::Stream).collect();
     let spacing = if class.is_gpu() {
-        let (worked, alone) = streams.iter().fold((0.0, 0.0), |sum, used| {
-            (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.alone.as_us())
-        });
+        let (worked, alone) = streams
+            .iter()
+            .fold((0.0, 0.0), |sum, used| (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.alone.as_us()));
         if alone > 0.0 { (worked / alone).clamp(0.05, 1.0) } else { 1.0 }
     } else {
         1.0

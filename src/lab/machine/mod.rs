@@ -25,9 +25,9 @@ use probe::Probe;
 use super::{Drive, LabError, Node, Progress};
 use crate::cost::machine_file::{LaneFile, Stalls};
 use crate::cost::{BatchLoad, MachineFile};
+use crate::ids::ProcessorId;
 use crate::live;
 use crate::machine::{Class, Idle};
-use crate::ids::ProcessorId;
 use crate::random::{Random, ln};
 use crate::sim::Arrivals;
 use crate::time::Nanos;
@@ -205,7 +205,10 @@ fn drive_stage(
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);
-    let outcome = node.drive_well(&probe, Drive { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None, keep_journal: false })?;
+    let outcome = node.drive_well(
+        &probe,
+        Drive { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None, keep_journal: false },
+    )?;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);
     }

@@ -1,4 +1,4 @@
-//! Lists whose blocks of 128 are packed one by one, each by itself.
+//! Lists whose blocks are packed one by one, each by itself: of 128 numbers, or as many as the codec says.
 //!
 //! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A
 //! list in 32-bit words:
@@ -21,11 +21,13 @@ use crate::index::BLOCK_LEN;
 pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
     /// What the codec is called.
     const NAME: &'static str;
+    /// Values in a block, at most [`MAX_BLOCK_LEN`](super::MAX_BLOCK_LEN).
+    const LEN: usize = BLOCK_LEN;
 
-    /// Appends a block of 1 to 128 numbers.
+    /// Appends a block of 1 to [`LEN`](Self::LEN) numbers.
     fn encode(numbers: &[u32], words: &mut Vec<u32>);
 
-    /// Decodes a block of `numbers.len()` numbers, 1 to 128.
+    /// Decodes a block of `numbers.len()` numbers, 1 to [`LEN`](Self::LEN).
     ///
     /// # Errors
     /// If `block` is no such block.
@@ -95,9 +97,9 @@ impl<B: BlockCodec> Codec for Framed<B> {
         words.push(values.len() as u32);
         let entry = SkipTable::entry_words(column);
         let mut skip = words.len();
-        let payload = skip + values.len().div_ceil(BLOCK_LEN) * entry;
+        let payload = skip + values.len().div_ceil(B::LEN) * entry;
         words.resize(payload, 0);
-        for (start, block) in (0..).step_by(BLOCK_LEN).zip(numbers.chunks(BLOCK_LEN)) {
+        for (start, block) in (0..).step_by(B::LEN).zip(numbers.chunks(B::LEN)) {
             B::encode(block, words);
             if column == Column::Docs {
                 words[skip] = values[..start].last().copied().unwrap_or(u32::MAX);
@@ -112,7 +114,7 @@ impl<B: BlockCodec> Codec for Framed<B> {
     fn open<'a>(&self, column: Column, words: &'a [u32]) -> Result<Box<dyn ListReader + 'a>, CodecError> {
         let mut rest = Words(words);
         let len = rest.next("the number of values")? as usize;
-        let skips = SkipTable::take(&mut rest, column, len.div_ceil(BLOCK_LEN))?;
+        let skips = SkipTable::take(&mut rest, column, len.div_ceil(B::LEN))?;
         Ok(Box::new(FramedList::<B> { len, skips, payload: rest.0, codec: PhantomData }))
     }
 }
@@ -147,7 +149,7 @@ impl<B: BlockCodec> ListReader for FramedList<'_, B> {
     }
 
     fn block_len(&self) -> usize {
-        BLOCK_LEN
+        B::LEN
     }
 
     fn base(&self, block: usize) -> Option<u32> {

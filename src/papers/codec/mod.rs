@@ -1,8 +1,8 @@
 //! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
 //!
 //! No search reads them: the index packs its lists in a layout of its own. They are what the papers used and were
-//! compared with, and stand behind one trait, [`Codec`], so that they can be compared on the same lists: a whole list goes in, 32-bit words come out, and a [`ListReader`]
-//! decodes it block by block, in any order.
+//! compared with, and stand behind one trait, [`Codec`], so that they can be compared on the same lists: a whole list
+//! goes in, 32-bit words come out, and a [`ListReader`] decodes it block by block, in any order.
 //!
 //! | name | idea | where |
 //! | --- | --- | --- |
@@ -10,6 +10,7 @@
 //! | `vbyte` | seven bits a byte | `vbyte.rs` |
 //! | `stream-vbyte` | whole bytes, their counts apart | `stream_vbyte.rs` |
 //! | `new-pfd`, `opt-pfd` | slots of one width a block, exceptions in Simple16 | `patched.rs` |
+//! | `pfor`, `pfor-512` | slots of one width a block of 128 or 512, exceptions chained through them | `pfor.rs`: [`Pfor`] |
 //! | `elias-fano` | sums: low bits plain, high bits in unary | `elias_fano.rs` |
 //! | `rice` | quotients in unary, remainders in binary, one width a list | `rice.rs`: [`Rice`] |
 //! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
@@ -39,6 +40,7 @@ mod error;
 mod frame;
 mod packed;
 mod patched;
+mod pfor;
 mod pfor_delta;
 mod reader;
 mod registry;
@@ -58,6 +60,9 @@ pub use column::Column;
 pub use error::{CodecError, MAX_LIST_LEN};
 #[cfg(feature = "gpu")]
 pub(crate) use packed::packed_words;
+#[cfg(feature = "gpu")]
+pub(crate) use patched::{decode_new_pfd, encode_new_pfd};
+pub use pfor::Pfor;
 pub use pfor_delta::{PForDelta, PForDeltaList};
 use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};

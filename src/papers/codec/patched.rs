@@ -13,7 +13,8 @@
 //! | 1 .. | slots, [packed](super::packed) |
 //! | then | Simple16 of `2 e` numbers: `e` gaps between the exceptions' places, minus 1 (the first from -1), `e` overflows minus 1 |
 //!
-//! Overflows must be below 2^28, so the width is never more than 28 below the largest number's. Source: Yan, Ding,
+//! Overflows must be below 2^28, so the width is never more than 28 below the largest number's. Blocks of other lengths up
+//! to 128 are packed alike, for who has an index of its own (`papers/ranges`). Source: Yan, Ding,
 //! Suel, "Inverted index compression and query processing with optimized document ordering", WWW 2009.
 
 use super::CodecError;
@@ -43,6 +44,22 @@ impl BlockCodec for NewPfd {
     fn decode(block: BlockWords<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
         decode(block.own(), numbers)
     }
+}
+
+/// Appends a block of 1 to 128 numbers as NewPFD has it.
+#[cfg(feature = "gpu")]
+pub(crate) fn encode_new_pfd(numbers: &[u32], words: &mut Vec<u32>) {
+    NewPfd::encode(numbers, words);
+}
+
+/// Decodes a block of `numbers.len()` numbers, 1 to 128, that [`encode_new_pfd`] wrote.
+///
+/// # Errors
+/// If `words` are no such block.
+#[cfg(feature = "gpu")]
+#[inline]
+pub(crate) fn decode_new_pfd(words: &[u32], numbers: &mut [u32]) -> Result<(), CodecError> {
+    decode(words, numbers)
 }
 
 /// The shortest block.

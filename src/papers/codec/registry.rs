@@ -4,6 +4,7 @@ use super::bp128::Bp128;
 use super::elias_fano::EliasFano;
 use super::frame::Framed;
 use super::patched::{NewPfd, OptPfd};
+use super::pfor::Pfor;
 use super::stream_vbyte::StreamVByte;
 use super::vbyte::VByte;
 use super::{Codec, PForDelta, Rice};
@@ -17,6 +18,8 @@ pub fn all_codecs() -> Vec<Box<dyn Codec>> {
         Box::new(Framed::<StreamVByte>::new()),
         Box::new(Framed::<NewPfd>::new()),
         Box::new(Framed::<OptPfd>::new()),
+        Box::new(Pfor::<128>),
+        Box::new(Pfor::<512>),
         Box::new(Framed::<EliasFano>::new()),
         Box::new(Rice),
     ];

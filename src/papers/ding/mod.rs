@@ -5,6 +5,7 @@ pub(super) mod fig3;
 pub(super) mod fig4;
 #[cfg(feature = "gpu")]
 pub(super) mod fig6;
+pub(super) mod fig7;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod lists;

@@ -1,6 +1,7 @@
 //! The GPU, its stream and the published kernels: what every method here is given.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, ValidAsZeroBits};
 
@@ -57,6 +58,25 @@ impl PublishedGpu {
         }
         times_us.remove(0);
         Ok(times_us)
+    }
+
+    /// Microseconds on the host's clock from the enqueuing of `work` until the device has done it: each of `repeats`.
+    ///
+    /// # Errors
+    /// What `work` or a CUDA call says.
+    pub(crate) fn wall_us(
+        &self,
+        repeats: usize,
+        mut work: impl FnMut() -> Result<(), GpuError>,
+    ) -> Result<Vec<f64>, GpuError> {
+        (0..repeats)
+            .map(|_| {
+                let began = Instant::now();
+                work()?;
+                self.stream.synchronize().map_err(|e| GpuError::of("timing", &e))?;
+                Ok(began.elapsed().as_secs_f64() * 1e6)
+            })
+            .collect()
     }
 
     /// Bytes a second that a device-to-device copy moves, read and written together: the median of `repeats`.

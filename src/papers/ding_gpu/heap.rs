@@ -3,7 +3,7 @@
 use cudarc::driver::{CudaSlice, PushKernelArg};
 
 use super::context::{PublishedGpu, launching};
-use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape};
+use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape, warps_for};
 use crate::exec::gpu::MAX_K;
 use crate::gpu::GpuError;
 
@@ -23,6 +23,10 @@ pub(super) struct Scores {
     pub(super) count: Count,
 }
 
+/// A heap whose building is enqueued.
+#[derive(Debug)]
+pub(super) struct Built(HeapArgument);
+
 /// Keys of each level over `len` scores: two levels, or as many as it takes to have no more than 512 at the top.
 fn level_lens(len: u32) -> Vec<u32> {
     let mut lens = vec![len.div_ceil(HEAP_DEGREE).max(1)];
@@ -41,8 +45,8 @@ impl Heap {
         Ok(Self { d_keys: gpu.zeros(keys as usize)?, d_results: gpu.zeros(1 + MAX_K)? })
     }
 
-    /// Enqueues the building of the heap and the taking out of the best `k`, at most [`MAX_K`].
-    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, scores: Scores, k: u32) -> Result<(), GpuError> {
+    /// Enqueues the building of the heap over `scores`, which are aligned to sixteen bytes, as their documents are.
+    pub(super) fn build(&mut self, gpu: &PublishedGpu, scores: Scores) -> Result<Built, GpuError> {
         let lens = level_lens(scores.count.at_most());
         let mut argument = HeapArgument {
             scores: scores.scores,
@@ -62,7 +66,7 @@ impl Heap {
         launch.arg(&argument);
         // SAFETY: the argument is that of `heap_leaves` in kernels/published/heap.cu; the levels lie in `d_keys`, which
         // `new` made long enough, and the scores are on the device.
-        unsafe { launch.launch(shape(lens[0], HEAP_DEGREE)) }.map_err(launching("heap_leaves"))?;
+        unsafe { launch.launch(warps_for(lens[0])) }.map_err(launching("heap_leaves"))?;
         for (level, &len) in lens.iter().enumerate().skip(1) {
             let level = level as u32;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_level);
@@ -70,10 +74,15 @@ impl Heap {
             // SAFETY: as above, for `heap_level`, whose level exists and is not the lowest.
             unsafe { launch.launch(shape(len, HEAP_DEGREE)) }.map_err(launching("heap_level"))?;
         }
+        Ok(Built(argument))
+    }
+
+    /// Enqueues the taking out of the best `k`, at most [`MAX_K`], of a heap that was built last.
+    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, Built(argument): Built, k: u32) -> Result<(), GpuError> {
         let k = k.min(MAX_K as u32);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_extract);
         launch.arg(&argument).arg(&k).arg(&mut self.d_results);
-        // SAFETY: as above, for `heap_extract`; the results have room for `MAX_K` keys and their number.
+        // SAFETY: as in `build`, for `heap_extract`; the results have room for `MAX_K` keys and their number.
         unsafe { launch.launch(shape(1, HEAP_DEGREE)) }.map(drop).map_err(launching("heap_extract"))
     }
 

@@ -65,6 +65,11 @@ impl PforBatch {
         self.plan.run(&self.gpu, &self.d_arguments, with_sums)
     }
 
+    /// Kernels that [`decode`](Self::decode) launches.
+    pub(crate) fn launches(&self) -> usize {
+        self.plan.num_stages()
+    }
+
     /// What list `list` was decoded to last.
     ///
     /// # Errors

@@ -77,6 +77,11 @@ impl Plan {
         Self { arguments, stages }
     }
 
+    /// Stages: each is a launch.
+    pub(super) fn num_stages(&self) -> usize {
+        self.stages.len()
+    }
+
     /// Arrays in all stages.
     pub(super) fn len(&self) -> usize {
         self.arguments.len()

@@ -80,6 +80,9 @@ pub(crate) struct RiceBatch {
 }
 
 impl RiceBatch {
+    /// Kernels that [`decode`](Self::decode) launches: for the unary parts, and for the documents.
+    pub(crate) const LAUNCHES: usize = 2;
+
     /// Copies documents to the device, each list encoded by [`Rice`](crate::papers::codec::Rice).
     ///
     /// # Errors

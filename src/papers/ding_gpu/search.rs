@@ -303,8 +303,10 @@ impl PublishedSearch {
             scoring.run(&gpu, current_docs, matched_places, count, norms, scores)?;
             self.clock.end(&gpu, Stage::Scoring)?;
         }
-        buffers.heap.take_best(&gpu, Scores { scores, docs: current_docs, count }, k as u32)?;
-        self.clock.end(&gpu, Stage::TopK)
+        let built = buffers.heap.build(&gpu, Scores { scores, docs: current_docs, count })?;
+        self.clock.end(&gpu, Stage::HeapBuilding)?;
+        buffers.heap.take_best(&gpu, built, k as u32)?;
+        self.clock.end(&gpu, Stage::TakingOut)
     }
 
     /// Enqueues OR: the best `k` documents that any list has.
@@ -335,8 +337,10 @@ impl PublishedSearch {
         }
         let scores = gpu.address(&self.buffers.d_accumulators);
         let scores = Scores { scores, docs: 0, count: Count::known(num_docs) };
-        self.buffers.heap.take_best(&gpu, scores, k as u32)?;
-        self.clock.end(&gpu, Stage::TopK)
+        let built = self.buffers.heap.build(&gpu, scores)?;
+        self.clock.end(&gpu, Stage::HeapBuilding)?;
+        self.buffers.heap.take_best(&gpu, built, k as u32)?;
+        self.clock.end(&gpu, Stage::TakingOut)
     }
 }
 

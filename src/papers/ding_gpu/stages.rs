@@ -17,18 +17,26 @@ pub(crate) enum Stage {
     Intersection,
     /// Fetching frequencies and adding scores.
     Scoring,
-    /// The heap.
-    TopK,
+    /// The heap's levels above the scores.
+    HeapBuilding,
+    /// The best documents taken out of the heap, one after another.
+    TakingOut,
 }
 
 impl Stage {
     /// All stages, in the order of a query.
-    pub(crate) const ALL: [Stage; 5] =
-        [Stage::Initialization, Stage::Decompression, Stage::Intersection, Stage::Scoring, Stage::TopK];
+    pub(crate) const ALL: [Stage; 6] = [
+        Stage::Initialization,
+        Stage::Decompression,
+        Stage::Intersection,
+        Stage::Scoring,
+        Stage::HeapBuilding,
+        Stage::TakingOut,
+    ];
 
     /// What tables call it.
     pub(crate) fn name(self) -> &'static str {
-        ["initialization", "decompression", "intersection", "scoring", "top-k"][self as usize]
+        ["initialization", "decompression", "intersection", "scoring", "heap", "taking out"][self as usize]
     }
 }
 

@@ -1,23 +1,31 @@
-//! What figures 4, 5 and 6 of Tatikonda et al. share: their methods, on streams of queries, on this machine's cores.
+//! What figures 4, 5 and 6 of Tatikonda et al. share: ways to serve streams of queries on this machine's cores.
+//!
+//! Each way is a method on one of two **engines**: the paper's own lists and steps ([`published`](super::published)),
+//! whose numbers stand beside the paper's, and Tandem's index and operators. Both must give the same answers. Gains are
+//! told against one core of the same engine.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use super::published::{Core, Gang, serve_by_tasks};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::cpu::multicore::{
     Cores, DocumentPartitioned, FineGrained, PartitionedIndex, Served, Stream, adaptive_lanes, inter_lanes, serve,
 };
 use crate::exec::{ExecError, Executor};
 use crate::ids::TermId;
+use crate::papers::codec::Pfor;
+use crate::papers::daat::{Advance, CodedLists};
 use crate::papers::{Context, ExperimentError, Findings, Input};
 use crate::query::{ArrivalProcess, Mode, Query, Stretch, UnitTimes};
 use crate::random::Random;
 use crate::time::Nanos;
 
-/// Documents of the synthetic index: some minutes for all four figures on sixteen cores, and queries of half a
-/// millisecond. The paper's crawl had 77 million, and its queries took 9 ms.
+/// Documents of the synthetic index: some minutes for all four figures on sixteen cores, and queries of a few
+/// milliseconds. The paper's crawl had 77 million, and its queries took 9 ms.
 pub(super) const DOCS: u32 = 10_000_000;
 /// Queries of its log that are used.
 pub(super) const QUERIES: usize = 1000;
@@ -25,6 +33,17 @@ pub(super) const QUERIES: usize = 1000;
 pub(super) const PAPERS_CORES: usize = 8;
 /// The pool's threshold in the paper, unless it says otherwise.
 pub(super) const PAPERS_THRESHOLD: usize = 5;
+/// Queries that are answered one at a time take so many times as long as one measurement, at most.
+const QUIET_MEASUREMENTS: f64 = 2.0;
+
+/// Whose lists and steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Engine {
+    /// The paper's.
+    Published,
+    /// Tandem's index and operators.
+    Tandem,
+}
 
 /// A way to share queries among cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +53,38 @@ pub(super) enum Method {
     DocpPi,
     /// With the pool's threshold.
     Fgqp(usize),
+    /// Tandem's own.
     Adaptive,
 }
 
-impl fmt::Display for Method {
+/// A method on an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) engine: Engine,
+    pub(super) method: Method,
+}
+
+impl Way {
+    pub(super) const fn published(method: Method) -> Self {
+        Self { engine: Engine::Published, method }
+    }
+
+    pub(super) const fn tandem(method: Method) -> Self {
+        Self { engine: Engine::Tandem, method }
+    }
+}
+
+impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Inter => f.write_str("INTER"),
-            Self::DocpUi => f.write_str("DOCP-UI"),
-            Self::DocpPi => f.write_str("DOCP-PI"),
-            Self::Fgqp(threshold) => write!(f, "FGQP(γ={threshold})"),
-            Self::Adaptive => f.write_str("adaptive"),
+        if self.engine == Engine::Tandem {
+            f.write_str("Tandem, ")?;
+        }
+        match self.method {
+            Method::Inter => f.write_str("INTER"),
+            Method::DocpUi => f.write_str("DOCP-UI"),
+            Method::DocpPi => f.write_str("DOCP-PI"),
+            Method::Fgqp(threshold) => write!(f, "FGQP(γ={threshold})"),
+            Method::Adaptive => f.write_str("adaptive"),
         }
     }
 }
@@ -96,38 +136,71 @@ pub(super) struct Bench {
     max_workers: usize,
     /// How long one measurement should last.
     seconds: f64,
-    /// The index cut into as many parts as were asked for last.
+    /// The log's lists as the paper has them; `None` for modes other than its AND.
+    lists: Option<Arc<CodedLists>>,
+    /// The index cut into as many parts as were asked for last, for each engine.
     parts: RefCell<Option<(usize, Rc<PartitionedIndex>)>>,
+    coded_parts: RefCell<Option<(usize, Vec<Arc<CodedLists>>)>>,
 }
 
-/// Queries of one kind, with the answers' digests and how many of them one core answers a second.
+/// Queries of one kind, with the answers' digests and what one core makes of them.
 #[derive(Debug)]
 pub(super) struct Load {
     queries: Vec<Query>,
     digests: Vec<u64>,
-    pub(super) alone: Measured,
+    alone: [Measured; 2],
+}
+
+impl Load {
+    /// Enough of them for a mean.
+    fn some_queries(&self) -> impl Iterator<Item = &Query> {
+        self.queries.iter().take(200)
+    }
+
+    /// What one core makes of them, one after another.
+    pub(super) fn alone(&self, engine: Engine) -> Measured {
+        self.alone[engine as usize]
+    }
 }
 
 impl Bench {
     /// Opens the input. Queries of one term are no lists to intersect; they are left out as in the paper.
     pub(super) fn new(context: &Context<'_>) -> Result<Self, ExperimentError> {
-        let mut input = context.input(DOCS, QUERIES)?;
+        Self::on(context.input(DOCS, QUERIES)?, context)
+    }
+
+    /// As [`new`](Self::new), on another input.
+    pub(super) fn on(mut input: Input, context: &Context<'_>) -> Result<Self, ExperimentError> {
         input.queries.retain(|query| query.terms.len() > 1);
         if input.queries.is_empty() {
             return Err(ExperimentError::Input("no query has two terms of this index".to_owned()));
         }
         let executor = CpuExecutor::new(input.index.clone(), input.index.built_with());
+        let mode = context.mode(Mode::And);
+        let all_docs = 0..input.index.num_docs();
+        // "The default skip block size is set to 512".
+        let lists = (mode == Mode::And)
+            .then(|| CodedLists::encode(&input.index, &asked(&input.queries), Box::new(Pfor::<512>), all_docs))
+            .transpose()?
+            .map(Arc::new);
         Ok(Self {
             input,
             executor,
             cores: Cores::of_this_machine(),
-            mode: context.mode(Mode::And),
+            mode,
+            lists,
             k: context.k,
             seed: context.seed,
             max_workers: context.cores,
             seconds: context.seconds,
             parts: RefCell::default(),
+            coded_parts: RefCell::default(),
         })
+    }
+
+    /// The ways of `wanted` that answer queries of this mode: the paper's know AND alone.
+    pub(super) fn ways(&self, wanted: &[Way]) -> Vec<Way> {
+        wanted.iter().copied().filter(|way| way.engine == Engine::Tandem || self.lists.is_some()).collect()
     }
 
     /// Those of `wanted` numbers of workers that this machine has cores for.
@@ -158,17 +231,32 @@ impl Bench {
                 "{cores} cores are halves of {physical}: beyond {physical} workers, each adds a part of a core."
             ));
         }
+        if let Some(lists) = &self.lists {
+            findings.note(format!(
+                "Lines without a name before them are the paper's methods: lists in {}, Small Adaptive, block after \
+                 block. \"Tandem\" is the lab's index and operators. Each is told against one core of its own.",
+                lists.codec()
+            ));
+        } else {
+            findings.note(format!("The paper's methods know AND alone: for {}, there are Tandem's only.", self.mode));
+        }
     }
 
-    /// A load of these queries: answers them all on one core, twice, so that everything is in memory.
+    /// A load of these queries: answers them all on one core of each engine, twice, so that everything is in memory.
     pub(super) fn load(&self, queries: Vec<Query>) -> Result<Load, ExperimentError> {
         let order: Vec<u32> = (0..queries.len() as u32).collect();
-        let mut load = Load { queries, digests: Vec::new(), alone: Measured::default() };
+        let mut load = Load { queries, digests: Vec::new(), alone: [Measured::default(); 2] };
         let stream = self.stream(&load, order);
         let first = serve(&mut inter_lanes(&self.executor, 1), &stream, &self.cores)?;
         let second = serve(&mut inter_lanes(&self.executor, 1), &stream, &self.cores)?;
+        let tandem = Measured::of(&second).better(Measured::of(&first));
         load.digests = first.iter().map(|one| one.digest).collect();
-        load.alone = Measured::of(&second).better(Measured::of(&first));
+        load.alone[Engine::Tandem as usize] = tandem;
+        for way in self.ways(&[Way::published(Method::Inter)]) {
+            let order = (0..load.queries.len() as u32).collect();
+            let published = self.measure(way, 1, &load, &self.stream(&load, order))?;
+            load.alone[Engine::Published as usize] = published;
+        }
         Ok(load)
     }
 
@@ -178,30 +266,63 @@ impl Bench {
     }
 
     /// Throughput: all queries are there from the beginning.
-    pub(super) fn saturate(&self, method: Method, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
+    pub(super) fn saturate(&self, way: Way, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
         // Whole passes over the log, so that every measurement is of the same mixture.
-        let expected_qps = load.alone.throughput_qps * workers as f64;
+        let expected_qps = load.alone(way.engine).throughput_qps * workers as f64;
         let passes = (self.seconds * expected_qps / load.queries.len() as f64).round().max(1.0) as usize;
         let order = (0..passes).flat_map(|_| 0..load.queries.len() as u32).collect();
-        self.measure(method, workers, load, &self.stream(load, order))
+        self.measure(way, workers, load, &self.stream(load, order))
     }
 
-    /// Latency of each query when there is no other.
-    pub(super) fn one_at_a_time(
-        &self,
-        method: Method,
-        workers: usize,
-        load: &Load,
-    ) -> Result<Measured, ExperimentError> {
-        let mut stream = self.stream(load, (0..load.queries.len() as u32).collect());
+    /// Latency of each query when there is no other: of the log's first, as many for every way of the engine.
+    pub(super) fn one_at_a_time(&self, way: Way, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
+        let most = QUIET_MEASUREMENTS * self.seconds * load.alone(way.engine).throughput_qps;
+        let mut stream = self.stream(load, (0..load.queries.len() as u32).take(most.ceil() as usize).collect());
         stream.most_at_once = 1;
-        self.measure(method, workers, load, &stream)
+        self.measure(way, workers, load, &stream)
+    }
+
+    /// How much quicker so many ranges of documents are than one core at most: each timed alone, a query's slowest range
+    /// against all of them together. `None` where there are no lists of the paper's.
+    pub(super) fn slowest_range_bound(&self, load: &Load, workers: usize) -> Option<f64> {
+        let lists = self.lists.as_ref()?;
+        let num_docs = u64::from(lists.num_docs());
+        let bound = |part: usize| (num_docs * part as u64 / workers as u64) as u32;
+        let ranges = (0..workers).map(|part| bound(part)..bound(part + 1));
+        let mut cores: Vec<Core> =
+            ranges.map(|docs| Core::new(Arc::clone(lists), docs, Advance::BlockByBlock)).collect();
+        let (mut all, mut slowest) = (0.0, 0.0);
+        for query in load.some_queries() {
+            let times = cores.iter_mut().map(|core| core.time_us(&query.terms, self.k));
+            let (sum, most) = times.fold((0.0, 0.0_f64), |(sum, most), us| (sum + us, most.max(us)));
+            all += sum;
+            slowest += most;
+        }
+        Some(all / slowest)
+    }
+
+    /// Tasks that FGQP cuts of a query, in the mean.
+    pub(super) fn tasks_a_query(&self, load: &Load) -> Option<f64> {
+        let lists = self.lists.as_ref()?;
+        let rarest = load.queries.iter().filter_map(|query| query.terms.first());
+        let tasks: usize = rarest.map(|term| lists.cursor(term.term).num_blocks()).sum();
+        Some(tasks as f64 / load.queries.len() as f64)
+    }
+
+    /// Microseconds of some queries on one core that passes over blocks by their skips, and on one that decodes all.
+    pub(super) fn skipping(&self, load: &Load) -> Option<(f64, f64)> {
+        let lists = self.lists.as_ref()?;
+        let time_us = |advance| {
+            let mut core = Core::new(Arc::clone(lists), 0..lists.num_docs(), advance);
+            load.some_queries().map(|query| core.time_us(&query.terms, self.k)).sum::<f64>()
+        };
+        Some((time_us(Advance::BySkips), time_us(Advance::BlockByBlock)))
     }
 
     /// Delay when queries come by a Poisson process, drawn from the load's.
     pub(super) fn at_rate(
         &self,
-        method: Method,
+        way: Way,
         workers: usize,
         load: &Load,
         rate_qps: f64,
@@ -220,7 +341,7 @@ impl Bench {
             order.extend(pass);
         }
         order.truncate(n);
-        self.measure(method, workers, load, &Stream { arrivals, ..self.stream(load, order) })
+        self.measure(way, workers, load, &Stream { arrivals, ..self.stream(load, order) })
     }
 
     /// Queries of a load, all there from the beginning.
@@ -229,26 +350,58 @@ impl Bench {
         Stream { queries: &load.queries, order, arrivals, most_at_once, mode: self.mode, k: self.k }
     }
 
-    fn measure(
-        &self,
-        method: Method,
-        workers: usize,
-        load: &Load,
-        stream: &Stream<'_>,
-    ) -> Result<Measured, ExperimentError> {
-        let served = self.serve(method, workers, stream)?;
+    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured, ExperimentError> {
+        let served = match (way.engine, &self.lists) {
+            (Engine::Published, Some(lists)) => self.serve_published(way.method, lists, workers, stream)?,
+            _ => self.serve_tandem(way.method, workers, stream)?,
+        };
         for (one, &query) in served.iter().zip(&stream.order) {
             if one.digest != load.digests[query as usize] {
                 let label = &load.queries[query as usize].label;
-                return Err(ExperimentError::Wrong(format!(
-                    "query {label}: {method} gives another answer than one core"
-                )));
+                return Err(ExperimentError::Wrong(format!("query {label}: {way} gives another answer than one core")));
             }
         }
         Ok(Measured::of(&served))
     }
 
-    fn serve(&self, method: Method, workers: usize, stream: &Stream<'_>) -> Result<Vec<Served>, ExperimentError> {
+    fn serve_published(
+        &self,
+        method: Method,
+        lists: &Arc<CodedLists>,
+        workers: usize,
+        stream: &Stream<'_>,
+    ) -> Result<Vec<Served>, ExperimentError> {
+        let cores = &self.cores;
+        let range = |part: usize| {
+            let bound = |part| (u64::from(lists.num_docs()) * part as u64 / workers as u64) as u32;
+            bound(part)..bound(part + 1)
+        };
+        let core = |lists: &Arc<CodedLists>, part| Core::new(Arc::clone(lists), range(part), Advance::BlockByBlock);
+        let gang = |parts: Vec<Core>| -> Result<Vec<Served>, ExperimentError> {
+            let gang: Box<dyn Executor> = Box::new(Gang::spawn(parts, cores)?);
+            Ok(serve(&mut [gang], stream, cores)?)
+        };
+        match method {
+            Method::Inter | Method::Adaptive => {
+                let mut lanes: Vec<Box<dyn Executor>> =
+                    (0..workers).map(|_| Box::new(Core::whole(lists)) as Box<_>).collect();
+                Ok(serve(&mut lanes, stream, cores)?)
+            }
+            Method::DocpUi => gang((0..workers).map(|part| core(lists, part)).collect()),
+            Method::DocpPi => {
+                let parts = self.coded_parts(workers, range)?;
+                gang(parts.iter().enumerate().map(|(part, lists)| core(lists, part)).collect())
+            }
+            Method::Fgqp(threshold) => on_its_own_thread(|| serve_by_tasks(lists, workers, threshold, stream, cores)),
+        }
+    }
+
+    fn serve_tandem(
+        &self,
+        method: Method,
+        workers: usize,
+        stream: &Stream<'_>,
+    ) -> Result<Vec<Served>, ExperimentError> {
         let (executor, cores) = (&self.executor, &self.cores);
         let gang =
             |gang: Result<Box<dyn Executor>, ExecError>| Ok::<_, ExperimentError>(serve(&mut [gang?], stream, cores)?);
@@ -262,18 +415,31 @@ impl Bench {
                 let parts = self.parts(workers)?;
                 gang(DocumentPartitioned::physical(executor, &parts, cores, 0).map(|gang| Box::new(gang) as Box<_>))
             }
-            Method::Fgqp(threshold) => {
-                // On a thread of its own: the producer is tied to a core, and the caller must not be.
-                std::thread::scope(|scope| {
-                    let producer = scope.spawn(|| {
-                        let mut team = FineGrained::new(executor, workers, threshold, cores, 0)?;
-                        cores.pin(0);
-                        team.serve(stream)
-                    });
-                    Ok(producer.join().unwrap_or(Err(ExecError::Panicked))?)
-                })
-            }
+            Method::Fgqp(threshold) => on_its_own_thread(|| {
+                let mut team = FineGrained::new(executor, workers, threshold, cores, 0)?;
+                cores.pin(0);
+                team.serve(stream)
+            }),
         }
+    }
+
+    /// The coded lists in so many parts.
+    fn coded_parts(
+        &self,
+        workers: usize,
+        range: impl Fn(usize) -> std::ops::Range<u32>,
+    ) -> Result<Vec<Arc<CodedLists>>, ExperimentError> {
+        if let Some((number, parts)) = &*self.coded_parts.borrow()
+            && *number == workers
+        {
+            return Ok(parts.clone());
+        }
+        let terms = asked(&self.input.queries);
+        let part =
+            |part| CodedLists::encode(&self.input.index, &terms, Box::new(Pfor::<512>), range(part)).map(Arc::new);
+        let parts = (0..workers).map(part).collect::<Result<Vec<_>, _>>()?;
+        self.coded_parts.replace(Some((workers, parts.clone())));
+        Ok(parts)
     }
 
     /// The index in so many parts: the lists that the log's queries ask for.
@@ -283,8 +449,7 @@ impl Bench {
         {
             return Ok(Rc::clone(parts));
         }
-        let terms = self.input.queries.iter().flat_map(|query| &query.terms);
-        let asked: HashSet<TermId> = terms.map(|term| term.term).collect();
+        let asked: HashSet<TermId> = asked(&self.input.queries).into_iter().collect();
         let parts = PartitionedIndex::build(&self.input.index, workers, |term| asked.contains(&term))?;
         let parts = Rc::new(parts);
         self.parts.replace(Some((workers, Rc::clone(&parts))));
@@ -321,6 +486,17 @@ impl Bench {
         }
         queries
     }
+}
+
+/// The terms of queries, each once.
+pub(super) fn asked(queries: &[Query]) -> Vec<TermId> {
+    let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
+    terms.into_iter().collect()
+}
+
+/// Runs a method whose producer is tied to a core: the caller must not be.
+fn on_its_own_thread<T: Send>(work: impl FnOnce() -> Result<T, ExecError> + Send) -> Result<T, ExperimentError> {
+    Ok(std::thread::scope(|scope| scope.spawn(work).join().unwrap_or(Err(ExecError::Panicked)))?)
 }
 
 /// Lengths of queries that are compared.

@@ -5,3 +5,4 @@ pub(super) mod fig4;
 pub(super) mod fig5;
 pub(super) mod fig6;
 pub(super) mod fig7;
+mod published;

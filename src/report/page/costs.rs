@@ -129,7 +129,7 @@ fn cloud(id: &str, mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> Chart {
         let mean = pairs.iter().map(|(x, y)| (x - y).abs() / y).sum::<f64>() / pairs.len() as f64;
         errors.push(format!("{class}: off by {} in the mean", percent(mean, false)));
     }
-    chart.description = format!("Each query is estimated by a tree that has not seen it. {}.", errors.join("; "));
+    chart.description = format!("Each query is estimated by a model that has not seen it. {}.", errors.join("; "));
     chart.note.clone_from(&chart.description);
     chart
 }
@@ -181,7 +181,7 @@ fn calibration(id: &str, mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> Chart {
 fn models_table(name: &str, model: &ModelFile) -> HtmlTable {
     let mut table = HtmlTable::new(
         &format!("Cost models, relative error on queries held back: {name}"),
-        ["processor", "mode", "queries", "mean", "median", "p95", "always the mean cost", "rank correlation", "leaves"],
+        ["processor", "mode", "queries", "mean", "median", "p95", "always the mean cost", "rank correlation", "model"],
     );
     for model in model.models() {
         let Some(e) = &model.evaluation else { continue };
@@ -195,7 +195,10 @@ fn models_table(name: &str, model: &ModelFile) -> HtmlTable {
             share(e.p95),
             share(e.baseline_mean_relative_error),
             Cell::of(&e.rank_correlation.to_string()),
-            Cell::of(&model.leaves().to_string()),
+            Cell::text(&{
+                let (size, of) = model.size();
+                format!("{}, {size} {of}", model.model())
+            }),
         ]);
     }
     table

@@ -13,6 +13,8 @@ use crate::sched::RunLog;
 /// What a table is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A product of parameters: one row a point.
+    Sweep,
     /// Runs: one row a policy, rate and seed.
     Summary,
     /// Highest rates within the deadline, by policy.
@@ -34,7 +36,8 @@ pub enum Kind {
 }
 
 /// The columns that tell each kind; the first that fits is it.
-const COLUMNS: [(Kind, &[&str]); 8] = [
+const COLUMNS: [(Kind, &[&str]); 9] = [
+    (Kind::Sweep, &["point", "policy", "capacity_qps", "held"]),
     (Kind::Validity, &["policy", "load", "what", "verdict"]),
     (Kind::ValidationRuns, &["policy", "load", "run", "disturbed"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),
@@ -44,6 +47,8 @@ const COLUMNS: [(Kind, &[&str]); 8] = [
     (Kind::Capacity, &["policy", "max_rate_qps"]),
     (Kind::Bench, &["part", "name", "metric", "value"]),
 ];
+/// A point of a sweep by itself has the columns of the sweep.
+const POINT_COLUMNS: &[&str] = COLUMNS[0].1;
 const LOG_COLUMNS: &[&str] = &["query_id", "arrival_us", "started_us", "finished_us", "processor"];
 const WORKLOAD_COLUMNS: &[&str] = &["query_id", "mode", "postings", "results"];
 
@@ -189,6 +194,9 @@ impl Folder {
         if sheet.rows.len() > MOST_ROWS {
             return Err(format!("{} rows: too long for a page", sheet.rows.len()));
         }
+        if sheet.has(POINT_COLUMNS) && Path::new(name).parent().is_some_and(|folder| folder.ends_with("points")) {
+            return Err(String::from("a point of a sweep: its row is in the sweep's own table"));
+        }
         let kind = COLUMNS.iter().find(|(_, wanted)| sheet.has(wanted)).map_or(Kind::Other, |(kind, _)| *kind);
         self.sheets.push((kind, sheet));
         Ok(true)
@@ -221,10 +229,10 @@ fn chosen_logs(files: &[PathBuf]) -> Vec<PathBuf> {
     chosen
 }
 
-/// The folder whose results a file belongs to: its own, or of a log among many the one above.
+/// The folder whose results a file belongs to: its own, or of a log or a point among many the one above.
 fn folder_of(file: &Path) -> &Path {
     let own = file.parent().unwrap_or(file);
-    let is_of_logs = own.file_name().is_some_and(|name| name == "log" || name == "logs");
+    let is_of_logs = own.file_name().is_some_and(|name| ["log", "logs", "points"].iter().any(|of| name == *of));
     if is_of_logs { own.parent().unwrap_or(own) } else { own }
 }
 

@@ -24,6 +24,7 @@ mod folder;
 mod html;
 mod sheet;
 mod story;
+mod sweep;
 mod validation;
 
 use std::fmt::Write as _;
@@ -82,6 +83,7 @@ impl<'a> Part<'a> {
         let deadline_ms = capacities.iter().find_map(|c| c.deadline_ms).or_else(|| logged_deadline_ms(folder));
         let sections = [
             capacity::section(&id, folder, &capacities),
+            sweep::section(&id, folder),
             validation::section(&id, folder),
             delays::section(&id, folder, deadline_ms),
             timelines(&id, folder),

@@ -5,6 +5,7 @@ use super::costs::service_times;
 use super::folder::{Folder, Kind};
 use super::html::{escaped, number, percent, rounded};
 use super::sheet::Sheet;
+use super::sweep;
 
 /// What a reader should know before any picture.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +22,7 @@ pub(super) struct Story {
 /// The story of a folder.
 pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     let mut story = if capacities.is_empty() {
-        of_delays(folder).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))
+        of_sweep(folder).or_else(|| of_delays(folder)).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))
     } else {
         of_capacities(capacities)
     };
@@ -47,6 +48,12 @@ pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
         }
     }
     story
+}
+
+/// Of a sweep.
+fn of_sweep(folder: &Folder) -> Option<Story> {
+    let (question, answer) = sweep::answer(folder)?;
+    Some(Story { question, answer: escaped(&answer), ..Story::default() })
 }
 
 /// A driver that is late by more than this share of the deadline measures itself, too.

@@ -30,8 +30,8 @@ const DASH: (f64, f64) = (7.0, 5.0);
 const NAME_WIDTH: usize = 19;
 const NOTE_WIDTH: usize = 26;
 
-/// Okabe and Ito's palette, with grey for its black and wine for its yellow, which is too light on white.
-const PALETTE: [RGBColor; 9] = [
+/// Okabe and Ito's palette, with grey for its black and wine for its yellow, which is too light on white, and four more.
+const PALETTE: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -41,6 +41,9 @@ const PALETTE: [RGBColor; 9] = [
     RGBColor(60, 60, 60),
     RGBColor(136, 34, 85),
     RGBColor(128, 128, 0),
+    RGBColor(68, 51, 153),
+    RGBColor(153, 102, 51),
+    RGBColor(17, 119, 119),
 ];
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const INK: RGBColor = RGBColor(40, 40, 40);

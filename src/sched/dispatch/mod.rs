@@ -70,6 +70,15 @@ pub trait Sink {
     fn record(&mut self, row: &LogRow);
 }
 
+/// Both, each row first to the one.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.0.record(row);
+        self.1.record(row);
+    }
+}
+
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
 pub struct Dispatcher<S = RunLog> {
     policy: Box<dyn Policy>,

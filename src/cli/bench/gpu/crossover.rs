@@ -51,7 +51,7 @@ struct Run {
 /// Writes `gpu-crossover.csv`, and a drawing for each mode, into `out`; returns what they say, in words.
 pub(super) fn measure(index: &Arc<Index>, queries: &[Query], rounds: usize, out: &Path) -> Result<String, Failure> {
     let mut cpu = CpuExecutor::new(Arc::clone(index), index.built_with());
-    let mut gpu = defaults::gpu_executor(index, index.built_with())?;
+    let mut gpu = defaults::gpu_executor(index, index.built_with(), None)?;
     let log = &queries[..queries.len().min(LOG_QUERIES)];
     let pairs = pairs(index);
     let mut runs = Vec::new();

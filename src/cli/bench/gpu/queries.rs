@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{REPEATS, Row};
 use crate::cli::{Failure, defaults};
-use crate::exec::gpu::{GpuExecutor, UploadReport};
+use crate::exec::gpu::{GpuExecutor, Pruning, UploadReport};
 use crate::exec::{Answers, Execution, Executor, Hit, Request};
 use crate::gpu::DeviceLimits;
 use crate::index::Index;
@@ -19,6 +19,10 @@ pub(super) const K: usize = 10;
 const WARM_UP: usize = 200;
 /// Queries of the first batch of all.
 const FIRST_BATCH: usize = 64;
+/// Queries of a batch where less is passed over, batches of them, and what is to be reached where nothing is.
+const UNPRUNED_BATCH: usize = 1024;
+const UNPRUNED_REPEATS: usize = 3;
+const UNPRUNED_QPS: (f64, f64) = (24_000.0, 60_000.0);
 /// Queries of a batch; the last size is the one that targets are for.
 const BATCHES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 
@@ -46,12 +50,13 @@ pub(super) fn measure(
     rounds: usize,
     rows: &mut Vec<Row>,
 ) -> Result<(), Failure> {
-    let mut gpu = defaults::gpu_executor(index, index.built_with())?;
+    let mut gpu = defaults::gpu_executor(index, index.built_with(), None)?;
     rows.extend(upload_rows(limits, gpu.upload_report()));
     first_batch(&mut gpu, queries, rows)?;
     for target in TARGETS {
         one_by_one(&mut gpu, limits, queries, rounds, &target, rows)?;
         batches(&mut gpu, queries, &target, rows)?;
+        unpruned(&mut gpu, queries, target.mode, rows)?;
     }
     topk_share(&mut gpu, queries, rows)?;
     tiles(&mut gpu, queries, rows)
@@ -211,6 +216,52 @@ fn batches(
         rows.push(Row::new(format!("{what}: of the lists"), "G postings/s", sums.postings / sums.took_us / 1e3));
     }
     Ok(())
+}
+
+/// Adds what batches take where less is passed over: no seeds, no bounds, neither. Unpruned unions go through all of their
+/// lists, by tiles of documents; unpruned intersections look every document of the shortest list up.
+fn unpruned(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode, rows: &mut Vec<Row>) -> Result<(), Failure> {
+    let mut answers = Answers::default();
+    let asked = queries.iter().cycle().take(UNPRUNED_BATCH);
+    let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+    let settings = [
+        ("as it is", Pruning::default()),
+        ("seeds off", Pruning { seeds: false, bounds: true }),
+        ("bounds off", Pruning { seeds: true, bounds: false }),
+        ("both off", Pruning { seeds: false, bounds: false }),
+    ];
+    let mut expected = None;
+    for (name, pruning) in settings {
+        gpu.set_pruning(pruning);
+        let mut sums = Sums::default();
+        for run in 0..=UNPRUNED_REPEATS {
+            let began = Instant::now();
+            let execution = gpu.search_batch(&batch, &mut answers)?;
+            let took_us = began.elapsed().as_secs_f64() * 1e6;
+            if run > 0 {
+                let by_tiles = batch.iter().filter(|request| gpu.goes_by_tiles(request.query, mode, K));
+                let tiled: u64 = by_tiles.map(|request| postings(request.query)).sum();
+                sums.add(took_us, execution, gpu.postings_scored() + tiled, &batch);
+            }
+        }
+        if *expected.get_or_insert_with(|| answers.clone()) != answers {
+            return Err(Failure::failed(format!("{mode} finds other documents with {name}; this is a bug")));
+        }
+        let what = format!("{} top {K}, batches of {UNPRUNED_BATCH}, {name}", mode.name());
+        let row = Row::new(&what, "queries/s", (UNPRUNED_BATCH * UNPRUNED_REPEATS) as f64 / sums.took_us * 1e6);
+        let is_target = mode == Mode::Or && pruning == Pruning { seeds: false, bounds: false };
+        rows.push(if is_target { row.with_target(UNPRUNED_QPS.0, UNPRUNED_QPS.1) } else { row });
+        rows.push(Row::new(format!("{what}: postings scored"), "G postings/s", sums.scored / sums.took_us / 1e3));
+        rows.push(Row::new(format!("{what}: postings named"), "G postings/s", sums.postings / sums.took_us / 1e3));
+        rows.push(Row::new(format!("{what}: of those named, scored"), "%", 100.0 * sums.scored / sums.postings));
+    }
+    gpu.set_pruning(Pruning::default());
+    Ok(())
+}
+
+/// Postings in a query's lists.
+fn postings(query: &Query) -> u64 {
+    query.terms.iter().map(|term| u64::from(term.doc_freq)).sum()
 }
 
 /// What some batches took together, and what they held.

@@ -45,5 +45,8 @@ mod tests;
 mod worker;
 
 pub use cores::Cores;
+#[cfg(feature = "gpu")]
+pub(crate) use methods::Part;
 pub use methods::{DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes};
+pub(crate) use stream::digest;
 pub use stream::{Served, Stream, serve};

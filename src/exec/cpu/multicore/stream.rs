@@ -50,22 +50,22 @@ const HEAD_START: Duration = Duration::from_millis(2);
 
 impl Stream<'_> {
     /// The clock's beginning, a moment from now.
-    pub(super) fn start(&self) -> Instant {
+    pub(crate) fn start(&self) -> Instant {
         Instant::now() + HEAD_START
     }
 
     /// When the query at `position` comes.
-    pub(super) fn arrival(&self, position: usize) -> Nanos {
+    pub(crate) fn arrival(&self, position: usize) -> Nanos {
         self.arrivals.get(position).copied().unwrap_or(Nanos::ZERO)
     }
 
     /// The query at `position`.
-    pub(super) fn query(&self, position: usize) -> &Query {
+    pub(crate) fn query(&self, position: usize) -> &Query {
         &self.queries[self.order[position] as usize]
     }
 
     /// The time now, if there is a query at `position` and it has come.
-    pub(super) fn due(&self, position: usize, clock: Instant) -> Option<Nanos> {
+    pub(crate) fn due(&self, position: usize, clock: Instant) -> Option<Nanos> {
         if position >= self.order.len() {
             return None;
         }
@@ -75,7 +75,7 @@ impl Stream<'_> {
 }
 
 /// Scrambles an answer into one number.
-pub(super) fn digest(hits: &[Hit]) -> u64 {
+pub(crate) fn digest(hits: &[Hit]) -> u64 {
     hits.iter().fold(0, |digest, hit| mix(digest ^ TopK::key(hit.doc.0, hit.score)))
 }
 

@@ -270,7 +270,7 @@ mod tests {
     fn avx2_or_skip() -> Option<Avx2> {
         let avx2 = Avx2::detect();
         if avx2.is_none() {
-            println!("skipped: this processor has no AVX2");
+            crate::skipped::skipped("no AVX2");
         }
         avx2
     }

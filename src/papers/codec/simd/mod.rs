@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_width_unpacks_to_the_same_bits() {
         if !avx2::is_available() {
-            println!("skipped: this processor has no AVX2");
+            crate::skipped::skipped("no AVX2");
             return;
         }
         for width in 0..=32_u8 {

@@ -18,7 +18,7 @@ pub(super) use timeline::Timeline;
 use crate::sched::PolicyKind;
 
 /// Looks that the style sheet has.
-const LOOKS: usize = 9;
+const LOOKS: usize = 12;
 
 /// The look of a policy, wherever it is drawn; others get what is left, by the letters of their name.
 #[must_use]

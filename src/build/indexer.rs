@@ -1,0 +1,154 @@
+//! From text to an index file, by any indexer: what all ways have in common.
+//!
+//! ```text
+//! Collection ──Indexer──▶ Inverted ──▶ documents checked ──▶ IndexWriter ◀── merged lists
+//! ```
+//!
+//! An indexer is a way from text to lists; how they become one file, and that they become the same file, byte for byte, is
+//! not its affair alone: documents are numbered in the collection's order, terms come in byte order, and a list is packed by
+//! [`ListEncoder`](crate::index::ListEncoder).
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::documents::{self, Ids, SegmentDocuments};
+use super::{BuildError, HashIndexer, journal};
+use crate::corpus::{Collection, Tokenizer};
+use crate::index::{Bm25, IndexFolder, IndexWriter};
+
+/// How to build an index from text.
+#[derive(Debug)]
+pub struct BuildOptions {
+    /// How text is cut into terms.
+    pub tokenizer: Tokenizer,
+    /// BM25's parameters, for the stored impacts.
+    pub bm25: Bm25,
+    /// Threads; at least 1.
+    pub threads: usize,
+    /// Memory that lists may take until they are merged, in bytes; what is beyond goes to disk. No limit if `None`.
+    pub memory_bytes: Option<u64>,
+}
+
+/// How far a build has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many documents and bytes of text are cut into terms.
+    Reading {
+        /// Documents.
+        documents: u64,
+        /// Bytes of text, decompressed.
+        bytes: u64,
+    },
+    /// So many of the vocabulary's ranges are packed and written.
+    Writing {
+        /// Ranges written.
+        done: usize,
+        /// All ranges.
+        of: usize,
+    },
+}
+
+/// What a build did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BuildSummary {
+    /// Documents indexed.
+    pub documents: u64,
+    /// Tokens in them.
+    pub tokens: u64,
+    /// Bytes of the collection, decompressed.
+    pub bytes: u64,
+    /// Binary files that were skipped.
+    pub skipped_files: usize,
+    /// Runs that went to disk.
+    pub runs_on_disk: usize,
+    /// Of the bytes, those that an interrupted build had done already.
+    pub resumed_bytes: u64,
+}
+
+/// A way from text to lists.
+pub trait Indexer: fmt::Debug {
+    /// Reads all of `collection` and inverts it. What does not stay in memory goes into the journal's folder inside `dir`,
+    /// which is the caller's to remove. `progress` is told now and then, by any thread.
+    ///
+    /// # Errors
+    /// If a document can't be read: the collection's first that can't. Or if the disk or the threads fail.
+    fn invert(
+        &mut self,
+        collection: Collection,
+        dir: &Path,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Arc<dyn Inverted>, BuildError>;
+}
+
+/// A collection as lists, in pieces still.
+pub trait Inverted: fmt::Debug + Send + Sync {
+    /// What was done so far; documents and tokens are not counted yet.
+    fn summary(&self) -> BuildSummary;
+
+    /// Shows the documents of each batch, in the collection's order.
+    ///
+    /// # Errors
+    /// Those of `visit`, or if they can't be read again.
+    fn for_each_segment(
+        &self,
+        visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError>;
+
+    /// Appends each term's list to `writer`, in byte order of the terms.
+    ///
+    /// # Errors
+    /// If what was kept can't be read again or is damaged, or the index can't be written.
+    fn merge_into(
+        &self,
+        writer: &mut IndexWriter,
+        threads: usize,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(), BuildError>;
+}
+
+/// Indexes `collection` into folder `dir`, Tandem's own way. `progress` is told now and then, by any thread.
+///
+/// # Errors
+/// If a document can't be read, an id occurs twice, there is nothing to index, another process writes into the folder,
+/// or the index can't be written. An index that was there stays then.
+pub fn build_from_text(
+    collection: Collection,
+    dir: &Path,
+    options: &BuildOptions,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<BuildSummary, BuildError> {
+    build_by(&mut HashIndexer, collection, dir, options, progress)
+}
+
+/// As [`build_from_text`], by an indexer of choice: the index is the same.
+///
+/// # Errors
+/// As [`build_from_text`], and those of the indexer.
+pub fn build_by(
+    indexer: &mut dyn Indexer,
+    collection: Collection,
+    dir: &Path,
+    options: &BuildOptions,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<BuildSummary, BuildError> {
+    let folder = IndexFolder::claim(dir)?;
+    let paths = collection.paths().to_vec();
+    let built = indexer.invert(collection, dir, options, progress).and_then(|inverted| {
+        let mut summary = inverted.summary();
+        let doc_lengths = documents::check(&*inverted, &paths)?;
+        summary.documents = doc_lengths.len() as u64;
+        summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
+        let ids = Box::new(Ids(Arc::clone(&inverted)));
+        let mut writer = IndexWriter::create_in(folder, doc_lengths, ids, options.bm25, &options.tokenizer.name())?;
+        inverted.merge_into(&mut writer, options.threads, progress)?;
+        writer.finish()?;
+        Ok(summary)
+    });
+    // Runs are of use again only where nothing is wrong with the text: a disk that was full, for one.
+    if matches!(built, Ok(_) | Err(BuildError::Input(_))) {
+        journal::remove(dir).map_err(|e| BuildError::of(dir, "cannot remove what the build left", &e))?;
+    }
+    built
+}

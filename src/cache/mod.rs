@@ -1,0 +1,52 @@
+//! Which lists, or beginnings of lists, lie in a memory that is too small for all of them. Nothing here holds a posting:
+//! lists are numbers with sizes, so that an executor and a simulation use the same machine.
+//!
+//! ```text
+//!   training log ──▶ Visits ──▶ Admission (VFB, Qtf, QtfDf) ──▶ Prefixes: so many postings of each list are held
+//!                                                                  │
+//!   queries ───────────────────────────────────────────────────────┴──▶ BatchMaker: what each batch must bring along
+//!                                                                          │ queries a batch, MB a query
+//!   measured c(n), t(S_b) ──▶ ThroughputModel ◀───────────────────────────┘
+//!                                  └──▶ how a memory is best divided into cache S_c and buffer S_b
+//! ```
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `sizes` | [`Sizes`]: how long lists are, and the bytes that a beginning of one takes |
+//! | `visits` | [`Visits`]: how many queries of a log name a list, and how far into it they go |
+//! | `vfb`, `qtf`, `qtf_df` | the orders in which lists, or blocks of them, are admitted |
+//! | `admission` | [`Admission`]: such an order, cut where a budget ends |
+//! | `prefixes` | [`Prefixes`]: what is held |
+//! | `batches` | [`BatchMaker`]: queries with the lists that they miss, up to a buffer's size |
+//! | `model` | [`ThroughputModel`]: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
+//! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
+//! | `store` | [`ListStore`]: a budget, pins, and what goes when room is needed |
+//!
+//! Source of the static policies and of the model: Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query
+//! Processing with Pruned List Caching in Search Engines", ICPADS 2017.
+
+mod admission;
+mod batches;
+mod error;
+mod model;
+mod prefixes;
+mod qtf;
+mod qtf_df;
+mod sizes;
+mod store;
+mod tiers;
+mod vfb;
+mod visits;
+
+pub use admission::{Admission, AdmissionPolicy};
+pub use batches::{Batch, BatchMaker, Footprint, Walk};
+pub use error::CacheError;
+pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
+pub use prefixes::Prefixes;
+pub use sizes::Sizes;
+pub use store::{Eviction, KeepAll, LeastSaved, ListStore, Pinned};
+pub use tiers::{BlockReads, Placement, WarmBlocks, place_blocks};
+pub use visits::{CACHE_BLOCK_LEN, Visits};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Linear models of a few inputs.
+
+use super::Row;
+
+/// A constant, and a factor for each input.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Linear {
+    pub(super) constant: f64,
+    pub(super) factors: Row,
+}
+
+/// Samples that a model is of: rows and targets.
+pub(super) type Part<'a> = &'a [(Row, f64)];
+
+impl Linear {
+    /// What it says.
+    pub(super) fn predict(&self, row: &Row) -> f64 {
+        self.constant + self.factors.iter().zip(row).map(|(factor, value)| factor * value).sum::<f64>()
+    }
+
+    /// How many numbers it has.
+    fn size(&self) -> usize {
+        1 + self.factors.iter().filter(|&&factor| factor != 0.0).count()
+    }
+
+    /// The model of `part` on these `inputs`; then, as long as the error that is expected on other samples falls, the input
+    /// that helps least is dropped.
+    pub(super) fn fit(part: Part<'_>, inputs: &[usize]) -> Self {
+        let mut inputs = inputs.to_vec();
+        let mut best = least_squares(part, &inputs);
+        while !inputs.is_empty() {
+            let without = |dropped: usize| {
+                let rest: Vec<usize> = inputs.iter().copied().filter(|&input| input != dropped).collect();
+                let model = least_squares(part, &rest);
+                (model.expected_error(part), model, rest)
+            };
+            let Some((error, model, rest)) =
+                inputs.iter().map(|&input| without(input)).min_by(|a, b| a.0.total_cmp(&b.0))
+            else {
+                break;
+            };
+            if error > best.expected_error(part) {
+                break;
+            }
+            (best, inputs) = (model, rest);
+        }
+        best
+    }
+
+    /// The mean absolute error on `part`, raised as it will be on samples that it was not fitted to: by (n + v) / (n - v) for
+    /// v numbers fitted to n samples.
+    pub(super) fn expected_error(&self, part: Part<'_>) -> f64 {
+        let error = part.iter().map(|(row, target)| (self.predict(row) - target).abs()).sum::<f64>();
+        raised(error / part.len().max(1) as f64, part.len(), self.size())
+    }
+
+    /// This model and `above`, the one of a node above it, weighed by the `samples` behind this one.
+    pub(super) fn smoothed(&self, above: &Self, samples: usize) -> Self {
+        /// So many samples' weight has the model above.
+        const SMOOTHING: f64 = 15.0;
+        let n = samples as f64;
+        let mixed = |own: f64, above: f64| (n * own + SMOOTHING * above) / (n + SMOOTHING);
+        Self {
+            constant: mixed(self.constant, above.constant),
+            factors: std::array::from_fn(|i| mixed(self.factors[i], above.factors[i])),
+        }
+    }
+}
+
+/// An error on `samples`, raised for what `size` fitted numbers hide.
+pub(super) fn raised(error: f64, samples: usize, size: usize) -> f64 {
+    let (n, v) = (samples as f64, size as f64);
+    if samples > size { error * (n + v) / (n - v) } else { error * 10.0 }
+}
+
+/// The model of these inputs with the least sum of squared errors; inputs that say nothing new get no factor.
+fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
+    let n = part.len().max(1) as f64;
+    let mean = |value: &dyn Fn(&(Row, f64)) -> f64| part.iter().map(value).sum::<f64>() / n;
+    let target_mean = mean(&|sample| sample.1);
+    let means: Vec<f64> = inputs.iter().map(|&input| mean(&|sample| sample.0[input])).collect();
+    let scales: Vec<f64> = (inputs.iter().zip(&means))
+        .map(|(&input, centre)| mean(&|sample| (sample.0[input] - centre).powi(2)).sqrt())
+        .collect();
+    // Normal equations in standard units, solved by elimination.
+    let size = inputs.len();
+    let unit = |sample: &(Row, f64), i: usize| {
+        if scales[i] > 0.0 { (sample.0[inputs[i]] - means[i]) / scales[i] } else { 0.0 }
+    };
+    let mut rows = vec![vec![0.0; size + 1]; size];
+    for (i, row) in rows.iter_mut().enumerate() {
+        for (j, cell) in row[..size].iter_mut().enumerate() {
+            *cell = mean(&|sample| unit(sample, i) * unit(sample, j));
+        }
+        row[size] = mean(&|sample| unit(sample, i) * (sample.1 - target_mean));
+    }
+    let solution = solve(rows);
+    let mut model = Linear { constant: target_mean, factors: Row::default() };
+    for (i, &input) in inputs.iter().enumerate() {
+        if scales[i] > 0.0 {
+            model.factors[input] = solution[i] / scales[i];
+            model.constant -= model.factors[input] * means[i];
+        }
+    }
+    model
+}
+
+/// Solves equations whose last column is the right side; unknowns that depend on others are 0.
+fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
+    let size = rows.len();
+    let mut row_of = vec![None; size];
+    let mut used = 0;
+    for unknown in 0..size {
+        let Some(pivot) = (used..size).max_by(|&a, &b| rows[a][unknown].abs().total_cmp(&rows[b][unknown].abs()))
+        else {
+            break;
+        };
+        if rows[pivot][unknown].abs() < 1e-9 {
+            continue;
+        }
+        rows.swap(used, pivot);
+        let lead = rows[used].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|&(r, _)| r != used) {
+            let factor = row[unknown] / lead[unknown];
+            row.iter_mut().zip(&lead).for_each(|(cell, lead)| *cell -= factor * lead);
+        }
+        row_of[unknown] = Some(used);
+        used += 1;
+    }
+    (0..size).map(|unknown| row_of[unknown].map_or(0.0, |row: usize| rows[row][size] / rows[row][unknown])).collect()
+}

@@ -1,0 +1,122 @@
+//! CPU and GPU together: which queries go where, and what both take.
+//!
+//! By length (LBD) the GPU has the queries of fewer than S blocks; by random halves (SD) it has those that a coin gives it.
+//! Both work at once, the CPU with one thread; the time is that of whichever is done later.
+
+use std::time::Instant;
+
+use super::bench::{Bench, How, OnCpu};
+use crate::exec::Hit;
+use crate::papers::ExperimentError;
+use crate::papers::ranges::gpu::RangesGpu;
+use crate::papers::ranges::strategy::Strategy;
+use crate::random::Random;
+
+/// Random stream of SD's coin.
+const COIN_STREAM: u64 = 16;
+
+/// Which queries go to the GPU, by number; the others go to the CPU.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    pub(super) gpu: Vec<usize>,
+    pub(super) cpu: Vec<usize>,
+}
+
+impl Split {
+    fn by(bench: &Bench, mut is_gpus: impl FnMut(usize) -> bool) -> Self {
+        let (gpu, cpu) = bench.all().into_iter().partition(|&number| is_gpus(number));
+        Self { gpu, cpu }
+    }
+
+    /// LBD: queries of fewer than `threshold` blocks to the GPU.
+    pub(super) fn by_length(bench: &Bench, threshold: u64) -> Self {
+        Self::by(bench, |number| bench.blocks[number] < threshold)
+    }
+
+    /// SD: each query by a coin.
+    pub(super) fn by_coin(bench: &Bench, seed: u64) -> Self {
+        let mut random = Random::new(seed, COIN_STREAM);
+        Self::by(bench, |_| random.below(2) == 0)
+    }
+}
+
+/// Thresholds to try, ascending: those that leave none, a few, ... all queries to the GPU, and the paper's 30,000.
+pub(super) fn thresholds(bench: &Bench) -> Vec<u64> {
+    const STEPS: usize = 12;
+    let mut blocks = bench.blocks.clone();
+    blocks.sort_unstable();
+    let last = blocks.len() - 1;
+    let mut thresholds: Vec<u64> = (0..=STEPS).map(|step| blocks[last * step / STEPS]).collect();
+    // Long queries are few, and where the choice matters: closer steps there.
+    thresholds.extend([0.97, 0.98, 0.99, 0.995].map(|share| blocks[(last as f64 * share) as usize]));
+    thresholds.extend([30_000, blocks[last] + 1]);
+    thresholds.sort_unstable();
+    thresholds.dedup();
+    thresholds
+}
+
+/// A strategy with a number of threads a query: what cooperation is measured for.
+pub(super) struct Pair<'a> {
+    pub(super) bench: &'a Bench,
+    pub(super) strategy: Strategy,
+    pub(super) threads: u32,
+    pub(super) k: usize,
+    /// What the CPU took for each query alone, and found.
+    pub(super) alone: &'a OnCpu,
+}
+
+impl Pair<'_> {
+    fn expected(&self, numbers: &[usize]) -> Vec<Vec<Hit>> {
+        numbers.iter().map(|&number| self.alone.hits[number].clone()).collect()
+    }
+
+    /// Milliseconds a query of a split, from what each side takes by itself: the GPU's batches are measured, the CPU's
+    /// queries were.
+    ///
+    /// # Errors
+    /// If the GPU fails, or answers wrongly.
+    pub(super) fn composed_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64, ExperimentError> {
+        let queries = self.bench.queries(&split.gpu);
+        let expected = self.expected(&split.gpu);
+        let on_gpu =
+            || self.bench.on_gpu(gpu, &queries, &expected, How::published(self.strategy, self.threads, self.k));
+        let gpu_ms = if queries.is_empty() { 0.0 } else { self.bench.median_ms(on_gpu)? };
+        let cpu_ms: f64 = split.cpu.iter().map(|&number| self.alone.ms[number]).sum();
+        Ok(gpu_ms.max(cpu_ms) / self.bench.queries.len() as f64)
+    }
+
+    /// The threshold of the shortest composed time, and that time.
+    ///
+    /// # Errors
+    /// As [`composed_ms`](Self::composed_ms).
+    pub(super) fn best_threshold(&self, gpu: &mut RangesGpu) -> Result<(u64, f64), ExperimentError> {
+        let mut best = (0, f64::INFINITY);
+        for threshold in thresholds(self.bench) {
+            let ms = self.composed_ms(gpu, &Split::by_length(self.bench, threshold))?;
+            if ms < best.1 {
+                best = (threshold, ms);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Milliseconds a query of a split, both sides at work at once.
+    ///
+    /// # Errors
+    /// If the GPU fails, or answers wrongly.
+    pub(super) fn driven_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64, ExperimentError> {
+        let queries = self.bench.queries(&split.gpu);
+        let expected = self.expected(&split.gpu);
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            let gpus = scope.spawn(|| {
+                self.bench.on_gpu(gpu, &queries, &expected, How::published(self.strategy, self.threads, self.k))?;
+                Ok::<f64, ExperimentError>(began.elapsed().as_secs_f64() * 1e3)
+            });
+            self.bench.on_cpu(split.cpu.iter().copied(), self.strategy, self.k)?;
+            let cpu_ms = began.elapsed().as_secs_f64() * 1e3;
+            let gpu_ms = gpus.join().map_err(|_| ExperimentError::Exec(crate::exec::ExecError::Panicked))??;
+            Ok(cpu_ms.max(gpu_ms) / self.bench.queries.len() as f64)
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! Document ranges on a GPU: a thread block a query, a thread a range.
+//!
+//! ```text
+//! cache.rs      lists of more than one block, in the device's memory
+//! kernels.rs    the kernels and their arguments
+//! executor.rs   a batch: packed, copied, launched, copied back
+//! ```
+
+mod cache;
+mod executor;
+mod kernels;
+
+pub(crate) use executor::RangesGpu;

@@ -1,0 +1,89 @@
+//! Wang et al., figure 4: the three parts of the throughput model, measured: c(n), t(S_b), dq(S_c).
+
+use super::bench::{Bench, usual_policies};
+use super::charts::{chart, line};
+use super::world::{MEMORY_SHARE, World};
+use crate::papers::{Context, ExperimentError, Findings};
+
+/// Shares of the memory that are cache.
+const SIZES: [f64; 7] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95];
+
+pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
+    let mut findings = Findings::default();
+    let world = World::of(context, &mut findings)?;
+    let memory = world.share_bytes(MEMORY_SHARE);
+    let bench = Bench::open(&world, &mut findings)?;
+    let (mut calculation, mut transfer, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    for (colour, policy) in usual_policies().into_iter().enumerate() {
+        let fitted = bench.as_ref().map(|bench| bench.planner(policy, memory)).transpose()?;
+        let (model, batches) = fitted.map_or((None, Vec::new()), |(planner, batches)| (Some(planner.model), batches));
+        let part = |value: fn(&crate::cache::ThroughputModel) -> f64| model.as_ref().map(value);
+        findings.compare(
+            format!("{policy}: c(n), a query of a large batch"),
+            "us",
+            None,
+            part(|m| m.calculation.constant),
+        );
+        findings.compare(format!("{policy}: c(n), a batch"), "us", None, part(|m| m.calculation.inverse));
+        findings.compare(
+            format!("{policy}: c(n), residual of the fit"),
+            "%",
+            None,
+            part(|m| 100.0 * m.calculation.relative_residual),
+        );
+        findings.compare(
+            format!("{policy}: t(S_b), a megabyte of a large batch"),
+            "us",
+            None,
+            part(|m| m.transfer.constant),
+        );
+        findings.compare(format!("{policy}: t(S_b), a batch"), "us", None, part(|m| m.transfer.inverse));
+        findings.compare(
+            format!("{policy}: t(S_b), residual of the fit"),
+            "%",
+            None,
+            part(|m| 100.0 * m.transfer.relative_residual),
+        );
+        let points = batches.iter().map(|b| (b.queries, b.calculation_us / b.queries)).collect();
+        calculation.push(line(policy.to_string(), colour, points));
+        let points = batches.iter().filter(|b| b.mb > 0.0).map(|b| (b.mb, b.transfer_us / b.mb)).collect();
+        transfer.push(line(policy.to_string(), colour, points));
+        if let Some(model) = model {
+            let points = batches.iter().map(|b| (b.queries, model.calculation.at(b.queries))).collect();
+            calculation.push(line(format!("{policy}, fitted"), colour + 3, points));
+            let points = batches.iter().map(|b| (b.mb, model.transfer.at(b.mb))).collect();
+            transfer.push(line(format!("{policy}, fitted"), colour + 3, points));
+        }
+        let admission = world.admission(policy)?;
+        let mut points = Vec::new();
+        for share in SIZES {
+            let cache_bytes = (memory as f64 * share) as u64;
+            let walk = world.walk(&admission.within(cache_bytes, &world.lists), memory - cache_bytes)?;
+            findings.compare(
+                format!("{policy}: dq(S_c), S_c {:.0} % of M", 100.0 * share),
+                "kB a query",
+                None,
+                1e3 * walk.mb_a_query(),
+            );
+            points.push((100.0 * share, 1e3 * walk.mb_a_query()));
+        }
+        moved.push(line(policy.to_string(), colour, points));
+    }
+    let log = |mut chart: crate::papers::Chart| {
+        chart.is_x_log = true;
+        chart
+    };
+    if bench.is_some() {
+        findings.chart(log(chart("c", "Calculation a query", 4, "queries a batch", "us", calculation)));
+        findings.chart(log(chart("t", "Transfer a megabyte", 4, "megabytes a batch", "us", transfer)));
+    }
+    findings.chart(chart("dq", "Moved a query", 4, "cache (% of M)", "kB", moved));
+    findings.note(format!(
+        "M is {:.1} MB. c(n) is fitted as constant + inverse / n to batches of 64 to all queries of the training half \
+         with half of M as cache, t(S_b) as constant + inverse / megabytes; c has all that is no copy: making the batch, \
+         the kernel, reading the answers. dq is counted over the measured half; a list that several queries of a batch \
+         lack is moved once. The paper gives curves without numbers.",
+        memory as f64 / 1e6
+    ));
+    Ok(findings)
+}

@@ -1,0 +1,63 @@
+//! Wang et al., figure 9: throughput and response time where a query may take no longer than θ.
+
+use super::bench::Bench;
+use super::charts::{chart, line};
+use super::fig8::winner;
+use super::world::{MEMORY_SHARE, World, policies};
+use crate::papers::{Context, ExperimentError, Findings};
+
+/// Limits of a batch's time: the paper's is the last; today's machine has to be asked for less.
+const LIMITS_MS: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 30.0, 150.0];
+
+pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
+    let mut findings = Findings::default();
+    let world = World::of(context, &mut findings)?;
+    let memory = world.share_bytes(MEMORY_SHARE);
+    let bench = Bench::open(&world, &mut findings)?;
+    let (mut rates, mut times) = (vec![Vec::new(); 3], vec![Vec::new(); 3]);
+    let mut is_best = Vec::new();
+    for limit_ms in LIMITS_MS {
+        let mut found = [None; 3];
+        for (place, policy) in policies(1.0).into_iter().enumerate() {
+            let winner = match &bench {
+                Some(bench) => winner(bench, place, memory, limit_ms)?,
+                None => None,
+            };
+            let name = format!("θ {limit_ms} ms, {}", policy.name());
+            found[place] = winner.as_ref().map(|winner| winner.report.qps());
+            let batch_ms = winner.as_ref().map(|winner| winner.report.batch_ms());
+            findings.compare(format!("{name}: throughput"), "q/s", None, found[place]);
+            findings.compare(format!("{name}: response time, mean"), "ms", None, batch_ms);
+            rates[place].extend(found[place].map(|qps| (limit_ms, qps)));
+            times[place].extend(batch_ms.map(|ms| (limit_ms, ms)));
+        }
+        if let [Some(qtf), Some(qtf_df), Some(vfb)] = found {
+            is_best.push(if vfb >= qtf && vfb >= qtf_df { 100.0 } else { 0.0 });
+        }
+    }
+    let share = (!is_best.is_empty()).then(|| is_best.iter().sum::<f64>() / is_best.len() as f64);
+    findings.compare("limits under which VFB is best", "%", 100.0, share);
+    if bench.is_some() {
+        let lines = |points: Vec<Vec<(f64, f64)>>| {
+            points
+                .into_iter()
+                .enumerate()
+                .map(|(place, points)| line(policies(1.0)[place].name(), place, points))
+                .collect()
+        };
+        for (stem, title, y, points) in
+            [("throughput", "Throughput, interactive", "queries/s", rates), ("response", "Response time", "ms", times)]
+        {
+            let mut drawn = chart(stem, title, 9, "limit θ (ms)", y, lines(points));
+            drawn.is_x_log = true;
+            findings.chart(drawn);
+        }
+    }
+    findings.note(format!(
+        "M is {:.1} MB. A response is a query's whole batch: made, moved, computed; post-processing comes after for those \
+         that need it. Divisions are those that the model expects most of within θ, measured, their buffers shrunk where \
+         batches took longer; λ is the best of 0.75 to 1.",
+        memory as f64 / 1e6
+    ));
+    Ok(findings)
+}

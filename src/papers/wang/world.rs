@@ -1,0 +1,173 @@
+//! What all figures stand on: documents in global order, lists, both halves of the log, and what the first half visited.
+
+use rayon::prelude::*;
+
+use super::halves::{Halves, RankedQuery};
+use super::lists::SortedLists;
+use super::order::{Documents, GlobalOrder};
+use super::page_rank;
+use super::ranker::{Best, MAX_K, Ranker};
+use super::ranking::Ranking;
+use crate::cache::{Admission, AdmissionPolicy, BatchMaker, Footprint, Prefixes, Sizes, Visits, Walk};
+use crate::papers::{Context, ExperimentError, Findings};
+use crate::query::Query;
+
+/// Documents of the synthetic collection where none is named: the largest with which every figure's own work takes less
+/// than three minutes on two cores.
+const DOCS: u32 = 500_000;
+/// Queries at most: those of the paper's log.
+const QUERIES: usize = 75_000;
+/// Documents that a thread block takes at once, and so the length of a round.
+pub(in crate::papers) const ROUND: usize = 256;
+/// What a query takes in a batch besides lists: its descriptor and its results,
+pub(in crate::papers) const FOOTPRINT: Footprint = Footprint { query_bytes: 24 + 8 * MAX_K as u64, term_bytes: 40 };
+/// Queries in a batch at most, which the device's grid and the results' room are made for.
+pub(in crate::papers) const MAX_BATCH: usize = 1 << 16;
+/// The shares λ that are tried.
+pub(super) const SHARES: [f64; 6] = [0.75, 0.8, 0.85, 0.9, 0.95, 1.0];
+/// λ of figures 4, 5 and 7.
+pub(super) const SHARE: f64 = 0.95;
+/// What the paper's 5600 MB are of its index: 6 GB are "about 40 %".
+pub(super) const MEMORY_SHARE: f64 = 0.4;
+
+/// The policies that are compared, in the paper's order.
+pub(super) fn policies(share: f64) -> [AdmissionPolicy; 3] {
+    [AdmissionPolicy::Qtf, AdmissionPolicy::QtfDf, AdmissionPolicy::Vfb { share }]
+}
+
+/// Everything.
+#[derive(Debug)]
+pub(in crate::papers) struct World {
+    pub(in crate::papers) lists: SortedLists,
+    pub(in crate::papers) documents: Documents,
+    pub(in crate::papers) ranking: Ranking,
+    pub(super) train: Vec<RankedQuery>,
+    pub(in crate::papers) test: Vec<RankedQuery>,
+    pub(super) visits: Visits,
+    /// What the first half of the training half visited: for the model, which tries it on the second.
+    probe: Visits,
+    /// Bytes of the lists of all terms, in the log or not: what M is a share of.
+    pub(super) index_bytes: u64,
+    pub(in crate::papers) k: usize,
+}
+
+impl World {
+    /// Makes it from what the user names, and says in the findings what it is.
+    pub(super) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+        check_k(context.k)?;
+        let input = context.input(DOCS, QUERIES)?;
+        findings.provenance("input", &input.name);
+        let num_docs = input.index.num_docs();
+        let page_rank = match context.page_rank {
+            Some(path) => page_rank::read(path, num_docs)?,
+            None => page_rank::draw(num_docs, context.seed),
+        };
+        let index_bytes = SortedLists::bytes_of_all_terms(&input.index);
+        let ranking = Ranking::default();
+        let order = GlobalOrder::of(&input.index, &ranking, &page_rank);
+        let lists = SortedLists::of(&input.index, &order, &input.queries);
+        let ((num_empty, num_long), world) =
+            Self::new(lists, order.documents, ranking, &input.queries, index_bytes, context.k)?;
+        let origin = if context.page_rank.is_some() { "read" } else { "drawn" };
+        findings.note(format!(
+            "{} queries train, {} are measured; {} that no document answers and {} of too many terms are left out. The \
+             lists of all terms take {:.1} MB on the device, those of the log's {:.1} MB; PageRank is {origin}. M is a \
+             share of the former.",
+            world.train.len(),
+            world.test.len(),
+            num_empty,
+            num_long,
+            index_bytes as f64 / 1e6,
+            world.lists.all_bytes() as f64 / 1e6,
+        ));
+        Ok(world)
+    }
+
+    /// From lists that are there. Also how many queries were left out: empty ones, and those of too many terms.
+    pub(super) fn new(
+        lists: SortedLists,
+        documents: Documents,
+        ranking: Ranking,
+        queries: &[Query],
+        index_bytes: u64,
+        k: usize,
+    ) -> Result<((usize, usize), Self), ExperimentError> {
+        let ranker = Ranker { documents: &documents, ranking };
+        let halves = Halves::of(queries, &lists, &ranker)?;
+        let left_out = (halves.num_empty, halves.num_long);
+        let Halves { train, test, .. } = halves;
+        let (visits, probe) = (Visits::new(&lists), Visits::new(&lists));
+        let mut world = Self { lists, documents, ranking, train, test, visits, probe, index_bytes, k };
+        world.train_for(k);
+        Ok((left_out, world))
+    }
+
+    /// Learns what the training half visits when its queries ask for `k` documents.
+    pub(super) fn train_for(&mut self, k: usize) {
+        self.k = k;
+        let first = &self.train[..self.train.len().div_ceil(2)];
+        self.probe = visits(&self.ranker(), &self.lists, first, k);
+        self.visits = visits(&self.ranker(), &self.lists, &self.train, k);
+    }
+
+    /// What answers its queries on a CPU.
+    pub(in crate::papers) fn ranker(&self) -> Ranker<'_> {
+        Ranker { documents: &self.documents, ranking: self.ranking }
+    }
+
+    /// A policy's order, after what the training half did.
+    pub(super) fn admission(&self, policy: AdmissionPolicy) -> Result<Admission, ExperimentError> {
+        Ok(Admission::new(policy, &self.visits, &self.lists)?)
+    }
+
+    /// What the measured half makes of a cache and a buffer.
+    pub(super) fn walk(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<Walk, ExperimentError> {
+        let maker = BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes);
+        Ok(maker.walk(&self.test, MAX_BATCH)?)
+    }
+
+    /// A policy's order, after what the first half of the training half did.
+    pub(super) fn probe_admission(&self, policy: AdmissionPolicy) -> Result<Admission, ExperimentError> {
+        Ok(Admission::new(policy, &self.probe, &self.lists)?)
+    }
+
+    /// What the second half of the training half makes of a cache and a buffer.
+    pub(super) fn probe_walk(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<Walk, ExperimentError> {
+        let second = &self.train[self.train.len() / 2..];
+        Ok(BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes).walk(second, MAX_BATCH)?)
+    }
+
+    /// So much of what all lists take.
+    pub(super) fn share_bytes(&self, share: f64) -> u64 {
+        (self.index_bytes as f64 * share) as u64
+    }
+}
+
+/// Whether a query may ask for so many documents.
+fn check_k(k: usize) -> Result<(), ExperimentError> {
+    if (1..=MAX_K).contains(&k) {
+        return Ok(());
+    }
+    let message = format!(
+        "k is {k}, expected 1 to {MAX_K}: the paper's kernel cuts groups of 32 candidates to k, which must halve them"
+    );
+    Err(ExperimentError::Input(message))
+}
+
+/// How far each query goes into each of its lists when the GPU runs it.
+fn visits(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Visits {
+    let depths_of = |query: &RankedQuery| {
+        let mut depths = vec![0; query.lists.len()];
+        let postings = query.postings(lists);
+        ranker.rank(&postings, &query.weights, 0, ROUND, &mut Best::new(k), &mut depths);
+        depths
+    };
+    let depths: Vec<Vec<u32>> = queries.par_iter().map(depths_of).collect();
+    let mut visits = Visits::new(lists);
+    for (query, depths) in queries.iter().zip(&depths) {
+        for (&list, &depth) in query.lists.iter().zip(depths) {
+            visits.record(list, depth);
+        }
+    }
+    visits
+}

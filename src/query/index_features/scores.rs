@@ -1,0 +1,53 @@
+//! What bounds and seeds say: how much of a disjunction can be skipped.
+
+use super::{Bounded, IndexFeatures, postings};
+
+/// Blocks of a list whose bounds are looked at.
+const SAMPLED_BLOCKS: usize = 8;
+
+impl IndexFeatures {
+    /// Fills what bounds and seeds say of `terms`, rarest first.
+    pub(super) fn fill_scores(&mut self, terms: &[Bounded<'_>]) {
+        let bound: f32 = terms.iter().map(|term| term.bound).sum();
+        let (mut seed, mut second_seed) = (0.0_f32, 0.0_f32);
+        for term in terms {
+            second_seed = second_seed.max(seed.min(term.seed));
+            seed = seed.max(term.seed);
+        }
+        // Bounds of the terms after the one at hand.
+        let mut after = 0.0;
+        let mut essential_terms = 0;
+        for (t, term) in terms.iter().enumerate().rev() {
+            let postings = f64::from(term.list.doc_freq());
+            let (alive, leading) = live_blocks(term, seed, bound - term.bound, after);
+            self.live_postings += alive * postings;
+            self.lookups += leading * postings * (terms.len() - 1 - t) as f64;
+            after += term.bound;
+            if essential_terms == 0 && after > seed {
+                essential_terms = t + 1;
+            }
+        }
+        // The seed itself is a score: all bounds together reach it, but for rounding.
+        let essential_terms = essential_terms.max(1);
+        self.essential_terms = essential_terms as f64;
+        self.essential_postings = postings(&terms[..essential_terms]);
+        (self.score_bound, self.seed_score, self.second_seed) = (bound.into(), seed.into(), second_seed.into());
+        let bound_of = |t: usize| terms.get(t).map_or(0.0, |term| f64::from(term.bound));
+        (self.first_bound, self.third_bound) = (bound_of(0), bound_of(2));
+        self.third_shortest = terms.get(2).map_or(0.0, |term| term.list.doc_freq().into());
+    }
+}
+
+/// Of some blocks, evenly spread, the share whose bounds exceed the seed with those of the `others`, and the share that
+/// exceeds it with those of the terms `after` it alone.
+fn live_blocks(term: &Bounded<'_>, seed: f32, others: f32, after: f32) -> (f64, f64) {
+    let num_blocks = term.list.num_blocks();
+    let sampled = num_blocks.min(SAMPLED_BLOCKS);
+    let (mut alive, mut leading) = (0_u32, 0_u32);
+    for sample in 0..sampled {
+        let bound = term.weight * term.list.block_max_impact((2 * sample + 1) * num_blocks / (2 * sampled));
+        alive += u32::from(bound + others > seed);
+        leading += u32::from(bound + after > seed);
+    }
+    (f64::from(alive) / sampled as f64, f64::from(leading) / sampled as f64)
+}

@@ -1,0 +1,150 @@
+//! `cached-first`: queries whose lists a GPU holds go to it first, in batches; the others to CPU workers.
+//!
+//! ```text
+//!               all its lists are held ──▶ GPU: all that waits of these, oldest first, as one batch
+//!   arrival ──┤                                   ▲ those of the others that are too many for the workers
+//!               some list is not ────────▶ CPU: the oldest of these; of the first, if they are too many for the GPU
+//! ```
+//!
+//! One number balances the sides: how many queries may wait for each worker before the other side helps. It is tuned to the
+//! machine: 0 shares everything, a large one keeps both sides to their own.
+//!
+//! What is held is told by row of the workload: a policy knows no lists. Source: Wang et al., "Efficient GPU-based Query
+//! Processing with Pruned List Caching in Search Engines", ICPADS 2017, section 4.4, whose rule it is, made to work on
+//! arrivals. Memory and time: a queue for each side; O(1) a job.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::batching::BatchLimits;
+use super::forecast::Forecast;
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyOptions};
+use crate::cost::MachineModel;
+use crate::ids::JobId;
+use crate::machine::Class;
+use crate::time::Nanos;
+
+const NAME: &str = "cached-first";
+
+/// Cached queries to GPUs, others to CPUs, and help where one side has too many.
+#[derive(Clone, Debug)]
+pub struct CachedFirst {
+    limits: BatchLimits,
+    forecast: Forecast,
+    is_held: Arc<[bool]>,
+    gpu: Option<Class>,
+    worker: Option<Class>,
+    /// Waiting jobs of a side above which the other one helps.
+    patience: usize,
+    held: VecDeque<JobId>,
+    others: VecDeque<JobId>,
+}
+
+impl CachedFirst {
+    /// Empty queues. `is_held` tells of each row of the workload whether GPUs hold all of its lists; rows behind its end are
+    /// not held. `patience` is how many queries may wait for each worker before the other side helps.
+    ///
+    /// # Errors
+    /// If the machine has no processor, or an option makes no sense.
+    pub fn new(
+        options: &PolicyOptions,
+        model: &MachineModel,
+        is_held: Arc<[bool]>,
+        patience: u32,
+    ) -> Result<Self, PolicyError> {
+        options.check()?;
+        PolicyError::require(&model.machine, NAME, &[])?;
+        let classes: Vec<Class> = model.machine.processors().map(|(_, processor)| processor.class).collect();
+        let workers = classes.iter().filter(|class| !class.is_gpu()).count();
+        Ok(Self {
+            limits: BatchLimits::new(options),
+            forecast: Forecast::new(model),
+            is_held,
+            gpu: classes.iter().copied().find(|class| class.is_gpu()),
+            worker: classes.iter().copied().find(|class| !class.is_gpu()),
+            patience: patience as usize * workers,
+            held: VecDeque::new(),
+            others: VecDeque::new(),
+        })
+    }
+
+    fn batch_for_gpu(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        let surplus = match self.worker {
+            Some(_) => self.others.len().saturating_sub(self.patience),
+            None => self.others.len(),
+        };
+        let waiting = self.held.len() + surplus;
+        if waiting == 0 {
+            return Next::Wait;
+        }
+        if lane.under_way > 0 {
+            let close_at = self.forecast.close_at(lane, waiting);
+            if close_at > now {
+                return Next::WaitUntil(close_at);
+            }
+        }
+        let offered = self.held.iter().chain(self.others.iter().take(surplus)).map(|&id| jobs.job(id));
+        let load = self.limits.fill(offered, lane, &self.forecast, now, batch);
+        let from_held = batch.len().min(self.held.len());
+        self.held.drain(..from_held);
+        self.others.drain(..batch.len() - from_held);
+        self.forecast.start(lane, &load, now);
+        Next::Run
+    }
+
+    fn job_for_worker(&mut self, lane: Lane, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            return Next::Wait;
+        }
+        let helps = self.gpu.is_none() || self.held.len() > self.patience;
+        let job = self.others.pop_front().or_else(|| if helps { self.held.pop_front() } else { None });
+        batch.extend(job);
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+}
+
+impl Policy for CachedFirst {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
+        let is_held = self.is_held.get(job.row as usize).copied().unwrap_or(false);
+        let (queue, first, then) = match is_held {
+            true => (&mut self.held, self.gpu, self.worker),
+            false => (&mut self.others, self.worker, self.gpu),
+        };
+        queue.push_back(job.id);
+        first.or(then).map_or(Ask::Nobody, Ask::ClassThenOthers)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.class.is_gpu() { self.batch_for_gpu(lane, jobs, now, batch) } else { self.job_for_worker(lane, batch) }
+    }
+
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+        self.forecast.finished(lane, now);
+        Ask::Nobody
+    }
+}
+
+/// Makes [`CachedFirst`] policies of one workload and one cache.
+#[derive(Clone, Debug)]
+pub struct CachedFirstFactory {
+    /// By row of the workload: whether GPUs hold all lists of the query.
+    pub is_held: Arc<[bool]>,
+    /// Queries that may wait for each worker before the other side helps.
+    pub patience: u32,
+    /// How large batches grow.
+    pub options: PolicyOptions,
+}
+
+impl PolicyFactory for CachedFirstFactory {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
+        Ok(Box::new(CachedFirst::new(&self.options, model, Arc::clone(&self.is_held), self.patience)?))
+    }
+}
