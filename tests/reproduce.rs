@@ -181,8 +181,8 @@ fn the_schedulers_figure_holds_what_the_paper_says_of_it() {
         let row = table.lines().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name} in\n{table}"));
         row.rsplit(',').next().and_then(|value| value.parse().ok()).expect("a rate")
     };
-    // On the paper's mean costs: a CPU alone about 100 a second, both beyond 300 and more than the sum of the two.
-    assert!((80.0..115.0).contains(&sustained("cpu-only")), "{table}");
+    // On the paper's mean costs: a CPU alone less than 100 a second, both beyond 300 and more than the sum of the two.
+    assert!((50.0..100.0).contains(&sustained("cpu-only")), "{table}");
     assert!(sustained("stealing-published") > 300.0, "{table}");
     assert!(sustained("stealing-published") > sustained("cpu-only") + sustained("gpu-only"), "{table}");
 }

@@ -178,7 +178,7 @@ fn damaged_models_are_refused_with_what_is_wrong() {
         (good.replacen("ln(us)", "ms", 1), "models[0].target is \"ms\", expected \"ln(us)\""),
         (good.replace("\"gpu\"", "\"cpu\""), "models[2]: a second model for cpu, and"),
         (good.replacen("\"samples\"", "\"sample\"", 1), "unknown field `sample`"),
-        (good[..good.len() / 2].to_owned(), "EOF while parsing"),
+        (good[..good.rfind('}').unwrap()].to_owned(), "EOF while parsing"),
         (format!("{{\"format\":\"tandem-model\",\"version\":1,\"x\":{}", "[".repeat(100_000)), "models/gpu.json:1:"),
     ] {
         let message = parse(&text).expect_err(expected).to_string();

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +181,7 @@ impl StoredProcessor {
     }
 }
 
-fn read_jobs(path: &PathBuf) -> Result<Vec<Job>, InputError> {
+fn read_jobs(path: &Path) -> Result<Vec<Job>, InputError> {
     let mut lines = CsvReader::<JobLine, _>::new(path, open_text(path)?)?;
     if !lines.has_header() {
         return Err(InputError::file(path, "is empty, expected jobs with a header line"));

@@ -187,12 +187,12 @@ fn loss_by_moving(better: Nanos, next_best: Nanos) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::cost::Cost;
     use crate::ids::{ProcessorId, QueryId};
 
-    fn job(id: u32, arrival_ms: u64, cpu_ms: u64, gpu_ms: u64) -> Job {
+    pub(in crate::sched) fn job(id: u32, arrival_ms: u64, cpu_ms: u64, gpu_ms: u64) -> Job {
         let ms = |n: u64| Nanos(n * 1_000_000);
         Job {
             id: JobId(id),
@@ -208,8 +208,8 @@ mod tests {
         }
     }
 
-    const CPU: Lane = Lane { processor: ProcessorId(0), class: Class::CPU, under_way: 0 };
-    const GPU: Lane = Lane { processor: ProcessorId(1), class: Class::GPU, under_way: 0 };
+    pub(in crate::sched) const CPU: Lane = Lane { processor: ProcessorId(0), class: Class::CPU, under_way: 0 };
+    pub(in crate::sched) const GPU: Lane = Lane { processor: ProcessorId(1), class: Class::GPU, under_way: 0 };
 
     /// One CPU, one GPU, and these jobs waiting.
     fn with_jobs(options: PolicyOptions, arrivals: &[Job]) -> (Stealing, Jobs) {

@@ -144,27 +144,7 @@ impl Policy for StealingPublished {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Cost;
-    use crate::ids::{ProcessorId, QueryId};
-
-    fn job(id: u32, arrival_ms: u64, cpu_ms: u64, gpu_ms: u64) -> Job {
-        let ms = |n: u64| Nanos(n * 1_000_000);
-        Job {
-            id: JobId(id),
-            query: QueryId(id),
-            row: id,
-            arrival: ms(arrival_ms),
-            deadline: ms(arrival_ms + 500),
-            predicted: PerClass::from_fn(|class| match class {
-                Class::CPU => Cost::alone(ms(cpu_ms)),
-                Class::GPU => Cost::alone(ms(gpu_ms)),
-                _ => Cost::NEVER,
-            }),
-        }
-    }
-
-    const CPU: Lane = Lane { processor: ProcessorId(0), class: Class::CPU, under_way: 0 };
-    const GPU: Lane = Lane { processor: ProcessorId(1), class: Class::GPU, under_way: 0 };
+    use crate::sched::stealing::tests::{CPU, GPU, job};
 
     fn with_jobs(arrivals: &[Job]) -> (StealingPublished, Jobs) {
         let mut policy = StealingPublished::new(&PolicyOptions::default(), &Machine::new(1, 1)).unwrap();

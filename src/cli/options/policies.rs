@@ -85,7 +85,7 @@ impl PolicyArguments {
         if named.is_empty() {
             let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
             let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (batches || !kind.batches());
-            let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| made(kind));
+            let all = PolicyKind::ALL.into_iter().filter(usual).map(&made);
             return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
         }
         let mut policies: Vec<BuiltIn> = Vec::new();

@@ -19,6 +19,7 @@ use crate::lab::Progress;
 use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here};
 use crate::query::Mode;
 use crate::report::table::Table;
+use crate::report::table::fitted;
 
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -115,15 +116,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         page_rank: arguments.page_rank.as_deref(),
     };
     let machine = format!("{} ({cores} used at most)", this_machine());
-    say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
+    say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
     let findings = run(&context);
     bars.end();
     let findings = findings?;
-    say(&findings.to_string())?;
+    say(&fitted(&findings.to_string()))?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
     result_file(name, &arguments.out.join(format!("{name}.csv")));
-    say(&format!("\nwritten: {}\n", written.join(", ")))
+    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))
 }
 
 /// Cores that the machine has, or fewer if the user wants it so.

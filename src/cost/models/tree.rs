@@ -337,7 +337,7 @@ mod tests {
         let expected = fitted.predict(&matrix).unwrap();
         assert_eq!(matrix.shape().0, expected.len());
         for (probe, expected) in probes.iter().zip(expected) {
-            let ours = tree.predict(&probe);
+            let ours = tree.predict(probe);
             // Leaves are stored with six decimals.
             assert!((ours - expected).abs() <= 0.5e-6 + f64::EPSILON, "{ours} {expected}");
         }

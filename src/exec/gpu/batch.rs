@@ -20,7 +20,8 @@ use super::kernels::TILE_DOCS;
 use super::plan::{Plan, Pruning, num_blocks};
 use super::share::DriverShares;
 use super::terms::TermTable;
-use crate::query::{Mode, Query};
+use crate::exec::Request;
+use crate::query::Mode;
 
 /// Candidates that a query has room for: with seeds there are seldom more; those with more run again, alone.
 const CANDIDATES: usize = 4096;
@@ -142,9 +143,7 @@ impl Batch {
     pub(super) fn add(
         &mut self,
         table: &TermTable,
-        query: &Query,
-        mode: Mode,
-        k: usize,
+        &Request { query, mode, k }: &Request<'_>,
         pruning: Pruning,
         room: &Room,
         machine: Machine,

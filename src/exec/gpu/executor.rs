@@ -234,9 +234,8 @@ impl GpuExecutor {
                 if let Some(ahead) = batch.get(next + AHEAD) {
                     self.lone.lists.terms.prefetch(&ahead.query.terms);
                 }
-                let Request { query, mode, k } = batch[next];
                 let LoneRunner { lists, pruning, machine, .. } = &self.lone;
-                if !slot.batch.add(&lists.terms, query, mode, k, *pruning, &slot.room, *machine) {
+                if !slot.batch.add(&lists.terms, &batch[next], *pruning, &slot.room, *machine) {
                     break;
                 }
                 next += 1;

@@ -91,7 +91,8 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         if baseline(engine).is_none() || workers.len() < 2 {
             continue;
         }
-        let panels: [(_, _, _, fn(&Point) -> f64); 3] = [
+        type Value = fn(&Point) -> f64;
+        let panels: [(&str, &str, &str, Value); 3] = [
             ("throughput", "Throughput", "throughput (queries/s)", |p| p.busy.throughput_qps),
             ("latency", "Latency", "mean latency (ms)", |p| p.busy.latency_ms),
             ("latency-quiet", "Latency of one query at a time", "mean latency (ms)", |p| p.quiet.latency_ms),

@@ -191,7 +191,8 @@ impl PartialLists {
         slots.sort_unstable();
         slots.dedup();
         // Partial lists: whose, of which run, where in `bytes`.
-        let (mut partial, mut bytes): (Vec<(u32, u32, usize, usize)>, Vec<u8>) = (Vec::new(), Vec::new());
+        let mut partial: Vec<(u32, u32, usize, usize)> = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
         for &slot in &slots {
             let places = &places[usize::from(owners[usize::from(slot)])];
             let place_of = |term: u32| places[term as usize] as usize;

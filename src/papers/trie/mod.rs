@@ -21,9 +21,9 @@
 //! The index is that of Tandem's own way, byte for byte. Where the paper is departed from, and why:
 //!
 //! - Words are stemmed, and stop words left out, as the tokenizer says: stop words first.
-//! - A string may be longer than 255 bytes ([`stream`]), and a run's location table is as long as the run has lists
-//!   ([`run_file`]).
-//! - Where a GPU is lost, a CPU goes on with its slots ([`indexer`]).
+//! - A string may be longer than 255 bytes (`stream`), and a run's location table is as long as the run has lists
+//!   (`run_file`).
+//! - Where a GPU is lost, a CPU goes on with its slots (`indexer`).
 
 mod buffer;
 mod combine;

@@ -119,7 +119,7 @@ fn one_slot_may_hold_everything() {
     let line = |id: usize| format!("{{\"id\":{id},\"text\":\"comp{} comp{} comp\"}}\n", id * 7 % 1000, id);
     fs::write(&path, (0..5_000).map(line).collect::<String>()).unwrap();
     let options = options(Words::Ascii);
-    assert!(by_trie(&mut trie(2, 3), &[path.clone()], &options).unwrap().1 == expected(&[path], &options));
+    assert!(by_trie(&mut trie(2, 3), std::slice::from_ref(&path), &options).unwrap().1 == expected(&[path], &options));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! too. Where a machine has fewer cores than the paper's eight, fewer parsers feed the same indexers.
 
 use super::bench::{Bench, MB, PAPERS_GPUS, mb_per_s};
+use crate::papers::trie::TrieReport;
 use crate::papers::{Context, ExperimentError, Findings};
 
 /// CPU indexers, GPUs, and the paper's seconds: before, indexing, after, in all; its MB/s indexing and in all.
@@ -34,7 +35,8 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         let ours_mb = report.as_ref().map(|report| report.text_bytes() as f64 / MB);
         // Seconds for as much text as the paper's 1 GB: collections are of different sizes.
         let a_gb = |seconds: f64, mb: f64| seconds / mb * 1024.0;
-        let stages: [(&str, fn(&crate::papers::trie::TrieReport) -> f64); 4] = [
+        type Seconds = fn(&TrieReport) -> f64;
+        let stages: [(&str, Seconds); 4] = [
             ("before", |report| report.sum(|run| run.preparing_s)),
             ("indexing", |report| report.sum(|run| run.indexing_s)),
             ("after", |report| report.sum(|run| run.collecting_s)),
@@ -44,7 +46,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             let ours = report.as_ref().zip(ours_mb).map(|(report, mb)| a_gb(seconds(report), mb));
             findings.compare(format!("{name}: {stage}"), "s/GB", a_gb(papers_s, PAPERS_MB), ours);
         }
-        let rate = |seconds: f64, report: &crate::papers::trie::TrieReport| mb_per_s(report.text_bytes(), seconds);
+        let rate = |seconds: f64, report: &TrieReport| mb_per_s(report.text_bytes(), seconds);
         let indexing = report.as_ref().map(|report| rate(report.sum(|run| run.indexing_s), report));
         rates[place] = indexing;
         findings.compare(format!("{name}: indexing"), "MB/s", papers_rates[0], indexing);

@@ -190,7 +190,7 @@ mod tests {
         let is_sound = |number: &f64| number.is_finite() && *number >= 0.0 && number.is_sign_positive();
         assert!(features.vector().iter().all(is_sound), "{features:?}");
         assert_eq!((features.seed_score, features.essential_terms), (0.0, 2.0));
-        // The one document of the first list is in the second.
-        assert_eq!(features.expected_found, 1.0);
+        // The one document of the first list is in the second; of so few the sketch is not sure.
+        assert!((0.5..=1.0).contains(&features.expected_found), "{}", features.expected_found);
     }
 }

@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn runs_are_of_equal_work_and_leave_nothing_out() {
         assert_eq!(equal_work([1_u64; 10].into_iter(), 2), [0, 5, 10]);
-        assert_eq!(equal_work([100, 1, 1, 1, 1, 1].into_iter(), 2)[1], 2);
+        // The long one alone: 118 against 95 with the fixed parts, where one more would make it 137 against 76.
+        assert_eq!(equal_work([100, 1, 1, 1, 1, 1].into_iter(), 2)[1], 1);
         assert_eq!(equal_work(std::iter::empty(), 3), [0, 0, 0, 0]);
         for parts in 1..6 {
             let cuts = equal_work([5, 0, 9, 2, 7].into_iter(), parts);
