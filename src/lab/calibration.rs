@@ -164,6 +164,7 @@ mod tests {
             deadline: Nanos::MAX,
             predicted: PerClass::default(),
             stolen: false,
+            again: false,
         }
     }
 
@@ -174,10 +175,9 @@ mod tests {
             vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
-            log: RunLog { rows },
+            log: RunLog { rows, ..RunLog::default() },
             journal: Journal::default(),
             ending: Ending::Complete,
-            faults: Vec::new(),
             lag: Spread::default(),
             decision: spread(120),
             served: Vec::new(),

@@ -11,10 +11,10 @@ use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::{GpuExecutor, GpuMemory};
 use crate::exec::{ExecError, Executor};
 use crate::gpu::{GpuError, list_gpus};
-use crate::ids::DeviceId;
+use crate::ids::{DeviceId, ProcessorId};
 use crate::index::{Bm25, Index};
 use crate::live::{Faulty, LaneWork, RunClock};
-use crate::machine::{Class, Machine, PlannedFault};
+use crate::machine::{Class, FaultPlan, Machine, PlannedFault};
 use crate::query::Query;
 
 /// What stands in a GPU's place.
@@ -184,7 +184,7 @@ pub struct Processors {
     /// Whether their lanes only let predicted times pass.
     pretend: bool,
     /// What fails, and when; and what that counts from.
-    faults: Vec<PlannedFault>,
+    faults: FaultPlan,
     run_clock: RunClock,
     /// What lanes go on with that fail: the CPU.
     spare: CpuExecutor,
@@ -214,7 +214,7 @@ impl Processors {
         if cpus.is_empty() {
             cpus.push(Box::new(cpu.clone_for_worker()));
         }
-        let (cpu_name, faults, run_clock) = (cpu.device(), Vec::new(), RunClock::default());
+        let (cpu_name, faults, run_clock) = (cpu.device(), FaultPlan::default(), RunClock::default());
         Ok(Self { wanted, cpus, gpus, cpu_name, pretend: false, faults, run_clock, spare: cpu })
     }
 
@@ -247,13 +247,14 @@ impl Processors {
         self.pretend = true;
     }
 
-    /// Lanes fail as planned, counted from the beginning of each run; once failed, they stay so in the runs after.
-    pub fn plan_faults(&mut self, faults: Vec<PlannedFault>) {
+    /// Lanes fail as planned, counted from the beginning of each run. An executor that was retired stays so in the runs after;
+    /// lanes that take recorded times fail in each.
+    pub fn plan_faults(&mut self, faults: FaultPlan) {
         self.faults = faults;
     }
 
     /// What fails, and when.
-    pub(super) fn faults(&self) -> &[PlannedFault] {
+    pub(super) fn faults(&self) -> &FaultPlan {
         &self.faults
     }
 
@@ -307,11 +308,10 @@ impl Processors {
         };
         let (faults, run_clock, spare) = (&self.faults, &self.run_clock, &self.spare);
         let work_of = |(lane, executor): (usize, Box<dyn Executor>)| {
-            let of_lane = faults.iter().filter(|fault| fault.processor.index() == lane).copied();
-            let of_lane: Vec<PlannedFault> = of_lane.collect();
+            let of_lane: Vec<PlannedFault> = faults.of(ProcessorId(lane as u32)).collect();
             match (self.pretend, of_lane.is_empty()) {
                 (true, _) => LaneWork::TimeWarp,
-                // A spare of several cores would take those of others.
+                // Cores that share queries wait for each other: where one fails, all do.
                 (false, true) if executor.num_cores() > 1 => LaneWork::Executor(executor),
                 (false, true) => LaneWork::WithSpare(executor, Box::new(spare.clone_for_worker())),
                 (false, false) => {

@@ -16,13 +16,12 @@ use std::time::Duration;
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
-use super::faults::LaneFault;
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
-use crate::cost::{MachineModel, ServiceTimes};
+use crate::cost::{MachineModel, Rerun, ServiceTimes};
 use crate::ids::ProcessorId;
-use crate::machine::{Machine, PerClass};
+use crate::machine::{LaneFault, Machine, PerClass};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
 use crate::time::Nanos;
 
@@ -43,7 +42,6 @@ pub(super) struct Driven {
     /// Processor time of the loop.
     pub(super) driver_time: Duration,
     pub(super) ending: Ending,
-    pub(super) faults: Vec<LaneFault>,
 }
 
 /// When to stop before the plan's end, and whether to keep a journal until then.
@@ -80,6 +78,8 @@ pub(super) fn drive<C: Clock>(
         batches_working: 0,
         machine: &model.machine,
         decision: model.decision,
+        watchdog: model.faults.watchdog,
+        watch_at: Nanos::ZERO,
         sleeper,
         times,
         dispatcher,
@@ -102,10 +102,9 @@ pub(super) fn drive<C: Clock>(
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    let faults = driver.faults();
     let Driver { dispatcher, journal, lags, rounds, served, worked, ending, .. } = driver;
     let journal = journal.unwrap_or_default();
-    Driven { log: dispatcher.into_log(), journal, lags, rounds, served, worked, driver_time, ending, faults }
+    Driven { log: dispatcher.into_log(), journal, lags, rounds, served, worked, driver_time, ending }
 }
 
 struct Driver<'a, C, T> {
@@ -113,6 +112,9 @@ struct Driver<'a, C, T> {
     machine: &'a Machine,
     /// What an event costs under a clock that jumps.
     decision: Nanos,
+    /// How long a lane may be at a batch, and when that is looked at next.
+    watchdog: Nanos,
+    watch_at: Nanos,
     lanes: &'a mut [Lane],
     /// The driver's own thread, for workers to wake.
     sleeper: &'a Sleeper,
@@ -144,6 +146,9 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         let mut now = self.clock.now();
         loop {
             self.look_at_limits(limits, now);
+            if now >= self.watch_at {
+                self.watch(now);
+            }
             let events = self.take_events(now);
             if events > 0 {
                 self.clock.pass_decisions(events, self.decision);
@@ -159,6 +164,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             }
             let (lanes, working) = (&*self.lanes, &self.working);
             let has_completion = || working.iter().enumerate().any(|(word, &bits)| completed(lanes, word, bits) != 0);
+            let due = if self.batches_working > 0 { due.min(self.watch_at) } else { due };
             self.clock.wait(due, self.sleeper, self.batches_working > 0, has_completion);
             now = self.clock.now();
         }
@@ -183,6 +189,32 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             && now.since(oldest) > limit
         {
             self.ending = Ending::Overloaded;
+        }
+    }
+
+    /// Looks for lanes that have been at a batch for longer than the watchdog waits, and lets another thread take them over.
+    #[cold]
+    fn watch(&mut self, now: Nanos) {
+        self.watch_at = now + Nanos((self.watchdog.0 / WATCHES).max(1));
+        for word in 0..self.working.len() {
+            for lane in members(word, self.working[word]) {
+                let Lane::Worker(worker) = &mut self.lanes[lane] else { continue };
+                let begun = self.starts[lane][worker.oldest_slot()];
+                let began = begun.started.max(self.clock.at(self.last_done[lane]));
+                if now.since(began) <= self.watchdog || worker.has_completion() {
+                    continue;
+                }
+                let queries = self.dispatcher.rows(begun.processor, begun.number).len();
+                match worker.take_over(queries, self.watchdog) {
+                    // Whoever has no spare is waited for.
+                    None => {}
+                    Some(Ok(survived)) => {
+                        let fault = lane_fault(begun.processor, self.clock.at(survived.at), survived);
+                        self.dispatcher.rerun(begun.processor, begun.number, &Rerun { fault: Some(fault) });
+                    }
+                    Some(Err(error)) => fail(&mut self.ending, error),
+                }
+            }
         }
     }
 
@@ -241,11 +273,21 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         let mut events = 0;
         loop {
             let slot = worker.oldest_slot();
-            let Some(Completion { picked_up, worked, done, has_failed }) = worker.take_completion() else { break };
+            let Some(Completion { picked_up, worked, done, has_failed, again }) = worker.take_completion() else {
+                break;
+            };
             events += 1;
             self.batches_working -= 1;
             if worker.under_way() == 0 {
                 self.working[lane / 64] &= !(1 << (lane % 64));
+            }
+            let number = self.starts[lane][slot].number;
+            if again {
+                self.dispatcher.rerun(processor, number, &Rerun { fault: None });
+            }
+            for survived in if again || has_failed { worker.take_survived() } else { Vec::new() } {
+                let fault = Some(lane_fault(processor, self.clock.at(survived.at), survived));
+                self.dispatcher.rerun(processor, number, &Rerun { fault });
             }
             if has_failed {
                 if let Some(error) = worker.take_failure() {
@@ -307,33 +349,25 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             if worker.pretends() {
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
                             }
+                            let rerun = self.times.take_rerun();
                             worker.order(rows.iter().copied(), until);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
+                            if let Some(rerun) = rerun {
+                                self.dispatcher.rerun(processor, number, &rerun);
+                            }
                         }
                         Lane::Recorded => {
                             self.queue.finish_at(self.times.start(processor, rows, now), processor);
+                            if let Some(rerun) = self.times.take_rerun() {
+                                self.dispatcher.rerun(processor, number, &rerun);
+                            }
                         }
                     }
                 }
             }
         }
         self.actions.clear();
-    }
-
-    /// What lanes survived.
-    fn faults(&self) -> Vec<LaneFault> {
-        let of_lane = |(lane, of): (usize, &Lane)| {
-            let Lane::Worker(worker) = of else { return Vec::new() };
-            let fault = |survived: Survived| LaneFault {
-                processor: ProcessorId(lane as u32),
-                at: self.clock.at(survived.at),
-                what: survived.what,
-                queries: survived.queries,
-            };
-            worker.take_survived().into_iter().map(fault).collect()
-        };
-        self.lanes.iter().enumerate().flat_map(of_lane).collect()
     }
 
     fn keep_law(&mut self, result: Result<(), LawBroken>) {
@@ -345,6 +379,15 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     fn fail(&mut self, error: LiveError) {
         fail(&mut self.ending, error);
     }
+}
+
+/// How often a lane is looked at while the watchdog waits for it.
+const WATCHES: u64 = 100;
+
+/// What a lane survived, with its time in the run.
+fn lane_fault(processor: ProcessorId, at: Nanos, survived: Survived) -> LaneFault {
+    let Survived { kind, queries, is_retired, what, .. } = survived;
+    LaneFault { processor, at, kind, queries, is_retired, what }
 }
 
 /// An empty vector with room for so many, whose memory is there already: the first touch of a page costs a system call's

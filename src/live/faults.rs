@@ -1,38 +1,32 @@
 //! Lanes that fail in the middle of a run, and executors that are made to.
 //!
-//! A lane may have a spare executor. When its own reports an error, panics, or holds a batch for longer than the
-//! [watchdog](crate::machine::WATCHDOG) waits, the lane's thread runs what it was given, in order, on the spare, and goes on
-//! with that: the driver sees a batch that took long, no query is lost, none is answered twice. The executor that failed is
-//! never called again. What happened is told in the run's outcome.
+//! A lane may have a spare executor, which gives the same answers. By the [rule](crate::machine::FaultPlan) for what becomes
+//! of a lane it runs what the lane's own one has lost, in order, and what comes after. Nothing is lost on the way, since an
+//! order stays in the lane's ring until its completion has been seen; and nothing is answered twice, since of two threads
+//! that come with a completion the first one claims it:
 //!
 //! ```text
-//!   own      |==A==|==B=✗
-//!   spare               |===B===|===C===|
-//!   driver    A done             B done   C done
+//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the spare
+//!                            |===B===|===C===|
+//!
+//!   own thread    |==A==|==B=···················| B comes too late, the thread ends
+//!   heir                      |===B===|===C===|   the watchdog barked: a thread of its own, with the spare
 //! ```
+//!
+//! The driver sees batches that took long; what has failed is told in the run's log. A thread that hangs is left to itself: no
+//! system lets one be ended safely.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::exec::{Answers, ExecError, Execution, Executor, Help, Hit, Pipeline, Request};
 use crate::gpu::GpuError;
-use crate::ids::ProcessorId;
 use crate::machine::{Class, FaultKind, PlannedFault};
 use crate::query::{Mode, Query};
 use crate::time::Nanos;
 
-/// A lane that failed in a run and went on with its spare executor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaneFault {
-    /// Which lane.
-    pub processor: ProcessorId,
-    /// When, from the run's beginning.
-    pub at: Nanos,
-    /// What happened, in words.
-    pub what: String,
-    /// Queries that were under way there, and ran again.
-    pub queries: usize,
-}
+/// How long a thread that is to hang sleeps between two looks at whether the run is over.
+const NAP: Duration = Duration::from_millis(5);
 
 /// When the run began that is under way: what planned faults count from.
 #[derive(Clone, Debug, Default)]
@@ -43,17 +37,20 @@ impl RunClock {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = began;
     }
 
-    fn elapsed(&self) -> Option<Duration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|began| began.elapsed())
+    fn elapsed(&self) -> Option<Nanos> {
+        let began = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        began.map(|began| Nanos(began.elapsed().as_nanos() as u64))
     }
 }
 
-/// An executor that fails as planned; without a run, it does not.
+/// An executor that fails as planned. Without a run it does not.
 pub struct Faulty {
     inner: Box<dyn Executor>,
+    /// Of the inner one's pipeline; 0 if it has none.
+    depth: usize,
+    /// Those that may still come, in order of time.
     faults: Vec<PlannedFault>,
     clock: RunClock,
-    has_hung: bool,
 }
 
 impl std::fmt::Debug for Faulty {
@@ -63,47 +60,49 @@ impl std::fmt::Debug for Faulty {
 }
 
 impl Faulty {
-    /// `inner`, with the faults of a plan that are of its lane.
+    /// `inner`, with the faults of a plan that are of its lane, in order of time.
     #[must_use]
-    pub fn new(inner: Box<dyn Executor>, faults: Vec<PlannedFault>, clock: RunClock) -> Self {
-        Self { inner, faults, clock, has_hung: false }
+    pub fn new(mut inner: Box<dyn Executor>, faults: Vec<PlannedFault>, clock: RunClock) -> Self {
+        let depth = inner.pipeline().map_or(0, |pipeline| pipeline.depth());
+        Self { inner, depth, faults, clock }
     }
 
-    /// Fails if a fault is due. A stall happens once.
-    fn check(&mut self) -> Result<(), ExecError> {
-        let Some(elapsed) = self.clock.elapsed() else { return Ok(()) };
-        let due = |fault: &PlannedFault| elapsed >= Duration::from_nanos(fault.at.0);
-        let Some(at) = self.faults.iter().position(due) else { return Ok(()) };
-        let fault = self.faults[at];
-        match fault.kind {
-            FaultKind::Error => Err(ExecError::Gpu(GpuError::Failed {
-                doing: String::from("a planned fault"),
-                message: String::from("this executor fails from now on"),
-            })),
-            FaultKind::Panic => panic!("a planned fault: this executor panics"),
-            FaultKind::Hang => {
-                self.has_hung = true;
-                Ok(())
-            }
-            FaultKind::Stall => {
-                self.faults.remove(at);
-                std::thread::sleep(Duration::from_nanos(fault.lasts.0));
-                Ok(())
-            }
-        }
+    /// The first fault that is due and not over; those that are over are forgotten.
+    fn due(&mut self) -> Option<PlannedFault> {
+        let now = self.clock.elapsed()?;
+        self.faults.retain(|fault| fault.end() > now);
+        self.faults.first().copied().filter(|fault| fault.at <= now)
     }
 
-    /// A call that would never return ends as an error: nobody but its own thread could notice.
-    fn check_alone(&mut self) -> Result<(), ExecError> {
-        self.check()?;
-        if self.has_hung {
-            std::thread::sleep(Duration::from_nanos(crate::machine::WATCHDOG.0));
-            return Err(ExecError::Gpu(GpuError::Failed {
-                doing: String::from("a planned fault"),
-                message: String::from("nothing was heard until the watchdog barked"),
-            }));
+    /// Fails if a fault is due, or does nothing until it is over. `needs_memory` says that a batch begins.
+    fn check(&mut self, needs_memory: bool) -> Result<(), ExecError> {
+        while let Some(fault) = self.due() {
+            match fault.kind {
+                FaultKind::Error => {
+                    let doing = String::from("a planned fault");
+                    let message = String::from("this executor fails from now on");
+                    return Err(GpuError::Failed { doing, message }.into());
+                }
+                FaultKind::Memory if needs_memory => {
+                    return Err(GpuError::OutOfMemory { doing: String::from("a planned fault") }.into());
+                }
+                FaultKind::Memory => return Ok(()),
+                // As a panic goes through its callers, but nothing is printed: it is no bug.
+                FaultKind::Panic => std::panic::resume_unwind(Box::new("a planned fault")),
+                // Until the end of the fault, or of the run.
+                FaultKind::Hang | FaultKind::Stall => {
+                    while let Some(now) = self.clock.elapsed().filter(|&now| now < fault.end()) {
+                        std::thread::sleep(Duration::from_nanos(fault.end().since(now).0).min(NAP));
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    /// What hangs in a device does not keep the host from asking for it.
+    fn hangs(&mut self) -> bool {
+        self.due().is_some_and(|fault| fault.kind == FaultKind::Hang)
     }
 }
 
@@ -117,18 +116,22 @@ impl Executor for Faulty {
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        self.check_alone()?;
-        self.inner.search(query, mode, k, hits)
+        self.check(true)?;
+        let execution = self.inner.search(query, mode, k, hits)?;
+        // One that came meanwhile holds up what is under way.
+        self.check(false)?;
+        Ok(execution)
     }
 
     fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
-        self.check_alone()?;
-        self.inner.search_batch(batch, answers)
+        self.check(true)?;
+        let execution = self.inner.search_batch(batch, answers)?;
+        self.check(false)?;
+        Ok(execution)
     }
 
     fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
-        self.inner.pipeline()?;
-        Some(self)
+        if self.depth > 0 { Some(self) } else { None }
     }
 
     fn help(&mut self) -> Help {
@@ -142,22 +145,24 @@ impl Executor for Faulty {
 
 impl Pipeline for Faulty {
     fn depth(&self) -> usize {
-        // Asked of an executor that has a pipeline only; whether it still has one is for the calls to tell.
-        2
+        self.depth
     }
 
     fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
-        self.check()?;
-        match self.inner.pipeline() {
-            Some(pipeline) if !self.has_hung => pipeline.submit(batch),
-            _ => Ok(()),
+        if self.hangs() {
+            return Ok(());
         }
+        self.check(true)?;
+        self.inner.pipeline().map_or(Ok(()), |pipeline| pipeline.submit(batch))
     }
 
     fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
-        if let Err(fault) = self.check() {
-            return Some(Err(fault));
+        if self.hangs() {
+            return None;
         }
-        self.inner.pipeline().filter(|_| !self.has_hung)?.poll(answers)
+        match self.check(false) {
+            Ok(()) => self.inner.pipeline()?.poll(answers),
+            Err(fault) => Some(Err(fault)),
+        }
     }
 }

@@ -7,16 +7,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::QuerySet;
+use super::clock::since;
 use super::ending::LiveError;
-use super::pinning::Cores;
 use super::faults::RunClock;
+use super::pinning::Cores;
 use super::ring::{Completion, Rings, Sleeper, Survived};
 use super::worker::Worker;
 use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
 use crate::exec::Executor;
 use crate::ids::ProcessorId;
-use crate::machine::{Class, Idle, Machine, PerClass, Processor};
+use crate::machine::{Class, FaultKind, Idle, Machine, PerClass, Processor};
 use crate::time::Nanos;
 
 /// What stands in the GPU's place.
@@ -82,7 +83,6 @@ pub(super) enum Lane {
 }
 
 /// The driver's end of a lane's rings.
-#[derive(Debug)]
 pub(super) struct WorkerLane {
     rings: Arc<Rings>,
     /// Turns ordered and completions seen.
@@ -90,6 +90,44 @@ pub(super) struct WorkerLane {
     seen: u32,
     /// Whether it lets recorded times pass instead of working.
     pretends: bool,
+    /// Whether it was given a spare executor.
+    had_spare: bool,
+    seat: Seat,
+    /// What its threads begin as; nothing of it changes.
+    worker: Worker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for WorkerLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ordered, seen, pretends, had_spare, .. } = self;
+        f.debug_struct("WorkerLane")
+            .field("ordered", ordered)
+            .field("seen", seen)
+            .field("pretends", pretends)
+            .field("had_spare", had_spare)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a lane's threads run.
+#[derive(Clone, Debug)]
+struct Seat {
+    cores: Cores,
+    is_gpu: bool,
+    /// Its number among lanes of GPUs, or its first core among the CPU workers'.
+    number: usize,
+}
+
+impl Seat {
+    /// Ties the calling thread to it.
+    fn take(&self) {
+        if self.is_gpu {
+            self.cores.pin_gpu(self.number);
+        } else {
+            self.cores.pin_worker(self.number);
+        }
+    }
 }
 
 impl WorkerLane {
@@ -141,6 +179,36 @@ impl WorkerLane {
         Some(completion)
     }
 
+    /// Whether its spare executor is at work for good, or has failed itself.
+    pub(super) fn is_retired(&self) -> bool {
+        self.had_spare && !self.rings.has_spare()
+    }
+
+    /// Another thread takes the lane over, with the spare executor: it begins with the oldest batch under way, of so many
+    /// `queries`. What is to be said of it, with the time since the fleet was made; `None` if there is no spare.
+    ///
+    /// # Errors
+    /// If the system gives no thread; then the spare is lost, too.
+    pub(super) fn take_over(&mut self, queries: usize, watchdog: Nanos) -> Option<Result<Survived, LiveError>> {
+        let (taken, again) = (self.seen, self.under_way());
+        let (spare, thread) = self.rings.hand_on()?;
+        let heir = Worker { thread, taken, completed: taken, again, ..self.worker.clone() };
+        let seat = self.seat.clone();
+        let serve = move || {
+            seat.take();
+            heir.serve(spare);
+        };
+        let name = format!("heir of lane {}", self.worker.processor);
+        match std::thread::Builder::new().name(name).spawn(serve) {
+            // The thread before it ends by itself, or never.
+            Ok(thread) => self.thread = Some(thread),
+            Err(e) => return Some(Err(LiveError::NoThread(e.to_string()))),
+        }
+        let what = format!("nothing was heard of a batch for {:.0} ms", watchdog.as_ms());
+        let at = since(self.worker.epoch);
+        Some(Ok(Survived { at, kind: FaultKind::Hang, queries, is_retired: true, what }))
+    }
+
     /// The error that a failed completion speaks of.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.rings.take_failure()
@@ -181,7 +249,6 @@ pub struct Fleet {
     /// Set while threads with a core of their own spin for work.
     spins: Arc<AtomicBool>,
     epoch: Instant,
-    threads: Vec<JoinHandle<()>>,
 }
 
 impl Fleet {
@@ -222,7 +289,6 @@ impl Fleet {
             run_clock: RunClock::default(),
             spins: Arc::default(),
             epoch: Instant::now(),
-            threads: Vec::new(),
         };
         // By order of the processors, among those alike.
         let (mut gpu_lane, mut cpu_core) = (0, 0);
@@ -231,9 +297,11 @@ impl Fleet {
             let own = *number;
             *number += step;
             let lane = match work {
-                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, vec![executor], own)?,
-                LaneWork::WithSpare(executor, spare) => fleet.spawn_worker(&model, i, vec![spare, executor], own)?,
-                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, Vec::new(), own)?,
+                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), None, own)?,
+                LaneWork::WithSpare(executor, spare) => {
+                    fleet.spawn_worker(&model, i, Some(executor), Some(spare), own)?
+                }
+                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, None, own)?,
                 LaneWork::Recorded => Lane::Recorded,
             };
             fleet.lanes.push(lane);
@@ -246,19 +314,19 @@ impl Fleet {
     #[must_use]
     pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
-        let (queries, cores, driver, threads) = (Arc::default(), Cores::default(), Arc::default(), Vec::new());
+        let (queries, cores, driver) = (Arc::default(), Cores::default(), Arc::default());
         let played = model.clone();
         let (idle, spins, run_clock) = (Idle::Sleep, Arc::default(), RunClock::default());
         let epoch = Instant::now();
-        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, epoch, threads }
+        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, epoch }
     }
 
     fn spawn_worker(
         &mut self,
         model: &MachineModel,
         position: usize,
-        // The one that is to work comes last.
-        mut executors: Vec<Box<dyn Executor>>,
+        executor: Option<Box<dyn Executor>>,
+        spare: Option<Box<dyn Executor>>,
         number: usize,
     ) -> Result<Lane, LiveError> {
         let processor = ProcessorId(position as u32);
@@ -276,34 +344,34 @@ impl Fleet {
             driver_sleeps: !cores.driver_owns_core(),
             owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
             spins: Arc::clone(&self.spins),
+            thread: 0,
             taken: 0,
             completed: 0,
+            again: 0,
+            without_memory: 0,
             last_done: 0,
         };
-        let executor = executors.pop();
-        let spare = executors.pop();
-        let pretends = executor.is_none();
+        let (pretends, had_spare) = (executor.is_none(), spare.is_some());
+        spare.into_iter().for_each(|spare| rings.keep_spare(spare));
+        let seat = Seat { cores, is_gpu: class.is_gpu(), number };
+        let (own, own_seat) = (worker.clone(), seat.clone());
         let serve = move || {
-            if class.is_gpu() {
-                cores.pin_gpu(number);
-            } else {
-                cores.pin_worker(number);
-            }
+            own_seat.take();
             match executor {
-                Some(executor) => worker.serve(executor, spare),
-                None => worker.pretend(),
+                Some(executor) => own.serve(executor),
+                None => own.pretend(),
             }
         };
         let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
-        self.threads.push(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
-        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends }))
+        let thread = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, had_spare, seat, worker, thread }))
     }
 
     /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
     /// answer shows before anything is measured.
     ///
     /// # Errors
-    /// The first that an executor reports.
+    /// The first that an executor reports, though it may have a spare.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         let began = Instant::now();
         for row in 0..self.queries.len() as u32 {
@@ -319,6 +387,9 @@ impl Fleet {
                     std::thread::yield_now();
                 }
                 lane.settle()?;
+                if let Some(Survived { what, .. }) = lane.take_survived().pop() {
+                    return Err(LiveError::LaneFailed { processor: lane.worker.processor, what });
+                }
             }
         }
         Ok(())
@@ -398,6 +469,14 @@ impl Fleet {
         matches!(&self.lanes[processor.index()], Lane::Recorded)
     }
 
+    /// Lanes whose own executors have failed for good.
+    #[must_use]
+    pub fn retired(&self) -> Vec<ProcessorId> {
+        let lanes = (0..).map(ProcessorId).zip(&self.lanes);
+        let retired = lanes.filter(|(_, lane)| matches!(lane, Lane::Worker(lane) if lane.is_retired()));
+        retired.map(|(processor, _)| processor).collect()
+    }
+
     /// What stands in the GPU's place: a GPU if there is one.
     #[must_use]
     pub fn gpu(&self) -> GpuLane {
@@ -415,7 +494,7 @@ impl Fleet {
     /// other and delays come out too long.
     #[must_use]
     pub fn has_cores_enough(&self) -> bool {
-        self.threads.is_empty() || self.cores.are_enough()
+        self.lanes.iter().all(|lane| matches!(lane, Lane::Recorded)) || self.cores.are_enough()
     }
 
     pub(super) fn cores(&self) -> &Cores {
@@ -456,7 +535,7 @@ fn workers(lanes: &mut [Lane]) -> impl Iterator<Item = &mut WorkerLane> {
 impl Drop for Fleet {
     fn drop(&mut self) {
         workers(&mut self.lanes).for_each(|lane| lane.rings.close());
-        for thread in self.threads.drain(..) {
+        for thread in workers(&mut self.lanes).filter_map(|lane| lane.thread.take()) {
             let _ = thread.join();
         }
     }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::ending::Ending;
-use super::faults::LaneFault;
 use super::served::{Round, ServedBatch};
 use crate::machine::PerClass;
 use crate::quantile::select_nearest_rank;
@@ -37,14 +36,12 @@ impl Spread {
 /// What was measured.
 #[derive(Debug)]
 pub struct LiveOutcome {
-    /// The jobs that finished.
+    /// The jobs that finished or were dropped, and lanes that failed on the way.
     pub log: RunLog,
     /// What the dispatcher was told, if [that was asked for](super::LiveRun::keep_journal); else empty.
     pub journal: Journal,
     /// How the run ended.
     pub ending: Ending,
-    /// Lanes that failed on the way and went on with their spare executors.
-    pub faults: Vec<LaneFault>,
     /// How late the driver released jobs.
     pub lag: Spread,
     /// The driver's own time for each event (an arrival, a completion), with the policy's decision and the handing over
@@ -67,7 +64,7 @@ pub struct LiveOutcome {
     pub driver_time: Duration,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
-    /// Jobs that were released and never finished.
+    /// Jobs that were released and neither finished nor were dropped.
     pub unfinished: usize,
 }
 

@@ -7,7 +7,7 @@ use crate::cli::output::say;
 use crate::cost::ProfileOptions;
 use crate::ids::QueryId;
 use crate::lab::{Estimates, GpuSource, Node, Processors, Wanted, workload_of_index};
-use crate::machine::{Idle, read_faults};
+use crate::machine::Idle;
 use crate::query::{Query, Trace};
 
 /// So many queries are measured where no workload is named: a few seconds' work.
@@ -32,6 +32,8 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let bars = Bars::default();
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
+    let lanes = processors.num_lanes();
+    processors.plan_faults(arguments.faults.plan(lanes)?);
     let (name, workload) = match &arguments.workload {
         Some(path) => workload_of_index(path, arguments.mode, &index)?,
         None => {
@@ -43,14 +45,12 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
             (String::from("measured now"), processors.profile(some, &index, &options, &bars)?)
         }
     };
-    if let Some(path) = &arguments.faults {
-        let lanes = processors.num_lanes();
-        processors.plan_faults(read_faults(path, lanes)?);
-    }
     if arguments.time_warp {
         processors.pretend();
     }
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
+    // Of the lanes that are wanted, some may not be there.
+    arguments.faults.plan(node.machine().len())?;
     node.set_idle(Idle::default());
     if let Some((_, file)) = arguments.machine.read(true)? {
         node.set_machine(&file);

@@ -1,23 +1,58 @@
 //! The runs of one command: driving them, and what is kept of each.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::cli::Failure;
-use crate::cli::output::say;
+use crate::cli::output::{result_file, say};
 use crate::cli::run_logs::KeptRuns;
-use crate::files::Provenance;
+use crate::files::{Decimals, Digits, Provenance, Record, write_csv};
+use crate::ids::ProcessorId;
 use crate::lab::{Criterion, Drive, Judge, Node};
-use crate::live::{Ending, GpuLane, LaneFault, LiveOutcome};
-use crate::machine::Class;
+use crate::live::{Ending, GpuLane, LiveOutcome};
+use crate::machine::{Class, LaneFault};
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
-use crate::sched::{BuiltIn, LogRow, PolicyFactory, RecordedRun};
+use crate::sched::{BuiltIn, PolicyFactory, RecordedRun};
 use crate::time::Nanos;
+
+/// A line of `faults.csv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct FaultRow {
+    policy: String,
+    rate_qps: Digits<9>,
+    seed: u64,
+    at_ms: Decimals<6>,
+    processor: ProcessorId,
+    fault: String,
+    queries: usize,
+    retired: bool,
+    what: String,
+}
+
+impl FaultRow {
+    fn of(policy: &str, plan: &Plan, fault: &LaneFault) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            rate_qps: Digits(plan.rate_qps),
+            seed: plan.arrivals.seed,
+            at_ms: Decimals(fault.at.as_ms()),
+            processor: fault.processor,
+            fault: fault.kind.name().to_owned(),
+            queries: fault.queries,
+            retired: fault.is_retired,
+            what: fault.what.clone(),
+        }
+    }
+}
+
+impl Record for FaultRow {}
 
 /// The runs of one command.
 pub(super) struct Session<'a> {
@@ -26,10 +61,11 @@ pub(super) struct Session<'a> {
     node: Node,
     workload_name: String,
     rows: Vec<LiveSummaryRow>,
+    faults: Vec<FaultRow>,
     /// What the user has to know beyond the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
-    /// Files besides the summary.
+    /// Files.
     written: Vec<PathBuf>,
 }
 
@@ -42,8 +78,8 @@ impl<'a> Session<'a> {
         runs: usize,
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, notes, written) = (Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, rows, notes, kept, written }
+        let (rows, faults, notes, written) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept, written }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -60,12 +96,17 @@ impl<'a> Session<'a> {
                 );
                 let mut drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
                 drive.keep_journal = self.arguments.journal;
+                // What a planned fault holds up is to be seen to its end.
+                if self.arguments.faults.faults.is_some() {
+                    drive.abandon_after = None;
+                }
                 let outcome = self.node.drive(policy, drive)?;
-                self.keep_run(policy, plan, drive, &outcome)?;
                 done += 1;
                 self.note(policy, plan, &outcome);
-                self.keep_log(policy, plan, &outcome)?;
                 self.rows.extend(self.row(policy, plan, &outcome));
+                self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(policy.name(), plan, fault)));
+                self.keep_run(policy, plan, drive, &outcome)?;
+                self.keep_log(policy, plan, &outcome)?;
                 match outcome.ending {
                     Ending::Complete | Ending::Overloaded => {}
                     Ending::Interrupted => {
@@ -86,13 +127,21 @@ impl<'a> Session<'a> {
 
     fn note(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
-        for LaneFault { processor, at, what, queries } in &outcome.faults {
-            let ran = number::counted(*queries, "query", "queries");
+        for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
+            let lost = number::counted(*queries, "query", "queries");
+            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
+            let at_ms = at.as_ms();
             self.notes.push(format!(
-                "{run}: lane {processor} failed after {:.1} ms and went on with a CPU in its place; {ran} that it held ran \
-                 again there ({what})",
-                at.as_ms()
+                "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
             ));
+        }
+        let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
+        for lane in self.node.fleet().retired().into_iter().filter(before) {
+            self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
+        }
+        if !outcome.log.shed.is_empty() {
+            let dropped = number::counted(outcome.log.shed.len(), "query", "queries");
+            self.notes.push(format!("{run}: {dropped} dropped, late when a processor took them up"));
         }
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
@@ -125,13 +174,30 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Writes `summary.csv`: the runs that have finished; and the trace of their logs.
-    pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
+    /// Writes `summary.csv`, the runs that have finished; `faults.csv`, the lanes that have failed in them, if any were to or
+    /// have; and the trace of their logs. What can be written is, whatever else can't.
+    pub(super) fn write(&mut self) -> Result<(), Failure> {
         let provenance = self.provenance();
-        write_live_summaries(path, &provenance, &self.rows)?;
+        let (summary, faults) = (self.arguments.out.join("summary.csv"), self.arguments.out.join("faults.csv"));
+        let mut first = Ok(());
+        let mut keep = |written: Result<Vec<PathBuf>, Failure>| match written {
+            Ok(paths) => self.written.extend(paths),
+            Err(e) if first.is_ok() => first = Err(e),
+            Err(_) => {}
+        };
+        keep(write_live_summaries(&summary, &provenance, &self.rows).map_err(Failure::from).map(|()| {
+            result_file("summary", &summary);
+            vec![summary]
+        }));
+        if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
+            keep(write_csv(&faults, &provenance, self.faults.iter().cloned()).map_err(Failure::from).map(|()| {
+                result_file("faults", &faults);
+                vec![faults]
+            }));
+        }
         let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
-        self.written = std::mem::replace(&mut self.kept, none).finish(&provenance)?;
-        Ok(())
+        keep(std::mem::replace(&mut self.kept, none).finish(&provenance));
+        first
     }
 
     fn provenance(&self) -> Provenance {
@@ -146,7 +212,7 @@ impl<'a> Session<'a> {
 
     fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
         let gpu_is_replayed = self.node.fleet().gpu() == GpuLane::Replay;
-        let lane = |row: &LogRow| match row.class {
+        let lane = |_: ProcessorId, class: Class| match class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
         };
@@ -172,7 +238,7 @@ impl<'a> Session<'a> {
         Ok(recorded.write(&self.arguments.out.join("runs").join(name), &self.provenance())?)
     }
 
-    pub(super) fn print(&self, summary_path: &Path) -> Result<(), Failure> {
+    pub(super) fn print(&self) -> Result<(), Failure> {
         let headings = [
             "policy",
             "qps",
@@ -209,7 +275,8 @@ impl<'a> Session<'a> {
             ]);
         }
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
-        let logs: String = self.written.iter().map(|path| format!(", {}", path.display())).collect();
-        say(&format!("\n{table}objective: {}\n{notes}written: {}{logs}\n", self.criterion, summary_path.display()))
+        let written: Vec<String> = self.written.iter().map(|path| path.display().to_string()).collect();
+        let written = if written.is_empty() { String::from("nothing") } else { written.join(", ") };
+        say(&format!("\n{table}objective: {}\n{notes}written: {written}\n", self.criterion))
     }
 }

@@ -12,11 +12,11 @@ use self::inputs::{
     DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, rates_around,
     wants_gpu,
 };
-use self::report::{capacity_table, delay_chart, delay_table};
+use self::report::{capacity_table, delay_chart, delay_table, loss_table};
 use super::Failure;
 use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, MachineFileArgument, ObjectiveArguments, PolicyArguments,
-    check_processors, cluster_in_words, no_rates,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
+    PolicyArguments, check_processors, cluster_in_words, no_rates,
 };
 use super::origin;
 use super::output::{result_file, say};
@@ -27,7 +27,7 @@ use crate::lab::{
     Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, in_stream, named_workload_in,
     play_all, settle_gpu_times, sim_queries,
 };
-use crate::machine::{Class, Machine, PerClass, PlannedFault, read_faults};
+use crate::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::source::Source;
@@ -92,10 +92,8 @@ pub(super) struct Arguments {
     estimates: String,
     #[command(flatten)]
     machine: MachineFileArgument,
-    /// Let lanes fail as a plan says: lines of `at_ms,processor,fault,lasts_ms`, where a fault is `error`, `panic`, `hang` or
-    /// `stall`; lanes are numbered from 0, CPU workers first
-    #[arg(long, value_name = "FILE")]
-    faults: Option<PathBuf>,
+    #[command(flatten)]
+    faults: FaultArguments,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -237,18 +235,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     notes.iter().for_each(|note| text.push_str(&format!("{note}\n")));
     if !summaries.is_empty() {
         text.push_str(&delay_table(&summaries, &policies, &rates, &experiment));
+        text.push_str(&loss_table(&summaries, arguments.faults.faults.is_some()));
     }
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     say(&fitted(&format!("{text}\nwritten: {}\n", names.join(", "))))
 }
 
-/// The fault plan; a lane that fails goes on with a CPU in its place, so that there must be costs on one.
-fn faults(arguments: &Arguments, machine: &Machine) -> Result<Vec<PlannedFault>, Failure> {
-    let Some(path) = &arguments.faults else { return Ok(Vec::new()) };
-    if machine.count(Class::CPU) == 0 {
-        return Err(Failure::input("--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1"));
+/// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.
+fn faults(arguments: &Arguments, machine: &Machine) -> Result<FaultPlan, Failure> {
+    if arguments.faults.faults.is_some() {
+        if machine.count(Class::CPU) == 0 {
+            let message = "--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1";
+            return Err(Failure::input(message));
+        }
+        if arguments.cluster.shape()?.is_some() {
+            return Err(Failure::input("--faults: a plan is of one machine: leave --shards and --replicas out"));
+        }
     }
-    Ok(read_faults(path, machine.len())?)
+    arguments.faults.plan(machine.len())
 }
 
 fn progress_bar(what: &'static str, runs: u64) -> ProgressBar {
