@@ -258,7 +258,7 @@ fn a_fault_plan_and_shedding_are_played_and_counted() {
         let output = simulate(
             dir.path(),
             &format!(
-                "--workload w.csv --num-queries 3000 --rate 900 --cpus 1 --policy stealing --deadline-ms 100 \
+                "--workload w.csv --num-queries 3000 --seeds 1 --rate 900 --cpus 1 --policy stealing --deadline-ms 100 \
                  --what delays --estimates oracle --log {arguments}"
             ),
         );
@@ -297,7 +297,7 @@ fn a_fault_plan_that_cannot_be_played_is_refused() {
     plan("kind.csv", "1,0,fire,");
     plan("stall.csv", "1,0,stall,-3");
     for (arguments, expected) in [
-        ("--faults nowhere.csv", "nowhere.csv: no such file"),
+        ("--faults nowhere.csv", "nowhere.csv: cannot open: No such file"),
         ("--faults lane.csv --cpus 1", "lane.csv:2:3: `processor` is \"2\", expected a lane of the machine, 0 to 1"),
         ("--faults kind.csv", "kind.csv:2:5: `fault` is \"fire\", expected error, panic, hang, stall or memory"),
         ("--faults stall.csv", "stall.csv:2:11: `lasts_ms` is \"-3\", expected above 0: how long the fault lasts"),

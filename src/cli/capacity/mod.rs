@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
+use super::kept::Kept;
 use super::options::{
     DeadlineArgument, GpuMemoryArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments,
     ProcessArguments, SearchArguments, any_rate, check_k, parse_seeds,
 };
-use super::output::result_file;
 use super::{Failure, interrupts};
 use crate::files::{Provenance, check_writable};
 use crate::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
@@ -78,9 +78,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupts::catch();
     let found = answer(&mut node, &factories, &question, &Bars::default())?;
     let path = arguments.out.join("capacity.csv");
+    let mut kept = Kept::new();
     if !found.capacities.is_empty() {
-        write_capacities(&path, &provenance(arguments, &node, &question), &rows(&found))?;
-        result_file("capacity", &path);
+        let written = write_capacities(&path, &provenance(arguments, &node, &question), &rows(&found));
+        kept.rows("capacity", &path, written);
     }
     outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));
     if let Some(best) = found.capacities.first()
@@ -89,9 +90,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outln!("{note}");
     }
     if !found.capacities.is_empty() {
-        outln!("written: {}; took {:.0} s", path.display(), started.elapsed().as_secs_f64());
+        outln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
     }
-    Ok(())
+    kept.finish()
 }
 
 /// Checks what can be before anything is opened, and gives the question.

@@ -133,9 +133,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
     let driven = session.drive_all(&policies, &plans);
     // Whatever has happened, what was measured is kept: on paper, too, should there be no room for it anywhere else.
-    let written = session.write();
-    let printed = session.print();
-    driven.and(written).and(printed)
+    let kept = session.finish();
+    driven.and(kept)
 }
 
 /// Checks what can be before anything is opened, and reads what policies are to know.

@@ -1,13 +1,12 @@
 //! The runs of one command: driving them, and what is kept of each.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::cli::Failure;
-use crate::cli::output::{result_file, say};
+use crate::cli::kept::Kept;
+use crate::cli::output::say;
 use crate::cli::run_logs::KeptRuns;
 use crate::files::{Decimals, Digits, Provenance, Record, write_csv};
 use crate::ids::ProcessorId;
@@ -65,8 +64,6 @@ pub(super) struct Session<'a> {
     /// What the user has to know beyond the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
-    /// Files.
-    written: Vec<PathBuf>,
 }
 
 impl<'a> Session<'a> {
@@ -78,8 +75,8 @@ impl<'a> Session<'a> {
         runs: usize,
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, faults, notes, written) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept, written }
+        let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -176,28 +173,25 @@ impl<'a> Session<'a> {
 
     /// Writes `summary.csv`, the runs that have finished; `faults.csv`, the lanes that have failed in them, if any were to or
     /// have; and the trace of their logs. What can be written is, whatever else can't.
-    pub(super) fn write(&mut self) -> Result<(), Failure> {
+    fn write(&mut self) -> Kept {
         let provenance = self.provenance();
-        let (summary, faults) = (self.arguments.out.join("summary.csv"), self.arguments.out.join("faults.csv"));
-        let mut first = Ok(());
-        let mut keep = |written: Result<Vec<PathBuf>, Failure>| match written {
-            Ok(paths) => self.written.extend(paths),
-            Err(e) if first.is_ok() => first = Err(e),
-            Err(_) => {}
-        };
-        keep(write_live_summaries(&summary, &provenance, &self.rows).map_err(Failure::from).map(|()| {
-            result_file("summary", &summary);
-            vec![summary]
-        }));
+        let mut kept = Kept::new();
+        let summary = self.arguments.out.join("summary.csv");
+        kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
         if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
-            keep(write_csv(&faults, &provenance, self.faults.iter().cloned()).map_err(Failure::from).map(|()| {
-                result_file("faults", &faults);
-                vec![faults]
-            }));
+            let faults = self.arguments.out.join("faults.csv");
+            kept.rows("faults", &faults, write_csv(&faults, &provenance, self.faults.iter().cloned()));
         }
         let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
-        keep(std::mem::replace(&mut self.kept, none).finish(&provenance));
-        first
+        kept.files(std::mem::replace(&mut self.kept, none).finish(&provenance));
+        kept
+    }
+
+    /// Writes what was measured, and prints it.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let kept = self.write();
+        let printed = self.print(&kept);
+        kept.finish().and(printed)
     }
 
     fn provenance(&self) -> Provenance {
@@ -238,7 +232,7 @@ impl<'a> Session<'a> {
         Ok(recorded.write(&self.arguments.out.join("runs").join(name), &self.provenance())?)
     }
 
-    pub(super) fn print(&self) -> Result<(), Failure> {
+    fn print(&self, kept: &Kept) -> Result<(), Failure> {
         let headings = [
             "policy",
             "qps",
@@ -275,8 +269,6 @@ impl<'a> Session<'a> {
             ]);
         }
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
-        let written: Vec<String> = self.written.iter().map(|path| path.display().to_string()).collect();
-        let written = if written.is_empty() { String::from("nothing") } else { written.join(", ") };
-        say(&format!("\n{table}objective: {}\n{notes}written: {written}\n", self.criterion))
+        say(&format!("\n{table}objective: {}\n{notes}{}\n", self.criterion, kept.in_words()))
     }
 }

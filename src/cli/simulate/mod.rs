@@ -14,12 +14,13 @@ use self::inputs::{
 };
 use self::report::{capacity_table, delay_chart, delay_table, loss_table};
 use super::Failure;
+use super::kept::Kept;
 use super::options::{
     ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
     PolicyArguments, check_processors, cluster_in_words, no_rates,
 };
 use super::origin;
-use super::output::{result_file, say};
+use super::output::say;
 use super::run_logs::{KeptRuns, LogArguments};
 use crate::cost::{Cost, MachineModel};
 use crate::files::{Provenance, check_writable};
@@ -183,27 +184,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let summaries: Vec<SummaryRow> = played.into_iter().map(|run| SummaryRow::of(Source::Simulated, run)).collect();
 
-    let mut files = Vec::new();
+    let mut kept = Kept::new();
     if !summaries.is_empty() {
-        files.push(arguments.out.join("summary.csv"));
-        write_summaries(&arguments.out.join("summary.csv"), &provenance, &summaries)?;
-        result_file("summary", &arguments.out.join("summary.csv"));
+        let path = arguments.out.join("summary.csv");
+        kept.rows("summary", &path, write_summaries(&path, &provenance, &summaries));
     }
     if !capacities.is_empty() {
-        files.push(arguments.out.join("capacity.csv"));
+        let path = arguments.out.join("capacity.csv");
         let rows = capacities.iter().flat_map(Capacities::iter);
         let rows: Vec<CapacityRow> = rows.map(|found| CapacityRow { capacity: found.clone(), live: None }).collect();
-        write_capacities(&arguments.out.join("capacity.csv"), &provenance, &rows)?;
-        result_file("capacity", &arguments.out.join("capacity.csv"));
+        kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows));
     }
     if arguments.what.contains(&Part::Plot) && !summaries.is_empty() {
         let chart = arguments.out.join("delay");
         let what = origin::in_words(&workload_name, &workload.provenance, arguments.mode, replayed.is_some());
-        delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms, what).write(&chart)?;
-        files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
+        let drawn = delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms, what);
+        let pictures = vec![chart.with_extension("svg"), chart.with_extension("png")];
+        kept.files(drawn.write(&chart).map(|()| pictures));
     }
     if arguments.logs.any() {
-        files.extend(keep_logs(arguments, &experiment, &policies, &rates, &provenance)?);
+        kept.files(keep_logs(arguments, &experiment, &policies, &rates, &provenance));
     }
     let title = format!(
         "{workload_name}, mode {}: {} queries; {}, {}; deadline {} ms; estimates: {}{}{}",
@@ -237,8 +237,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text.push_str(&delay_table(&summaries, &policies, &rates, &experiment));
         text.push_str(&loss_table(&summaries, arguments.faults.faults.is_some()));
     }
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    say(&fitted(&format!("{text}\nwritten: {}\n", names.join(", "))))
+    let printed = say(&fitted(&format!("{text}\n{}\n", kept.in_words())));
+    kept.finish().and(printed)
 }
 
 /// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.
