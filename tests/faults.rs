@@ -376,6 +376,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
     let batches = BatchCost {
         host_fixed_us: 1.0,
         host_each_us: 1.0,
+        exposed: None,
         device_fixed_us: 1.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],

@@ -99,7 +99,7 @@ impl Worker {
             while since(self.epoch) < self.rings.until(self.taken) {
                 self.pause();
             }
-            self.complete(picked_up, Ok(()), false);
+            self.complete(picked_up, Halves::default(), Ok(()), false);
             self.rings.set_checked(self.completed);
         }
     }
@@ -125,7 +125,7 @@ impl Worker {
                 Err(Storm::Broken(spare)) => return Served::Broken(spare),
             };
             let again = result.as_ref().is_ok_and(|&again| again);
-            if !self.complete(picked_up, result.map(|_| ()), again) {
+            if !self.complete(picked_up, Halves::default(), result.map(|_| ()), again) {
                 return Served::Lost;
             }
             self.rings.set_checked(self.completed);
@@ -168,6 +168,8 @@ impl Worker {
         let mut under_way: VecDeque<Submitted> = VecDeque::with_capacity(self.depth);
         let mut unchecked: Option<Vec<u32>> = None;
         let mut used: Vec<Vec<u32>> = Vec::new();
+        // What the thread has been at since the last batch ended, besides what the executor tells of itself.
+        let mut host = 0;
         loop {
             if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
                 break;
@@ -178,10 +180,12 @@ impl Worker {
             let Some(pipeline) = executor.pipeline() else { break };
             if under_way.len() < self.depth.min(pipeline.depth()) {
                 let mut rows = used.pop().unwrap_or_default();
+                let began = since(self.epoch);
                 if self.take(&mut rows) {
                     desk.requests.clear();
                     desk.requests.extend(rows.iter().map(|&row| queries.request(row)));
                     let picked_up = since(self.epoch);
+                    host += picked_up - began;
                     let fault = guarded(|| pipeline.submit(&desk.requests)).err();
                     under_way.push_back(Submitted { rows, picked_up, fault });
                 } else {
@@ -190,11 +194,13 @@ impl Worker {
             }
             // Answers are replaced by the next poll: those of the batch before must have been compared.
             if let Some(rows) = unchecked.take() {
+                let began = since(self.epoch);
                 if let Err(error) = self.check_all(&queries, &rows, &desk.answers) {
                     self.rings.fail(error);
                 }
                 self.rings.set_checked(self.completed);
                 used.push(rows);
+                host += since(self.epoch) - began;
             }
             let Some(oldest) = under_way.front_mut() else { continue };
             let polled = match oldest.fault.take() {
@@ -204,15 +210,18 @@ impl Worker {
                         self.pause();
                         continue;
                     }
-                    Ok(Some(_)) => Ok(()),
+                    Ok(Some(execution)) => Ok(execution),
                     // This batch is lost, and perhaps those after it.
                     Err(Fault::Error(error)) => Err(Fault::Lost(error)),
                     Err(fault) => Err(fault),
                 },
             };
+            let mut halves = Halves::default();
             let result = match polled {
-                Ok(()) => {
+                Ok(execution) => {
                     self.without_memory = 0;
+                    let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
+                    halves = Halves { host: host + ns(execution.host_us), device: ns(execution.device_us) };
                     Ok(false)
                 }
                 Err(fault) => self.weather(fault, &oldest.rows, &queries, &mut desk),
@@ -224,7 +233,8 @@ impl Worker {
             };
             let (is_answered, again) = (result.is_ok(), result.as_ref().is_ok_and(|&again| again));
             let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
-            if !self.complete(picked_up, result.map(|_| ()), again) {
+            host = 0;
+            if !self.complete(picked_up, halves, result.map(|_| ()), again) {
                 return Served::Lost;
             }
             if is_answered {
@@ -246,7 +256,13 @@ impl Worker {
 
     /// Reports the oldest batch that was taken; `again` says that the spare executor ran it. Whether that was this thread's to
     /// report: another may have taken the lane over.
-    fn complete(&mut self, picked_up: u64, result: Result<(), LiveError>, again: bool) -> bool {
+    fn complete(
+        &mut self,
+        picked_up: u64,
+        Halves { host, device }: Halves,
+        result: Result<(), LiveError>,
+        again: bool,
+    ) -> bool {
         let done = since(self.epoch);
         let worked = done - picked_up.max(self.last_done);
         self.last_done = done;
@@ -257,7 +273,7 @@ impl Worker {
         if result.is_err() && !self.rings.belongs_to(self.thread) {
             return false;
         }
-        let completion = Completion { picked_up, worked, done, has_failed: result.is_err(), again };
+        let completion = Completion { picked_up, worked, host, device, done, has_failed: result.is_err(), again };
         let is_ours = self.rings.complete(self.completed, completion, result.err());
         if is_ours && self.driver_sleeps {
             self.driver.wake();
@@ -364,6 +380,13 @@ struct Submitted {
     picked_up: u64,
     /// Why it is not there after all: reported in its turn.
     fault: Option<Fault>,
+}
+
+/// What a batch took of a lane that overlaps its batches, in nanoseconds; see [`Completion`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Halves {
+    host: u64,
+    device: u64,
 }
 
 /// What went wrong in a call of an executor.

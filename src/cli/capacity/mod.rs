@@ -80,8 +80,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = arguments.out.join("capacity.csv");
     let mut kept = Kept::new();
     if !found.capacities.is_empty() {
-        let written = write_capacities(&path, &provenance(arguments, &node, &question), &rows(&found));
-        kept.rows("capacity", &path, written);
+        let refuted = found.refuted.iter().map(|(policy, at)| format!("{policy} {:.0} q/s", at.qps));
+        let provenance = refuted.fold(provenance(arguments, &node, &question), |all, one| all.with("refuted", one));
+        kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows(&found)));
     }
     outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));
     if let Some(best) = found.capacities.first()
