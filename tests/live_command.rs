@@ -245,14 +245,14 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     let counts = rows(&results.join("summary.csv"));
     assert!(counts.iter().all(|row| row["queries"] == "100" && row["lane_faults"] == "1"), "{counts:?}");
     // What is dropped is in the log, and counted.
-    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --rate 200000 --num-queries 2000";
-    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 0.2 --shed late --journal"), 0);
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --rate 2e6 --num-queries 100000";
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 10 --shed late --journal"), 0);
     let row = &rows(&results.join("summary.csv"))[0];
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert!(!log.shed.is_empty() && out.contains("dropped, late when a processor took them up"), "{out}");
-    assert_eq!((&row["shed"], log.rows.len() + log.shed.len()), (&log.shed.len().to_string(), 2000));
-    let (out, _) = tandem(lab.path(), "replay-log results/runs/cpu-only-200000qps-seed1", 0);
-    assert!(out.contains("2000 jobs"), "{out}");
+    assert_eq!((&row["shed"], log.rows.len() + log.shed.len()), (&log.shed.len().to_string(), 100_000));
+    let (out, _) = tandem(lab.path(), "replay-log results/runs/cpu-only-2000000qps-seed1", 0);
+    assert!(out.contains("100000 jobs"), "{out}");
 }
 
 #[test]

@@ -80,6 +80,7 @@ pub(super) fn drive<C: Clock>(
         decision: model.decision,
         watchdog: model.faults.watchdog,
         watch_at: Nanos::ZERO,
+        awake_since: Nanos::ZERO,
         sleeper,
         times,
         dispatcher,
@@ -115,6 +116,8 @@ struct Driver<'a, C, T> {
     /// How long a lane may be at a batch, and when that is looked at next.
     watchdog: Nanos,
     watch_at: Nanos,
+    /// Since when the driver has looked as often as it should: if it could not, the machine stood still, and lanes with it.
+    awake_since: Nanos,
     lanes: &'a mut [Lane],
     /// The driver's own thread, for workers to wake.
     sleeper: &'a Sleeper,
@@ -195,12 +198,16 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     /// Looks for lanes that have been at a batch for longer than the watchdog waits, and lets another thread take them over.
     #[cold]
     fn watch(&mut self, now: Nanos) {
-        self.watch_at = now + Nanos((self.watchdog.0 / WATCHES).max(1));
+        let each = Nanos((self.watchdog.0 / WATCHES).max(1));
+        if now.since(self.watch_at) > Nanos(each.0 * LATE_WATCHES) {
+            self.awake_since = now;
+        }
+        self.watch_at = now + each;
         for word in 0..self.working.len() {
             for lane in members(word, self.working[word]) {
                 let Lane::Worker(worker) = &mut self.lanes[lane] else { continue };
                 let begun = self.starts[lane][worker.oldest_slot()];
-                let began = begun.started.max(self.clock.at(self.last_done[lane]));
+                let began = begun.started.max(self.clock.at(self.last_done[lane])).max(self.awake_since);
                 if now.since(began) <= self.watchdog || worker.has_completion() {
                     continue;
                 }
@@ -384,6 +391,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
 
 /// How often a lane is looked at while the watchdog waits for it.
 const WATCHES: u64 = 100;
+/// A look that comes so many of them too late comes from a driver that was held up itself.
+const LATE_WATCHES: u64 = 10;
 
 /// What a lane survived, with its time in the run.
 fn lane_fault(processor: ProcessorId, at: Nanos, survived: Survived) -> LaneFault {

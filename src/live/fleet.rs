@@ -90,22 +90,27 @@ pub(super) struct WorkerLane {
     seen: u32,
     /// Whether it lets recorded times pass instead of working.
     pretends: bool,
-    /// Whether it was given a spare executor.
+    /// What only matters when it fails; apart from what every batch needs.
+    threads: Box<Threads>,
+}
+
+/// The threads of a lane: the one that serves it, and what another would begin as.
+struct Threads {
+    /// Whether the lane was given a spare executor.
     had_spare: bool,
     seat: Seat,
-    /// What its threads begin as; nothing of it changes.
+    /// As each begins; nothing of it changes.
     worker: Worker,
-    thread: Option<JoinHandle<()>>,
+    current: Option<JoinHandle<()>>,
 }
 
 impl fmt::Debug for WorkerLane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ordered, seen, pretends, had_spare, .. } = self;
+        let Self { ordered, seen, pretends, .. } = self;
         f.debug_struct("WorkerLane")
             .field("ordered", ordered)
             .field("seen", seen)
             .field("pretends", pretends)
-            .field("had_spare", had_spare)
             .finish_non_exhaustive()
     }
 }
@@ -181,7 +186,7 @@ impl WorkerLane {
 
     /// Whether its spare executor is at work for good, or has failed itself.
     pub(super) fn is_retired(&self) -> bool {
-        self.had_spare && !self.rings.has_spare()
+        self.threads.had_spare && !self.rings.has_spare()
     }
 
     /// Another thread takes the lane over, with the spare executor: it begins with the oldest batch under way, of so many
@@ -192,20 +197,20 @@ impl WorkerLane {
     pub(super) fn take_over(&mut self, queries: usize, watchdog: Nanos) -> Option<Result<Survived, LiveError>> {
         let (taken, again) = (self.seen, self.under_way());
         let (spare, thread) = self.rings.hand_on()?;
-        let heir = Worker { thread, taken, completed: taken, again, ..self.worker.clone() };
-        let seat = self.seat.clone();
+        let heir = Worker { thread, taken, completed: taken, again, ..self.threads.worker.clone() };
+        let seat = self.threads.seat.clone();
         let serve = move || {
             seat.take();
             heir.serve(spare);
         };
-        let name = format!("heir of lane {}", self.worker.processor);
+        let name = format!("heir of lane {}", self.threads.worker.processor);
         match std::thread::Builder::new().name(name).spawn(serve) {
             // The thread before it ends by itself, or never.
-            Ok(thread) => self.thread = Some(thread),
+            Ok(thread) => self.threads.current = Some(thread),
             Err(e) => return Some(Err(LiveError::NoThread(e.to_string()))),
         }
         let what = format!("nothing was heard of a batch for {:.0} ms", watchdog.as_ms());
-        let at = since(self.worker.epoch);
+        let at = since(self.threads.worker.epoch);
         Some(Ok(Survived { at, kind: FaultKind::Hang, queries, is_retired: true, what }))
     }
 
@@ -363,8 +368,9 @@ impl Fleet {
             }
         };
         let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
-        let thread = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
-        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, had_spare, seat, worker, thread }))
+        let current = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
+        let threads = Box::new(Threads { had_spare, seat, worker, current });
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, threads }))
     }
 
     /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
@@ -388,7 +394,7 @@ impl Fleet {
                 }
                 lane.settle()?;
                 if let Some(Survived { what, .. }) = lane.take_survived().pop() {
-                    return Err(LiveError::LaneFailed { processor: lane.worker.processor, what });
+                    return Err(LiveError::LaneFailed { processor: lane.threads.worker.processor, what });
                 }
             }
         }
@@ -535,7 +541,7 @@ fn workers(lanes: &mut [Lane]) -> impl Iterator<Item = &mut WorkerLane> {
 impl Drop for Fleet {
     fn drop(&mut self) {
         workers(&mut self.lanes).for_each(|lane| lane.rings.close());
-        for thread in workers(&mut self.lanes).filter_map(|lane| lane.thread.take()) {
+        for thread in workers(&mut self.lanes).filter_map(|lane| lane.threads.current.take()) {
             let _ = thread.join();
         }
     }

@@ -18,7 +18,7 @@ use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
-use crate::sched::{BuiltIn, PolicyFactory, RecordedRun};
+use crate::sched::{BuiltIn, PolicyFactory, RecordedRun, Shed};
 use crate::time::Nanos;
 
 /// A line of `faults.csv`.
@@ -93,8 +93,8 @@ impl<'a> Session<'a> {
                 );
                 let mut drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
                 drive.keep_journal = self.arguments.journal;
-                // What a planned fault holds up is to be seen to its end.
-                if self.arguments.faults.faults.is_some() {
+                // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
+                if self.arguments.faults.faults.is_some() || policy.sheds() != Shed::Nothing {
                     drive.abandon_after = None;
                 }
                 let outcome = self.node.drive(policy, drive)?;
