@@ -36,6 +36,7 @@ mod recorded;
 mod registry;
 mod sides;
 mod stealing;
+mod stealing_adaptive;
 mod stealing_published;
 mod window;
 
@@ -58,5 +59,6 @@ pub use random_split::RandomSplit;
 pub use recorded::RecordedRun;
 pub use registry::{BuiltIn, PolicyKind};
 pub use stealing::Stealing;
+pub use stealing_adaptive::StealingAdaptive;
 pub use stealing_published::StealingPublished;
 pub use window::Window;

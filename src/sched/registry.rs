@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
-    PolicyOptions, Promise, RandomSplit, Stealing, StealingPublished, Window, preferred_class,
+    PolicyOptions, Promise, RandomSplit, Stealing, StealingAdaptive, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -37,11 +37,13 @@ pub enum PolicyKind {
     LengthBased,
     /// Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al. 2017)
     RandomSplit,
+    /// Stealing between classes whose prices follow the load
+    StealingAdaptive,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -54,6 +56,7 @@ impl PolicyKind {
         Self::StealingPublished,
         Self::LengthBased,
         Self::RandomSplit,
+        Self::StealingAdaptive,
     ];
 
     /// The name, as in options and in files.
@@ -72,6 +75,7 @@ impl PolicyKind {
             Self::StealingPublished => "stealing-published",
             Self::LengthBased => "length-based",
             Self::RandomSplit => "random-split",
+            Self::StealingAdaptive => "stealing-adaptive",
         }
     }
 
@@ -102,9 +106,12 @@ impl PolicyKind {
         match self {
             Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
-            Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
-                &[Class::CPU, Class::GPU]
-            }
+            Self::BestOf
+            | Self::Stealing
+            | Self::StealingPublished
+            | Self::StealingAdaptive
+            | Self::LengthBased
+            | Self::RandomSplit => &[Class::CPU, Class::GPU],
             Self::Mct | Self::Combined => &[],
         }
     }
@@ -162,6 +169,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::StealingPublished => Box::new(StealingPublished::new(options, machine)?),
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
+            PolicyKind::StealingAdaptive => Box::new(StealingAdaptive::new(options, machine)?),
         })
     }
 
@@ -178,6 +186,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
             PolicyKind::Stealing
             | PolicyKind::StealingPublished
+            | PolicyKind::StealingAdaptive
             | PolicyKind::Mct
             | PolicyKind::Combined
             | PolicyKind::LengthBased

@@ -1,0 +1,226 @@
+//! `stealing-adaptive`: stealing whose threshold follows the load.
+//!
+//! `stealing` draws its line where a query is as fast on one class as on another. Under load that is the wrong place: where one
+//! class has more work than it can do, the other ends up with much of it all the same, but only by theft, a query at a time and
+//! out of order. So classes have prices here, and a query is for the class where its predicted time *times the price* is least:
+//!
+//! ```text
+//!   price of a CPU's time   1.0    a steal by a CPU   ▶ 0.96    the next such query is a CPU's to begin with
+//!   price of a GPU's time   1.0    from a GPU's queue ▶ 1.04
+//! ```
+//!
+//! Each steal lowers the thief's price and raises the victim's; what nobody steals lets both return to 1, so that at low load
+//! every query goes where it is answered first. Prices at which neither side steals from the other any more are those of the
+//! capacity region's linear program ([`bounds`](crate::sim::bounds)): this climbs its dual, a step a steal.
+//!
+//! An idle processor takes the first job of its class's own queue, by the sum of deadline and predicted time; then the oldest
+//! of those that are about the same on two classes; then it steals the job that loses least, if it is predicted to have it
+//! done before its own class would have worked off its queue.
+//!
+//! Memory and time: each job stands in at most two orders; O(log n) an event, amortised.
+//!
+//! Source: the queues are those of Ding et al. 2009, section 9; the prices' rise and fall is subgradient ascent, as in Low and
+//! Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
+
+use super::order::Order;
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use crate::ids::JobId;
+use crate::machine::{Class, Machine, PerClass};
+use crate::random::exp;
+use crate::time::Nanos;
+
+/// What a steal takes off the logarithm of the thief's price, and adds to that of the victim's.
+const STEP: f64 = 0.02;
+/// What an arrival leaves of the prices' logarithms.
+const KEPT: f64 = 0.9995;
+
+/// The queue that leads to processors of one class.
+#[derive(Clone, Debug, Default)]
+struct ClassQueue {
+    /// Its jobs, by the sum of deadline and predicted time.
+    own: Order<Nanos>,
+    /// The same jobs, in the order in which other classes steal them.
+    steals: Order<u64>,
+    /// Their predicted time.
+    backlog: Nanos,
+}
+
+/// Work stealing between classes whose time has prices.
+#[derive(Clone, Debug)]
+pub struct StealingAdaptive {
+    classes: Vec<Class>,
+    counts: PerClass<u64>,
+    threshold_ratio: f64,
+    /// By class, the logarithm of what its time is worth.
+    ln_price: PerClass<f64>,
+    queues: PerClass<ClassQueue>,
+    /// Jobs that are about the same on two classes.
+    third: Order<()>,
+}
+
+impl StealingAdaptive {
+    /// Empty queues, and all prices 1.
+    ///
+    /// # Errors
+    /// If `machine` lacks CPUs or GPUs, or an option makes no sense.
+    pub fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
+        PolicyError::require(machine, "stealing-adaptive", &[Class::CPU, Class::GPU])?;
+        options.check()?;
+        Ok(Self {
+            classes: machine.classes().collect(),
+            counts: PerClass::from_fn(|class| machine.count(class) as u64),
+            threshold_ratio: options.threshold_ratio,
+            ln_price: PerClass::default(),
+            queues: PerClass::default(),
+            third: Order::default(),
+        })
+    }
+
+    /// The class whose priced time is least, and whether that is less by the threshold ratio than on any other.
+    fn choice(&self, job: &Job) -> (Class, bool) {
+        let (mut best, mut least, mut second) = (self.classes[0], f64::INFINITY, f64::INFINITY);
+        for &class in &self.classes {
+            let priced = job.alone(class).0 as f64 * exp(self.ln_price[class]);
+            if priced < least {
+                (best, second, least) = (class, least, priced);
+            } else {
+                second = second.min(priced);
+            }
+        }
+        (best, second >= least * self.threshold_ratio)
+    }
+
+    /// The least time of a job on a class other than this.
+    fn elsewhere(&self, job: &Job, class: Class) -> Nanos {
+        let others = self.classes.iter().filter(|&&other| other != class);
+        others.map(|&other| job.alone(other)).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// The job of another class's queue that loses least by the move, and whose it is.
+    fn least_lost(&mut self, thief: Class, jobs: &Jobs) -> Option<(Class, JobId)> {
+        let mut least: Option<(u64, Class, JobId)> = None;
+        for &victim in self.classes.iter().filter(|&&victim| victim != thief) {
+            if let Some((loss, job)) = self.queues[victim].steals.first(jobs)
+                && least.is_none_or(|(other, ..)| loss < other)
+            {
+                least = Some((loss, victim, job.id));
+            }
+        }
+        least.map(|(_, victim, job)| (victim, job))
+    }
+
+    /// Takes a job out of a class's queue.
+    fn take(&mut self, class: Class, job: &Job, batch: &mut Vec<JobId>) {
+        let backlog = &mut self.queues[class].backlog;
+        *backlog = *backlog - job.alone(class);
+        batch.push(job.id);
+    }
+}
+
+impl Policy for StealingAdaptive {
+    fn name(&self) -> &str {
+        "stealing-adaptive"
+    }
+
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
+        for &class in &self.classes {
+            self.ln_price[class] *= KEPT;
+        }
+        let (class, is_bound) = self.choice(job);
+        if is_bound {
+            let (alone, elsewhere) = (job.alone(class), self.elsewhere(job, class));
+            let queue = &mut self.queues[class];
+            queue.own.push(job.deadline + alone, job.id, jobs);
+            queue.steals.push(loss_by_moving(alone, elsewhere), job.id, jobs);
+            queue.backlog += alone;
+        } else {
+            self.third.push((), job.id, jobs);
+        }
+        Ask::ClassThenOthers(class)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        let class = lane.class;
+        if lane.under_way > 0 {
+            return Next::Wait;
+        }
+        if let Some((_, job)) = self.queues[class].own.first(jobs) {
+            self.take(class, job, batch);
+            return Next::Run;
+        }
+        if let Some((_, job)) = self.third.first(jobs) {
+            batch.push(job.id);
+            return Next::Run;
+        }
+        let Some((victim, id)) = self.least_lost(class, jobs) else { return Next::Wait };
+        let job = jobs.job(id);
+        if job.alone(class) > Nanos(self.queues[victim].backlog.0 / self.counts[victim].max(1)) {
+            return Next::Wait;
+        }
+        self.ln_price[class] -= STEP;
+        self.ln_price[victim] += STEP;
+        self.take(victim, job, batch);
+        Next::Steal
+    }
+}
+
+/// Predicted time elsewhere per predicted time here, in 1/65536: an integer, so that it orders.
+fn loss_by_moving(here: Nanos, elsewhere: Nanos) -> u64 {
+    (elsewhere.0 as f64 / (here.0 as f64).max(1.0) * 65_536.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stealing::tests::{CPU, GPU, job};
+    use super::*;
+
+    fn policy() -> StealingAdaptive {
+        StealingAdaptive::new(&PolicyOptions::default(), &Machine::new(1, 1)).unwrap()
+    }
+
+    fn run(policy: &mut StealingAdaptive, jobs: &mut Jobs, lane: Lane) -> Option<(u32, Next)> {
+        let mut batch = Vec::new();
+        let next = policy.next(lane, jobs, Nanos::ZERO, &mut batch);
+        batch.first().map(|&id| (jobs.start(id).id.0, next))
+    }
+
+    #[test]
+    fn own_queue_first_then_the_third_then_a_steal_that_gains() {
+        let (mut policy, mut jobs) = (policy(), Jobs::default());
+        for job in [job(0, 0, 40, 10), job(1, 0, 30, 10), job(2, 0, 20, 10), job(3, 0, 11, 10), job(4, 0, 10, 100)] {
+            jobs.arrive(job, Nanos::ZERO);
+            policy.arrive(&job, &jobs, Nanos::ZERO);
+        }
+        let mut taken = |lane| run(&mut policy, &mut jobs, lane);
+        assert_eq!([taken(CPU), taken(CPU)], [Some((4, Next::Run)), Some((3, Next::Run))]);
+        // 30 ms wait for the GPU: the CPU would do the one that loses least in 20, and then each of the others too late.
+        assert_eq!([taken(CPU), taken(CPU)], [Some((2, Next::Steal)), None]);
+        assert_eq!([taken(GPU), taken(GPU), taken(GPU)], [Some((0, Next::Run)), Some((1, Next::Run)), None]);
+    }
+
+    #[test]
+    fn what_is_stolen_again_and_again_becomes_the_thiefs_own_and_is_given_back() {
+        let (mut policy, mut jobs) = (policy(), Jobs::default());
+        let like = |id| job(id, 0, 15, 10);
+        assert_eq!(policy.choice(&like(0)), (Class::GPU, true));
+        let mut stolen = 0;
+        for id in 0.. {
+            jobs.arrive(like(id), Nanos::ZERO);
+            policy.arrive(&like(id), &jobs, Nanos::ZERO);
+            if policy.choice(&like(id)) == (Class::CPU, true) {
+                break;
+            }
+            // The GPU is busy; the CPU steals whenever two wait.
+            stolen += u32::from(run(&mut policy, &mut jobs, CPU).is_some_and(|(_, next)| next == Next::Steal));
+            assert!(id < 100, "{:?}", policy.ln_price);
+        }
+        // Until the price has gone from 1 over 1.5 to its inverse, and a fifth beyond: ln(1.5 x 1.2) is 0.59, a steal 0.04.
+        assert!((6..=16).contains(&stolen), "{stolen}");
+        while run(&mut policy, &mut jobs, GPU).is_some() || run(&mut policy, &mut jobs, CPU).is_some() {}
+        for id in 0..4000 {
+            let job = job(1000 + id, 0, 1, 100);
+            policy.arrive(&job, &jobs, Nanos::ZERO);
+        }
+        assert_eq!(policy.choice(&like(0)), (Class::GPU, true), "{:?}", policy.ln_price);
+    }
+}
