@@ -106,13 +106,10 @@ impl PolicyKind {
         match self {
             Self::GpuOnly | Self::Greedy | Self::Window | Self::Adaptive => &[Class::GPU],
             Self::CpuOnly => &[Class::CPU],
-            Self::BestOf
-            | Self::Stealing
-            | Self::StealingPublished
-            | Self::StealingAdaptive
-            | Self::LengthBased
-            | Self::RandomSplit => &[Class::CPU, Class::GPU],
-            Self::Mct | Self::Combined => &[],
+            Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
+                &[Class::CPU, Class::GPU]
+            }
+            Self::Mct | Self::Combined | Self::StealingAdaptive => &[],
         }
     }
 

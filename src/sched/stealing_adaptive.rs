@@ -1,26 +1,32 @@
-//! `stealing-adaptive`: stealing whose threshold follows the load.
+//! `stealing-adaptive`: stealing whose threshold follows the load, and jobs that are late behind those that are not.
 //!
 //! `stealing` draws its line where a query is as fast on one class as on another. Under load that is the wrong place: where one
 //! class has more work than it can do, the other ends up with much of it all the same, but only by theft, a query at a time and
 //! out of order. So classes have prices here, and a query is for the class where its predicted time *times the price* is least:
 //!
 //! ```text
-//!   price of a CPU's time   1.0    a steal by a CPU   ▶ 0.96    the next such query is a CPU's to begin with
-//!   price of a GPU's time   1.0    from a GPU's queue ▶ 1.04
+//!   price of a CPU's time   1.0    a steal by a CPU   ▶ 0.98    the next such query is a CPU's to begin with
+//!   price of a GPU's time   1.0    from a GPU's queue ▶ 1.02
 //! ```
 //!
 //! Each steal lowers the thief's price and raises the victim's; what nobody steals lets both return to 1, so that at low load
 //! every query goes where it is answered first. Prices at which neither side steals from the other any more are those of the
 //! capacity region's linear program ([`bounds`](crate::sim::bounds)): this climbs its dual, a step a steal.
 //!
-//! An idle processor takes the first job of its class's own queue, by the sum of deadline and predicted time; then the oldest
-//! of those that are about the same on two classes; then it steals the job that loses least, if it is predicted to have it
-//! done before its own class would have worked off its queue.
+//! An idle processor takes, of what waits,
 //!
-//! Memory and time: each job stands in at most two orders; O(log n) an event, amortised.
+//! 1. the first job of its class's own queue, by the sum of deadline and predicted time;
+//! 2. the oldest of those that are about the same on two classes;
+//! 3. the job of another class's queue that loses least, if it is predicted to have it done before that class would have worked
+//!    off its queue;
+//! 4. the oldest job that was passed over under 1 or 2, since it would have been late even if it had started at once.
 //!
-//! Source: the queues are those of Ding et al. 2009, section 9; the prices' rise and fall is subgradient ascent, as in Low and
-//! Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
+//! So what is late already makes nothing else late: an admission control that answers everybody in the end.
+//!
+//! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
+//!
+//! Source: the queues are those of Ding et al. 2009, section 9; that prices rise and fall with demand is subgradient ascent, as
+//! in Low and Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
 
 use super::order::Order;
 use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
@@ -43,6 +49,8 @@ struct ClassQueue {
     steals: Order<u64>,
     /// Their predicted time.
     backlog: Nanos,
+    /// Jobs that would have been late when this class was to run them.
+    late: Order<()>,
 }
 
 /// Work stealing between classes whose time has prices.
@@ -62,9 +70,9 @@ impl StealingAdaptive {
     /// Empty queues, and all prices 1.
     ///
     /// # Errors
-    /// If `machine` lacks CPUs or GPUs, or an option makes no sense.
+    /// If `machine` has no processor, or an option makes no sense.
     pub fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
-        PolicyError::require(machine, "stealing-adaptive", &[Class::CPU, Class::GPU])?;
+        PolicyError::require(machine, "stealing-adaptive", &[])?;
         options.check()?;
         Ok(Self {
             classes: machine.classes().collect(),
@@ -96,24 +104,53 @@ impl StealingAdaptive {
         others.map(|&other| job.alone(other)).min().unwrap_or(Nanos::MAX)
     }
 
-    /// The job of another class's queue that loses least by the move, and whose it is.
-    fn least_lost(&mut self, thief: Class, jobs: &Jobs) -> Option<(Class, JobId)> {
-        let mut least: Option<(u64, Class, JobId)> = None;
-        for &victim in self.classes.iter().filter(|&&victim| victim != thief) {
-            if let Some((loss, job)) = self.queues[victim].steals.first(jobs)
-                && least.is_none_or(|(other, ..)| loss < other)
-            {
-                least = Some((loss, victim, job.id));
+    /// A job that `class` runs in time: of its own queue, else of those for any. What would be late is put aside.
+    fn in_time<'a>(&mut self, class: Class, jobs: &'a Jobs, now: Nanos) -> Option<&'a Job> {
+        let queue = &mut self.queues[class];
+        while let Some((_, job)) = queue.own.first(jobs) {
+            queue.backlog = queue.backlog - job.alone(class);
+            if !is_late(job, class, now) {
+                return Some(job);
             }
+            queue.own.pop();
+            queue.late.push((), job.id, jobs);
         }
-        least.map(|(_, victim, job)| (victim, job))
+        while let Some((_, job)) = self.third.first(jobs) {
+            if !is_late(job, class, now) {
+                return Some(job);
+            }
+            self.third.pop();
+            queue.late.push((), job.id, jobs);
+        }
+        None
     }
 
-    /// Takes a job out of a class's queue.
-    fn take(&mut self, class: Class, job: &Job, batch: &mut Vec<JobId>) {
-        let backlog = &mut self.queues[class].backlog;
-        *backlog = *backlog - job.alone(class);
-        batch.push(job.id);
+    /// The job that loses least by being stolen, where that gains.
+    fn steal<'a>(&mut self, thief: Class, jobs: &'a Jobs, now: Nanos) -> Option<&'a Job> {
+        let mut least: Option<(u64, Class, &Job)> = None;
+        for &victim in self.classes.iter().filter(|&&victim| victim != thief) {
+            let steals = &mut self.queues[victim].steals;
+            while let Some((loss, job)) = steals.first(jobs) {
+                if is_late(job, victim, now) {
+                    // It is put aside, or will be.
+                    steals.pop();
+                    continue;
+                }
+                if least.is_none_or(|(other, ..)| loss < other) {
+                    least = Some((loss, victim, job));
+                }
+                break;
+            }
+        }
+        let (_, victim, job) = least?;
+        let queue = &mut self.queues[victim];
+        if job.alone(thief) > Nanos(queue.backlog.0 / self.counts[victim].max(1)) {
+            return None;
+        }
+        queue.backlog = queue.backlog - job.alone(victim);
+        self.ln_price[thief] -= STEP;
+        self.ln_price[victim] += STEP;
+        Some(job)
     }
 }
 
@@ -139,29 +176,28 @@ impl Policy for StealingAdaptive {
         Ask::ClassThenOthers(class)
     }
 
-    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        let class = lane.class;
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if lane.under_way > 0 {
             return Next::Wait;
         }
-        if let Some((_, job)) = self.queues[class].own.first(jobs) {
-            self.take(class, job, batch);
-            return Next::Run;
-        }
-        if let Some((_, job)) = self.third.first(jobs) {
-            batch.push(job.id);
-            return Next::Run;
-        }
-        let Some((victim, id)) = self.least_lost(class, jobs) else { return Next::Wait };
-        let job = jobs.job(id);
-        if job.alone(class) > Nanos(self.queues[victim].backlog.0 / self.counts[victim].max(1)) {
-            return Next::Wait;
-        }
-        self.ln_price[class] -= STEP;
-        self.ln_price[victim] += STEP;
-        self.take(victim, job, batch);
-        Next::Steal
+        let (found, next) = match self.in_time(lane.class, jobs, now) {
+            Some(job) => (job, Next::Run),
+            None => match self.steal(lane.class, jobs, now) {
+                Some(job) => (job, Next::Steal),
+                None => match self.queues[lane.class].late.first(jobs) {
+                    Some((_, job)) => (job, Next::Run),
+                    None => return Next::Wait,
+                },
+            },
+        };
+        batch.push(found.id);
+        next
     }
+}
+
+/// Whether a job would miss its deadline on `class` even if it started now.
+fn is_late(job: &Job, class: Class, now: Nanos) -> bool {
+    now + job.alone(class) > job.deadline
 }
 
 /// Predicted time elsewhere per predicted time here, in 1/65536: an integer, so that it orders.
@@ -179,8 +215,12 @@ mod tests {
     }
 
     fn run(policy: &mut StealingAdaptive, jobs: &mut Jobs, lane: Lane) -> Option<(u32, Next)> {
+        run_at(policy, jobs, lane, 0)
+    }
+
+    fn run_at(policy: &mut StealingAdaptive, jobs: &mut Jobs, lane: Lane, now_ms: u64) -> Option<(u32, Next)> {
         let mut batch = Vec::new();
-        let next = policy.next(lane, jobs, Nanos::ZERO, &mut batch);
+        let next = policy.next(lane, jobs, Nanos(now_ms * 1_000_000), &mut batch);
         batch.first().map(|&id| (jobs.start(id).id.0, next))
     }
 
@@ -196,6 +236,23 @@ mod tests {
         // 30 ms wait for the GPU: the CPU would do the one that loses least in 20, and then each of the others too late.
         assert_eq!([taken(CPU), taken(CPU)], [Some((2, Next::Steal)), None]);
         assert_eq!([taken(GPU), taken(GPU), taken(GPU)], [Some((0, Next::Run)), Some((1, Next::Run)), None]);
+    }
+
+    #[test]
+    fn what_would_be_late_waits_behind_what_is_not() {
+        // Deadlines are 500 ms after arrival: at 495 ms the first is lost, at 599 the second, whoever runs them.
+        let (mut policy, mut jobs) = (policy(), Jobs::default());
+        for job in [job(0, 0, 900, 10), job(1, 100, 900, 10), job(2, 200, 900, 10), job(3, 300, 11, 10)] {
+            jobs.arrive(job, job.arrival);
+            policy.arrive(&job, &jobs, job.arrival);
+        }
+        assert_eq!(run_at(&mut policy, &mut jobs, GPU, 495), Some((1, Next::Run)));
+        assert_eq!(run_at(&mut policy, &mut jobs, GPU, 695), Some((3, Next::Run)));
+        // Nothing else is left to do for the GPU; the CPU leaves alone what is the GPU's.
+        assert_eq!(run_at(&mut policy, &mut jobs, CPU, 700), None);
+        assert_eq!(run_at(&mut policy, &mut jobs, GPU, 700), Some((0, Next::Run)));
+        assert_eq!(run_at(&mut policy, &mut jobs, GPU, 710), Some((2, Next::Run)));
+        assert_eq!(run_at(&mut policy, &mut jobs, GPU, 720), None);
     }
 
     #[test]

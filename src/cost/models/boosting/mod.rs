@@ -19,9 +19,8 @@
 //! (`grow.rs`), a hundred lines on histograms.
 //!
 //! Source: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 2001, which has
-//! the loss, too; symmetric
-//! trees: Kohavi and Li, "Oblivious Decision Trees, Graphs, and Top-Down Pruning", IJCAI 1995, and Prokhorenkova et al.,
-//! "CatBoost: Unbiased Boosting with Categorical Features", NeurIPS 2018.
+//! the loss, too; symmetric trees: Kohavi and Li, "Oblivious Decision Trees, Graphs, and Top-Down Pruning", IJCAI 1995, and
+//! Prokhorenkova et al., "CatBoost: Unbiased Boosting with Categorical Features", NeurIPS 2018.
 
 mod grow;
 mod stored;
