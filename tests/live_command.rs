@@ -219,14 +219,18 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     // A lane that replays takes what was recorded at least, and that is what was learnt.
     let factor = |kind: &str| of(kind)["factor"].as_f64().unwrap();
     assert!(factor("gpu") >= 0.99 && factor("cpu") > 0.0, "{told}");
-    let (before, after) = (ModelFile::read(&file("model.json")).unwrap(), ModelFile::read(&file("scaled.json")).unwrap());
+    let (before, after) =
+        (ModelFile::read(&file("model.json")).unwrap(), ModelFile::read(&file("scaled.json")).unwrap());
     for (kind, name) in [(Class::CPU, "cpu"), (Class::GPU, "gpu")] {
         for row in &workload.rows {
             let us = |models: &ModelFile| models.predict_us(kind, row.mode, &row.inputs()).unwrap();
             let ratio = us(&after) / us(&before);
             assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
             // Half of what is to come takes no longer than the estimate says it takes at most in half of all cases.
-            assert!(after.quantile_us(kind, row.mode, &row.inputs(), 0.95) > after.quantile_us(kind, row.mode, &row.inputs(), 0.05));
+            assert!(
+                after.quantile_us(kind, row.mode, &row.inputs(), 0.95)
+                    > after.quantile_us(kind, row.mode, &row.inputs(), 0.05)
+            );
         }
     }
     assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);

@@ -336,7 +336,8 @@ mod tests {
         // All ratios are 1/7 but for the rounding of shares and of their products: compared by products these queries have no
         // order, and sorting may panic. A third of the machine of three CPUs and one GPU is nowhere exact.
         let services: Vec<(u64, u64)> = (1..=6000).map(|i| i * 7919 % 6007).map(|i| (i, 7 * i)).collect();
-        let (on_cpus, on_gpu) = services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
+        let (on_cpus, on_gpu) =
+            services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
         let found = region(in_ns(&services), &Machine::new(3, 1).into()).unwrap();
         // Equal ratios: whichever are moved, a share of all the work is.
         let expected = 6000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;

@@ -278,7 +278,8 @@ mod tests {
         let wild = Samples::new(&rows, us);
         let error = |outliers: f64| {
             let trees = SymmetricTrees::fit(&wild, &BoostingOptions { outliers, ..options() });
-            let errors = usual.rows().iter().zip(usual.us()).map(|(row, us)| (trees.predict(row).exp() / us - 1.0).abs());
+            let errors =
+                usual.rows().iter().zip(usual.us()).map(|(row, us)| (trees.predict(row).exp() / us - 1.0).abs());
             errors.sum::<f64>() / usual.len() as f64
         };
         let (counting_all, robust) = (error(0.0), error(0.1));
