@@ -188,7 +188,7 @@ fn print_batches(workload: &Workload) {
         let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
         outln!(
             "batches on {class}: {samples} of 1 to {}; predicted within {:.1} % in the mean, {:.1} % for 95 of 100 (those \
-             left out of the fit); host {:.1} us and {:.2} us a query",
+             left out of the fit); the thread is at them for {:.1} us and {:.2} us a query",
             cost.most_queries,
             mean_relative_error * 100.0,
             p95_relative_error * 100.0,

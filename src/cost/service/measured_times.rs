@@ -19,6 +19,17 @@ struct LaneClock {
     state: LaneState,
 }
 
+impl LaneClock {
+    /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
+    #[inline]
+    fn run(&mut self, time: BatchTime, begin: Nanos, device_free: &mut Nanos) -> Nanos {
+        let begin = begin.max(self.host_free);
+        self.host_free = begin + time.host;
+        *device_free = (begin + time.exposed).max(*device_free) + time.device;
+        self.host_free.max(*device_free)
+    }
+}
+
 /// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
 #[derive(Clone, Debug)]
 pub struct MeasuredTimes<'a, F> {
@@ -59,21 +70,26 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let crowded = costs.crowded(class, &self.busy(class, processor, now));
         self.number += 1;
         let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
-        let BatchTime { host, device: on_device } = self.model.batch_time(class, &load);
+        let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
-        let taken = costs.work(&mut lane.state, host + on_device, idle, crowded, now, self.number);
+        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, self.number);
         let begin = now + costs.hand_over(idle);
         if self.model.batches[class].is_some() {
-            // Of a query alone most of the time is on its way, where the next one may be, too.
-            let of_device = match load.queries {
-                1 => load.alone.scaled(costs.spacing()).min(taken),
-                _ => taken.since(taken.scaled(host.as_us() / (host + on_device).as_us().max(1e-3))),
+            let times = taken.as_us() / time.total().as_us().max(1e-3);
+            let time = match load.queries {
+                // Of a query alone most of the time is on its way, where the next one may be, too.
+                1 => {
+                    let device = load.alone.scaled(costs.spacing()).min(taken);
+                    let exposed = taken.since(device);
+                    BatchTime { host: exposed, exposed, device }
+                }
+                _ => BatchTime {
+                    host: time.host.scaled(times * costs.batch_host()),
+                    exposed: time.exposed.scaled(times),
+                    device: time.device.scaled(times * costs.batch_device()),
+                },
             };
-            lane.host_free = begin.max(lane.host_free) + taken.since(of_device);
-            let device_free = &mut self.devices[class][device.index()];
-            *device_free = lane.host_free.max(*device_free) + of_device;
-            lane.done = *device_free;
-            lane.host_free += Nanos(costs.check_each().0 * rows.len() as u64);
+            lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
         } else {
             lane.done = begin.max(lane.done) + taken;
         }
@@ -99,11 +115,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
             }
             Some(batches) => {
                 let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
-                let time = batches.time(&load);
-                lane.host_free = begin.max(lane.host_free) + time.host;
-                let device_free = &mut self.devices[class][device.index()];
-                *device_free = lane.host_free.max(*device_free) + time.device;
-                lane.finish = *device_free;
+                lane.finish = lane.run(batches.time(&load), begin, &mut self.devices[class][device.index()]);
             }
         }
         lane.done = lane.finish;
@@ -114,7 +126,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::service::BatchCost;
+    use crate::cost::service::{BatchCost, Exposed};
     use crate::machine::Machine;
 
     /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
@@ -130,6 +142,7 @@ mod tests {
         let batches = BatchCost {
             host_fixed_us: 0.0,
             host_each_us: 5.0,
+            exposed: None,
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 1.0)],
@@ -157,6 +170,19 @@ mod tests {
         assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
         // After a pause, both halves again.
         assert_eq!(times.start(GPU, &[0], Nanos(100_000)), Nanos(115_000));
+    }
+
+    #[test]
+    fn whichever_is_longer_sets_the_pace_of_batches_in_a_stream() {
+        let mut model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
+        if let Some(batches) = &mut model.batches[Class::GPU] {
+            batches.host_each_us = 30.0;
+            batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
+        }
+        let mut times = MeasuredTimes::new(&model, |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) });
+        // 60 us of the thread, of which 10 before the device begins on its 20.
+        let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
+        assert_eq!(ends, [60_000, 120_000, 180_000]);
     }
 
     #[test]
