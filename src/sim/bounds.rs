@@ -333,16 +333,16 @@ mod tests {
 
     #[test]
     fn ratios_that_differ_by_rounding_alone_are_sorted_all_the_same() {
-        // All ratios are 1/7 but for the rounding of shares and of their products: compared by products these queries have no
-        // order, and sorting may panic. A third of the machine of three CPUs and one GPU is nowhere exact.
-        let services: Vec<(u64, u64)> = (1..=6000).map(|i| i * 7919 % 6007).map(|i| (i, 7 * i)).collect();
+        // All ratios are 1/11 but for the rounding of shares and of their products: compared by products these queries have no
+        // order, and sorting by that panics. A third is nowhere exact.
+        let services: Vec<(u64, u64)> = (1..=1000).map(|i| i * 7919 % 1009).map(|i| (i, 11 * i)).collect();
         let (on_cpus, on_gpu) =
             services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
         let found = region(in_ns(&services), &Machine::new(3, 1).into()).unwrap();
         // Equal ratios: whichever are moved, a share of all the work is.
-        let expected = 6000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;
+        let expected = 1000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;
         assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {expected}", found.rate_qps);
-        assert!((found.price[Class::CPU] / (21.0 / 22.0) - 1.0).abs() < 1e-9, "{:?}", found.price);
+        assert!((found.price[Class::CPU] / (33.0 / 34.0) - 1.0).abs() < 1e-9, "{:?}", found.price);
     }
 
     proptest! {
