@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tandem::cost::{Measured, Workload};
+use tandem::cost::{CostModel, Measured, ModelFile, Workload};
 use tandem::machine::Class;
 use tandem::sched::RunLog;
 use tandem::time::Nanos;
@@ -164,7 +164,7 @@ fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_ex
         let output = child.wait_with_output().unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(code), "{out}");
-        assert!(out.contains("interrupted in run 1 of 2") && out.contains("were not released"), "{out}");
+        assert!(out.contains("interrupted in run 1 of 3") && out.contains("were not released"), "{out}");
         let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
         assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
         let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
@@ -329,4 +329,75 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
             assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 1500);
         }
     }
+}
+
+/// The answer of a command that was asked in JSON.
+fn json(folder: &Path, arguments: &str) -> serde_json::Value {
+    let (out, _) = tandem(folder, &format!("{arguments} --format json"), 0);
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
+    let lab = tiny_lab();
+    let file = |name: &str| lab.path().join(name);
+    let mut workload = Workload::read(&file("cpu.workload.csv")).unwrap();
+    for row in &mut workload.rows {
+        let median_us = 200.0 + f64::from(row.query_id.0);
+        row.measured[Class::GPU] = Some(Measured { median_us, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&file("cpu.workload.csv")).unwrap();
+    tandem(lab.path(), "train cpu.workload.csv --folds 3 -o model.json", 0);
+    // The model that policies go by is the one that is brought up to date.
+    for (policy, out) in [("cpu-only", "cpus"), ("gpu-only", "gpus")] {
+        let run = format!("--gpu replay --estimates model.json --policy {policy} --rate 300 --num-queries 240");
+        tandem(lab.path(), &format!("{} {run}", LIVE.replace("results", out)), 0);
+    }
+    let again = "recalibrate model.json cpus/log.csv gpus/log.csv --workload cpu.workload.csv -o scaled.json";
+    let told = json(lab.path(), again);
+    let found = told["results"]["recalibrated"].as_array().unwrap();
+    let of = |kind: &str| found.iter().find(|one| one["kind"] == kind).unwrap();
+    assert_eq!((found.len(), &of("cpu")["queries"], &of("gpu")["queries"]), (2, &240.into(), &240.into()), "{told}");
+    // A lane that replays takes what was recorded at least, and that is what was learnt.
+    let factor = |kind: &str| of(kind)["factor"].as_f64().unwrap();
+    assert!(factor("gpu") >= 0.99 && factor("cpu") > 0.0, "{told}");
+    let (before, after) =
+        (ModelFile::read(&file("model.json")).unwrap(), ModelFile::read(&file("scaled.json")).unwrap());
+    for (kind, name) in [(Class::CPU, "cpu"), (Class::GPU, "gpu")] {
+        for row in &workload.rows {
+            let us = |models: &ModelFile| models.predict_us(kind, row.mode, &row.inputs()).unwrap();
+            let ratio = us(&after) / us(&before);
+            assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
+            // Half of what is to come takes no longer than the estimate says it takes at most in half of all cases.
+            assert!(
+                after.quantile_us(kind, row.mode, &row.inputs(), 0.95)
+                    > after.quantile_us(kind, row.mode, &row.inputs(), 0.05)
+            );
+        }
+    }
+    assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);
+    // It can be gone by.
+    tandem(lab.path(), &format!("{LIVE} --gpu none --estimates scaled.json --rate 500 --num-queries 20"), 0);
+
+    // From the middle on all takes three times as long.
+    let (mut log, provenance) = RunLog::read(&file("gpus/log.csv")).unwrap();
+    for row in &mut log.rows[120..] {
+        row.finished = row.finished + Nanos(2 * row.finished.since(row.started).0);
+    }
+    log.write(&file("slower.csv"), &provenance).unwrap();
+    let slower = "recalibrate model.json slower.csv --workload cpu.workload.csv -o slower.json";
+    let (out, _) = tandem(lab.path(), slower, 0);
+    assert!(out.contains("gpu, or: it drifts: at first queries took 1."), "{out}");
+    assert!(out.contains("profile again, and train"), "{out}");
+    let drift = json(lab.path(), slower)["results"]["recalibrated"][0]["drift"].clone();
+    assert!(drift[1].as_f64() > drift[0].as_f64().map(|first| 2.5 * first), "{drift}");
+
+    // Nothing is written of what says nothing.
+    log.rows.truncate(20);
+    log.write(&file("short.csv"), &provenance).unwrap();
+    let (_, err) = tandem(lab.path(), "recalibrate model.json short.csv --workload cpu.workload.csv -o none.json", 2);
+    assert!(err.contains("20 of 20 queries were served alone") && err.contains("fewer than 30"), "{err}");
+    let (_, err) = tandem(lab.path(), "recalibrate model.json cpus/log.csv --workload model.json -o none.json", 2);
+    assert!(err.contains("model.json"), "{err}");
+    assert!(!file("none.json").exists());
 }

@@ -89,7 +89,7 @@ fn tables_have_their_columns_and_agree_with_each_other() {
     let capacities = rows(&dir.path().join("out/capacity.csv"));
     let (objective, no_miss): (Vec<_>, Vec<_>) =
         capacities.into_iter().partition(|capacity| capacity["objective"] == "p99 <= 100 ms");
-    assert_eq!((objective.len(), no_miss.len()), (5, 5));
+    assert_eq!((objective.len(), no_miss.len()), (6, 6));
     for (capacity, no_miss) in objective.iter().zip(&no_miss) {
         let [low, qps, high] = ["low_qps", "max_rate_qps", "high_qps"].map(|column| number(capacity, column));
         assert!(low <= qps && qps <= high && high < low * 1.2, "{capacity:?}");
@@ -168,7 +168,7 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let policies: Vec<String> =
         rows(&dir.path().join("out/capacity.csv")).iter().map(|r| r["policy"].clone()).collect();
-    assert_eq!(policies, ["cpu-only", "mct"]);
+    assert_eq!(policies, ["cpu-only", "mct", "stealing-adaptive"]);
     assert!(!dir.path().join("out/summary.csv").exists() && !dir.path().join("out/delay.svg").exists());
     let output = simulate(dir.path(), "--workload cpu.csv --gpus 1 --num-queries 200");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -261,3 +261,74 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     assert!(message.starts_with("error: x.workload.csv:4:"), "{message}");
     assert!(message.ends_with(": `results` is \"ten\", expected a whole number from 0\n"), "{message}");
 }
+
+/// The rows of a table that a command wrote, each by column.
+fn table(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').map(str::to_owned));
+    let names: Vec<String> = lines.next().unwrap().collect();
+    lines.map(|row| names.iter().cloned().zip(row).collect()).collect()
+}
+
+#[test]
+fn the_report_tells_how_models_err_and_what_that_costs_policies() {
+    let dir = tempfile::tempdir().unwrap();
+    workload(300).write(&dir.path().join("x.workload.csv")).unwrap();
+    let arguments = "train x.workload.csv -o m.json --folds 3 --report errors --regret-cpus 2 --deadline-ms 20";
+    let (code, stdout, stderr) = tandem(dir.path(), &arguments.split(' ').collect::<Vec<_>>());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("what estimates cost policies: capacity at p99 within 20 ms"), "{stdout}");
+    let of = |name: &str| table(&dir.path().join("errors").join(name));
+    let number = |row: &std::collections::BTreeMap<String, String>, column: &str| row[column].parse::<f64>().unwrap();
+
+    // Every kind of model for two processors in two modes; what the model file says is among it.
+    let errors = of("model_errors.csv");
+    assert_eq!(errors.len(), ModelKind::ALL.len() * 4);
+    let models = ModelFile::read(&dir.path().join("m.json")).unwrap();
+    for model in models.models() {
+        let is_it = |row: &&std::collections::BTreeMap<String, String>| {
+            (row["model"].as_str(), row["kind"].as_str(), row["mode"].as_str())
+                == ("boosting", model.kind.name(), model.mode.name())
+        };
+        let row = errors.iter().find(is_it).unwrap();
+        assert_eq!(number(row, "mean_relative_error"), model.evaluation.as_ref().unwrap().mean_relative_error);
+    }
+    assert_eq!(of("model_deciles.csv").len(), ModelKind::ALL.len() * 4 * 10);
+    let coverage = of("model_coverage.csv");
+    assert_eq!(coverage.len(), 4 * 9);
+    for row in &coverage {
+        // A hundred and fifty queries tell a share within 0.12.
+        assert!((number(row, "share_within") - number(row, "level")).abs() < 0.12, "{row:?}");
+    }
+    let of_cpu = |rows: &[std::collections::BTreeMap<String, String>]| -> Vec<_> {
+        rows.iter().filter(|row| row["kind"] == "cpu" && row["mode"] == "or").cloned().collect()
+    };
+    // What costs are made of is worth most.
+    let worth = of_cpu(&of("model_importance.csv"));
+    assert!(["postings", "blocks", "longest"].contains(&worth[0]["feature"].as_str()), "{worth:?}");
+    assert!(number(&worth[0], "error_added") > 0.1, "{worth:?}");
+    let learnt = of_cpu(&of("model_learning.csv"));
+    let error_of = |row| number(row, "mean_relative_error");
+    assert!(learnt.len() == 4 && error_of(&learnt[3]) < error_of(&learnt[0]), "{learnt:?}");
+    assert_eq!(of("model_scatter.csv").len(), 600);
+
+    let regret = of("regret.csv");
+    let policies: Vec<&str> = regret.iter().map(|row| row["policy"].as_str()).collect();
+    assert_eq!(policies, ["gpu-only", "cpu-only", "best-of", "stealing", "mct", "stealing-adaptive"]);
+    for row in &regret {
+        let (exact, estimated) = (number(row, "exact_qps"), number(row, "estimated_qps"));
+        assert!(0.0 < exact && exact <= number(row, "bound_qps"), "{row:?}");
+        assert!((number(row, "regret") - (1.0 - estimated / exact)).abs() < 1e-3, "{row:?}");
+        // Who asks no estimate loses nothing by it.
+        if row["policy"].ends_with("-only") {
+            assert_eq!((estimated, &row["exact_p99_ms"]), (exact, &row["estimated_p99_ms"]), "{row:?}");
+        }
+    }
+
+    let (code, _, stderr) = tandem(dir.path(), &["report", "errors", "-o", "page.html"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
+    for row in &regret {
+        assert!(page.contains(&format!("data-v=\"{}\"", row["exact_qps"])), "{row:?}");
+    }
+}

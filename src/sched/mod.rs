@@ -37,6 +37,7 @@ mod registry;
 mod shedding;
 mod sides;
 mod stealing;
+mod stealing_adaptive;
 mod stealing_published;
 mod window;
 
@@ -60,5 +61,6 @@ pub use recorded::RecordedRun;
 pub use registry::{BuiltIn, PolicyKind};
 pub use shedding::Shed;
 pub use stealing::Stealing;
+pub use stealing_adaptive::StealingAdaptive;
 pub use stealing_published::StealingPublished;
 pub use window::Window;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::shedding::Shedding;
 use super::{
     Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
-    PolicyOptions, Promise, RandomSplit, Shed, Stealing, StealingPublished, Window, preferred_class,
+    PolicyOptions, Promise, RandomSplit, Shed, Stealing, StealingAdaptive, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -38,11 +38,13 @@ pub enum PolicyKind {
     LengthBased,
     /// Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al. 2017)
     RandomSplit,
+    /// Stealing between classes whose prices follow the load
+    StealingAdaptive,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -55,6 +57,7 @@ impl PolicyKind {
         Self::StealingPublished,
         Self::LengthBased,
         Self::RandomSplit,
+        Self::StealingAdaptive,
     ];
 
     /// The name, as in options and in files.
@@ -73,6 +76,7 @@ impl PolicyKind {
             Self::StealingPublished => "stealing-published",
             Self::LengthBased => "length-based",
             Self::RandomSplit => "random-split",
+            Self::StealingAdaptive => "stealing-adaptive",
         }
     }
 
@@ -106,7 +110,7 @@ impl PolicyKind {
             Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
                 &[Class::CPU, Class::GPU]
             }
-            Self::Mct | Self::Combined => &[],
+            Self::Mct | Self::Combined | Self::StealingAdaptive => &[],
         }
     }
 
@@ -163,6 +167,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::StealingPublished => Box::new(StealingPublished::new(options, machine)?),
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
+            PolicyKind::StealingAdaptive => Box::new(StealingAdaptive::new(options, machine)?),
         };
         Ok(match options.shed {
             Shed::Nothing => policy,
@@ -191,6 +196,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::Greedy | PolicyKind::Window | PolicyKind::Adaptive => class.is_gpu(),
             PolicyKind::Stealing
             | PolicyKind::StealingPublished
+            | PolicyKind::StealingAdaptive
             | PolicyKind::Mct
             | PolicyKind::Combined
             | PolicyKind::LengthBased

@@ -266,6 +266,8 @@ fn lindley_exceeds(arrivals: &[(f64, u32)], weights: &[f64], rate_qps: f64, dead
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ids::{DeviceId, QueryId};
     use crate::machine::Machine;
@@ -322,6 +324,50 @@ mod tests {
         let climbed = region(three_classes(), &machine.into()).unwrap().rate_qps;
         let exact = rate(2, 1);
         assert!(climbed >= exact * (1.0 - 1e-9) && climbed < exact * 1.01, "{climbed} for {exact}");
+    }
+
+    /// Queries of these costs in nanoseconds, on machines of CPUs and GPUs without batches.
+    fn in_ns(services: &[(u64, u64)]) -> Vec<PerClass<Cost>> {
+        services.iter().map(|&(cpu, gpu)| Cost::on_cpu_and_gpu(Nanos(cpu), Nanos(gpu))).collect()
+    }
+
+    #[test]
+    fn ratios_that_differ_by_rounding_alone_are_sorted_all_the_same() {
+        // All ratios are 1/11 but for the rounding of shares and of their products: compared by products these queries have no
+        // order, and sorting by that panics. A third is nowhere exact.
+        let services: Vec<(u64, u64)> = (1..=1000).map(|i| i * 7919 % 1009).map(|i| (i, 11 * i)).collect();
+        let (on_cpus, on_gpu) =
+            services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
+        let found = region(in_ns(&services), &Machine::new(3, 1).into()).unwrap();
+        // Equal ratios: whichever are moved, a share of all the work is.
+        let expected = 1000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;
+        assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {expected}", found.rate_qps);
+        assert!((found.price[Class::CPU] / (33.0 / 34.0) - 1.0).abs() < 1e-9, "{:?}", found.price);
+    }
+
+    proptest! {
+        #[test]
+        fn between_two_classes_the_region_is_the_least_bound_of_all_prices(
+            services in prop::collection::vec((prop_oneof![0..4_u64, 0..1_000_000_u64], prop_oneof![0..4_u64, 0..1_000_000_u64]), 1..60),
+            cpus in 1..5_usize,
+            gpus in 1..4_usize,
+        ) {
+            let share = |&(cpu, gpu): &(u64, u64)| (cpu as f64 / cpus as f64, gpu as f64 / gpus as f64);
+            // What the queries take at least at a price of y for the CPUs: greatest where a query costs the same on both sides.
+            let priced = |y: f64| services.iter().map(share).map(|(c, g)| (y * c).min((1.0 - y) * g)).sum::<f64>();
+            let even = services.iter().map(share).filter(|(c, g)| c + g > 0.0).map(|(c, g)| g / (c + g));
+            let most = even.map(priced).fold(0.0, f64::max);
+            let found = region(in_ns(&services), &Machine::new(cpus, gpus).into());
+            if most == 0.0 {
+                // One side has what costs nothing there, the other the rest.
+                prop_assert!(found.is_none_or(|region| region.rate_qps > 1e15), "{:?}", found);
+            } else {
+                let expected = services.len() as f64 / most * 1e9;
+                let found = found.unwrap();
+                prop_assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {}", found.rate_qps, expected);
+                prop_assert!((found.price[Class::CPU] + found.price[Class::GPU] - 1.0).abs() < 1e-9);
+            }
+        }
     }
 
     #[test]

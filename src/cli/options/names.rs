@@ -121,6 +121,7 @@ options_take!(PolicyKind {
     StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
     LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
     RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
+    StealingAdaptive: "Stealing between classes whose prices follow the load",
 });
 
 #[cfg(test)]
