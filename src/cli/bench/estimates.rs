@@ -12,7 +12,8 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let models = shipped::model(name)?;
     // The tree that the default had been before, of the same queries.
     let options = TrainOptions { model: ModelKind::Cart, folds: 2, ..TrainOptions::default() };
-    let tree = train(&shipped::workload(name)?, &options).map_err(|e| Failure::input(format!("{name}: {e}")))?;
+    let (workload_name, workload) = shipped::default_workload()?;
+    let tree = train(&workload, &options).map_err(|e| Failure::input(format!("{workload_name}: {e}")))?;
     let k = arguments.k.first().copied().unwrap_or(10);
     let times = time_estimates(&index, &queries, &[&models, &tree], Mode::Or, k, arguments.rounds as usize);
     let row = |name: &str, value| Measurement { part: "estimates", name: name.to_owned(), metric: "mean_us", value };
