@@ -93,13 +93,7 @@ impl Calibration {
     /// What the simulator lets a query take that was profiled at these costs.
     #[must_use]
     pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
-        PerClass::from_fn(|class| match profiled[class] {
-            Cost::NEVER => Cost::NEVER,
-            Cost { alone, added } => {
-                let slowdown = self.slowdown[class];
-                Cost { alone: alone.scaled(slowdown), added: added.scaled(slowdown) }
-            }
-        })
+        PerClass::from_fn(|class| profiled[class].scaled(self.slowdown[class]))
     }
 }
 

@@ -37,7 +37,7 @@ impl Forecast {
         let time = self.model.batch_time(lane.class, load);
         let prepared = now + self.model.handoff[lane.class] + time.host;
         let device_free = if lane.under_way > 0 { self.finish[lane.processor.index()] } else { Nanos::ZERO };
-        prepared.max(device_free) + time.device
+        prepared.max(device_free) + time.on_device()
     }
 
     /// When to close the next batch of a lane that runs one: so many queries need their time to be prepared in.
@@ -65,7 +65,7 @@ impl Forecast {
         let finish = |&(processor, class): &(ProcessorId, Class)| {
             let time = self.model.batch_time(class, load);
             let prepared = now + self.model.handoff[class] + time.host;
-            prepared.max(self.finish[processor.index()]) + time.device
+            prepared.max(self.finish[processor.index()]) + time.on_device()
         };
         lanes.iter().map(finish).min().unwrap_or(Nanos::MAX)
     }

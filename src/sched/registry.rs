@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
-    PolicyOptions, Promise, RandomSplit, Stealing, StealingPublished, Window, preferred_class,
+    Adaptive, BestOf, CachedFirst, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError,
+    PolicyFactory, PolicyOptions, Promise, RandomSplit, Stealing, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -37,11 +37,14 @@ pub enum PolicyKind {
     LengthBased,
     /// Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al. 2017)
     RandomSplit,
+    /// Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help where one side has too many (Wang et al.
+    /// 2017)
+    CachedFirst,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -54,6 +57,7 @@ impl PolicyKind {
         Self::StealingPublished,
         Self::LengthBased,
         Self::RandomSplit,
+        Self::CachedFirst,
     ];
 
     /// The name, as in options and in files.
@@ -72,6 +76,7 @@ impl PolicyKind {
             Self::StealingPublished => "stealing-published",
             Self::LengthBased => "length-based",
             Self::RandomSplit => "random-split",
+            Self::CachedFirst => "cached-first",
         }
     }
 
@@ -92,7 +97,13 @@ impl PolicyKind {
     pub fn batches(self) -> bool {
         matches!(
             self,
-            Self::Greedy | Self::Window | Self::Adaptive | Self::Combined | Self::LengthBased | Self::RandomSplit
+            Self::Greedy
+                | Self::Window
+                | Self::Adaptive
+                | Self::Combined
+                | Self::LengthBased
+                | Self::RandomSplit
+                | Self::CachedFirst
         )
     }
 
@@ -105,7 +116,7 @@ impl PolicyKind {
             Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
                 &[Class::CPU, Class::GPU]
             }
-            Self::Mct | Self::Combined => &[],
+            Self::Mct | Self::Combined | Self::CachedFirst => &[],
         }
     }
 
@@ -162,6 +173,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::StealingPublished => Box::new(StealingPublished::new(options, machine)?),
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
+            PolicyKind::CachedFirst => Box::new(CachedFirst::new(options, model)?),
         })
     }
 
@@ -181,7 +193,8 @@ impl PolicyFactory for BuiltIn {
             | PolicyKind::Mct
             | PolicyKind::Combined
             | PolicyKind::LengthBased
-            | PolicyKind::RandomSplit => true,
+            | PolicyKind::RandomSplit
+            | PolicyKind::CachedFirst => true,
         }
     }
 }

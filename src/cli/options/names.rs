@@ -116,6 +116,7 @@ options_take!(PolicyKind {
     StealingPublished: "Three queues and stealing as published, without a guard; played where it is asked for",
     LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
     RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
+    CachedFirst: "Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help (Wang et al.)",
 });
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ pub(in crate::cli) struct PolicyArguments {
     /// side waits for the other]
     #[arg(long, value_name = "BLOCKS")]
     pub(in crate::cli) length_threshold: Option<u32>,
+    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().patience)]
+    patience: u32,
 }
 
 impl PolicyArguments {
@@ -49,7 +52,7 @@ impl PolicyArguments {
     pub(in crate::cli) fn checked(&self) -> Result<PolicyOptions, Failure> {
         let Self { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard, .. } =
             *self;
-        let Self { batch_limit, batch_share, window_us, window_queries, length_threshold, .. } = *self;
+        let Self { batch_limit, batch_share, window_us, window_queries, length_threshold, patience, .. } = *self;
         let options = PolicyOptions {
             threshold_ratio,
             urgent_share,
@@ -62,6 +65,7 @@ impl PolicyArguments {
             window_us,
             window_queries,
             length_threshold: length_threshold.unwrap_or(PolicyOptions::default().length_threshold),
+            patience,
         };
         options.check()?;
         Ok(options)

@@ -31,6 +31,8 @@ pub struct LeastUse {
     pub lane: Nanos,
     /// Time of one of its devices; zero where lanes share nothing.
     pub device: Nanos,
+    /// Time of a device's bus to the host's memory.
+    pub bus: Nanos,
 }
 
 impl From<Machine> for MachineModel {
@@ -58,7 +60,7 @@ impl MachineModel {
     pub fn batch_time(&self, class: Class, load: &BatchLoad) -> BatchTime {
         match &self.batches[class] {
             Some(batches) => batches.time(load),
-            None => BatchTime { host: Nanos::ZERO, device: load.alone },
+            None => BatchTime { device: load.alone, ..BatchTime::default() },
         }
     }
 
@@ -79,10 +81,10 @@ impl MachineModel {
     pub fn least_use(&self, class: Class, cost: Cost) -> LeastUse {
         match &self.batches[class] {
             Some(batches) => {
-                let BatchTime { host, device } = batches.least(cost);
-                LeastUse { lane: host, device }
+                let BatchTime { host, device, bus } = batches.least(cost);
+                LeastUse { lane: host, device, bus }
             }
-            None => LeastUse { lane: cost.alone, device: Nanos::ZERO },
+            None => LeastUse { lane: cost.alone, ..LeastUse::default() },
         }
     }
 }

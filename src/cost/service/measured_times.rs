@@ -1,6 +1,6 @@
 //! Batches as long as measured queries and a fitted machine say.
 
-use super::{BatchLoad, BatchTime, Cost, MachineModel, ServiceTimes};
+use super::{BatchLoad, Cost, MachineModel, ServiceTimes};
 use crate::cost::machine_file::{LaneCosts, LaneState};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, PerClass, Processor};
@@ -19,6 +19,27 @@ struct LaneClock {
     state: LaneState,
 }
 
+/// A device, and its bus to the host's memory: streams share both, and one batch may have the one while another has the
+/// other.
+#[derive(Clone, Copy, Debug, Default)]
+struct DeviceClock {
+    free: Nanos,
+    bus_free: Nanos,
+}
+
+impl DeviceClock {
+    /// When a batch has finished that is prepared at `ready`, and takes both for so long.
+    #[inline]
+    fn take(&mut self, ready: Nanos, device: Nanos, bus: Nanos) -> Nanos {
+        self.free = ready.max(self.free) + device;
+        if bus == Nanos::ZERO {
+            return self.free;
+        }
+        self.bus_free = ready.max(self.bus_free) + bus;
+        self.free.max(self.bus_free)
+    }
+}
+
 /// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
 #[derive(Clone, Debug)]
 pub struct MeasuredTimes<'a, F> {
@@ -27,7 +48,7 @@ pub struct MeasuredTimes<'a, F> {
     cost: F,
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
-    devices: PerClass<Vec<Nanos>>,
+    devices: PerClass<Vec<DeviceClock>>,
     /// Batches so far: what varies by chance varies by this number.
     number: u64,
 }
@@ -37,7 +58,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     #[must_use]
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
-        let devices = PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]);
+        let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
         Self { model, cost, lanes, devices, number: 0 }
     }
 
@@ -59,20 +80,26 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let crowded = costs.crowded(class, &self.busy(class, processor, now));
         self.number += 1;
         let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
-        let BatchTime { host, device: on_device } = self.model.batch_time(class, &load);
+        let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
-        let taken = costs.work(&mut lane.state, host + on_device, idle, crowded, now, self.number);
+        let whole = time.total();
+        let taken = costs.work(&mut lane.state, whole, idle, crowded, now, self.number);
         let begin = now + costs.hand_over(idle);
         if self.model.batches[class].is_some() {
             // Of a query alone most of the time is on its way, where the next one may be, too.
             let of_device = match load.queries {
                 1 => load.alone.scaled(costs.spacing()).min(taken),
-                _ => taken.since(taken.scaled(host.as_us() / (host + on_device).as_us().max(1e-3))),
+                _ => taken.since(taken.scaled(time.host.as_us() / whole.as_us().max(1e-3))),
             };
             lane.host_free = begin.max(lane.host_free) + taken.since(of_device);
-            let device_free = &mut self.devices[class][device.index()];
-            *device_free = lane.host_free.max(*device_free) + of_device;
-            lane.done = *device_free;
+            let device = &mut self.devices[class][device.index()];
+            let done = if time.bus == Nanos::ZERO {
+                device.take(lane.host_free, of_device, Nanos::ZERO)
+            } else {
+                let part = |half: Nanos| of_device.scaled(half.as_us() / time.on_device().as_us().max(1e-3));
+                device.take(lane.host_free, part(time.device), part(time.bus))
+            };
+            lane.done = done.max(lane.done);
             lane.host_free += Nanos(costs.check_each().0 * rows.len() as u64);
         } else {
             lane.done = begin.max(lane.done) + taken;
@@ -101,9 +128,9 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
                 let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
                 let time = batches.time(&load);
                 lane.host_free = begin.max(lane.host_free) + time.host;
-                let device_free = &mut self.devices[class][device.index()];
-                *device_free = lane.host_free.max(*device_free) + time.device;
-                lane.finish = *device_free;
+                let done = self.devices[class][device.index()].take(lane.host_free, time.device, time.bus);
+                // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
+                lane.finish = done.max(lane.finish);
             }
         }
         lane.done = lane.finish;
@@ -120,7 +147,9 @@ mod tests {
     /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
         if class.is_gpu() {
-            Cost { alone: Nanos(15_000), added: Nanos(10_000) }
+            // Rows from 100 on take the bus for 30 us.
+            let bus = if row < 100 { Nanos::ZERO } else { Nanos(30_000) };
+            Cost { alone: Nanos(15_000) + bus, added: Nanos(10_000), bus }
         } else {
             Cost::alone(Nanos(10_000 * (u64::from(row) + 1)))
         }
@@ -133,6 +162,7 @@ mod tests {
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 1.0)],
+            bus_crowding: Vec::new(),
             most_queries: 64,
         };
         MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
@@ -157,6 +187,23 @@ mod tests {
         assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
         // After a pause, both halves again.
         assert_eq!(times.start(GPU, &[0], Nanos(100_000)), Nanos(115_000));
+    }
+
+    #[test]
+    fn the_bus_is_shared_by_streams_and_overlaps_what_others_score() {
+        let model = model(Machine::new(1, 0).with_gpus(1, 2, 2));
+        let mut times = MeasuredTimes::new(&model, cost);
+        let other = ProcessorId(2);
+        // 10 us of host; the device has scored after 30, the bus has read what the two need after 70.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(0)), Nanos(70_000));
+        // Another stream's batch of near lists scores as soon as the device is free, long before.
+        assert_eq!(times.start(other, &[0, 1], Nanos(0)), Nanos(50_000));
+        // One that needs the bus, too, waits for it.
+        assert_eq!(times.start(other, &[102, 103], Nanos(0)), Nanos(130_000));
+        // Batches of a lane finish in order, also one that needs no bus.
+        assert_eq!(times.start(other, &[2], Nanos(0)), Nanos(130_000));
+        // After a pause all is free.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_070_000));
     }
 
     #[test]
