@@ -27,6 +27,7 @@ fn experiment(machine: Machine, queries: &[u32], gaps: &[f64], is_held: &[bool])
     let batches = BatchCost {
         host_fixed_us: 100.0,
         host_each_us: 1.0,
+        exposed: None,
         device_fixed_us: 0.0,
         longest: 1.0,
         crowding: vec![(2, 4.0), (64, 1.0)],

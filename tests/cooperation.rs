@@ -37,7 +37,8 @@ fn length_based(threshold: u32, blocks: &Arc<[u32]>) -> BuiltIn {
 
 fn capacity_qps(experiment: &Experiment, policy: &BuiltIn) -> f64 {
     let search = CapacitySearch::new(experiment, Objective::default(), RunLength::default()).unwrap();
-    search.of(policy).unwrap().objective.qps
+    // One seed and short runs: what is compared differs by more.
+    search.at_a_glance(&[policy], &|| ()).unwrap()[0]
 }
 
 #[test]

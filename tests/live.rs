@@ -70,6 +70,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
     let batches = BatchCost {
         host_fixed_us: 1.0,
         host_each_us: 1.0,
+        exposed: None,
         device_fixed_us: 1.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],
@@ -443,6 +444,7 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
     let batches = BatchCost {
         host_fixed_us: 5.0,
         host_each_us: 1.0,
+        exposed: None,
         device_fixed_us: 5.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],

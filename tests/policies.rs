@@ -23,6 +23,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
             let batches = batches.map(|(host_fixed_us, host_each_us, longest, crowding, most_queries)| BatchCost {
                 host_fixed_us,
                 host_each_us,
+                exposed: None,
                 device_fixed_us: 0.0,
                 longest,
                 crowding: vec![(2, crowding), (most_queries, 1.0)],
@@ -220,6 +221,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
     let batches = BatchCost {
         host_fixed_us: 8.0,
         host_each_us: 0.3,
+        exposed: None,
         device_fixed_us: 0.0,
         longest: 0.5,
         crowding: vec![(2, 7.0), (16, 6.5), (64, 3.6), (256, 1.6), (1024, 1.15), (4096, 1.0)],
@@ -275,5 +277,21 @@ fn batches_serve_ten_times_what_single_queries_do_and_cost_nothing_at_low_load()
             let (_, p99_us) = delays_us(&experiment, kind, 2000.0);
             assert!(p99_us < 1.2 * alone_us, "{kind}: {p99_us} against {alone_us}");
         }
+    }
+}
+
+#[test]
+fn overload_does_not_make_batches_smaller() {
+    // When queries come faster than they can be served, all are late in the end: what is served a second must stay what it
+    // is at the capacity.
+    let experiment = batching_gpu(1);
+    let served_qps = |kind: PolicyKind, rate_qps: f64| {
+        let log = play(&experiment, &kind.with(PolicyOptions::default()), rate_qps);
+        let end = log.rows.iter().map(|row| row.finished).max().unwrap_or_default();
+        log.rows.len() as f64 / end.as_secs()
+    };
+    for kind in [PolicyKind::Greedy, PolicyKind::Combined, PolicyKind::Adaptive, PolicyKind::Window] {
+        let (most, overloaded) = (served_qps(kind, 600_000.0), served_qps(kind, 1_500_000.0));
+        assert!(overloaded > 0.95 * most, "{kind}: {overloaded} of {most} queries a second");
     }
 }

@@ -175,6 +175,7 @@ fn batch_model() -> BatchModel {
         cost: BatchCost {
             host_fixed_us: 7.5,
             host_each_us: 0.1,
+            exposed: None,
             device_fixed_us: 0.0,
             longest: 0.9,
             crowding: vec![(2, 5.0), (4096, 1.0)],

@@ -32,7 +32,9 @@ pub use models::ModelKind;
 pub use profile::{ProfileError, ProfileOptions, profile, profile_far};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
-pub use service::{BatchCost, BatchLoad, BatchTime, Cost, LeastUse, MachineModel, MeasuredTimes, ServiceTimes};
+pub use service::{
+    BatchCost, BatchLoad, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, ServiceTimes,
+};
 pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

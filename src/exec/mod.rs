@@ -144,6 +144,13 @@ impl Answers {
         self.ends.push(self.hits.len());
     }
 
+    /// Adds the answers of another batch, in their order.
+    pub fn append(&mut self, others: &Self) {
+        let before = self.hits.len();
+        self.hits.extend_from_slice(&others.hits);
+        self.ends.extend(others.ends.iter().map(|end| before + end));
+    }
+
     /// How many requests have been answered.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -26,8 +26,13 @@ use crate::time::Nanos;
 /// How long a live batch takes, from what it was predicted to take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Time at work over predicted time; 1 for a replayed processor, which takes its recorded times exactly.
+    /// Of queries one at a time, time at work over predicted time; 1 for a replayed processor, which takes its recorded
+    /// times exactly.
     pub slowdown: PerClass<f64>,
+    /// Of batches that overlap, the device's time over what is predicted of it; 1 where there were none.
+    pub device: PerClass<f64>,
+    /// The same of the lane's thread.
+    pub host: PerClass<f64>,
     /// What a batch takes beyond: its way to the worker, and its results' way back.
     pub handoff: PerClass<Nanos>,
     /// What the dispatcher takes for each event.
@@ -43,45 +48,65 @@ impl Calibration {
             let (_, load) = batches.entry(row.batch).or_insert((row.class, BatchLoad::default()));
             *load = load.with(costs(row.query)[row.class]);
         }
-        let mut predicted = PerClass::<Nanos>::default();
-        for (class, load) in batches.values() {
-            predicted[*class] += model.batch_time(*class, load).total();
+        let mut work = PerClass::<Sums>::default();
+        let mut device = PerClass::<Sums>::default();
+        let mut host = PerClass::<Sums>::default();
+        for batch in &outcome.served {
+            let Some(&(class, load)) = batches.get(&batch.number) else { continue };
+            let time = model.batch_time(class, &load);
+            // A query alone goes another way through the device than it was profiled on: only the whole compares.
+            if batch.overlaps() && load.queries > 1 {
+                device[class].add(batch.device, time.on_device());
+                host[class].add(batch.host, time.host);
+            } else {
+                work[class].add(batch.worked, time.total());
+            }
         }
-        let slowdown = |class| {
-            let (worked, predicted): (Nanos, Nanos) = (outcome.worked[class], predicted[class]);
-            let is_known = worked > Nanos::ZERO && predicted > Nanos::ZERO;
-            if is_known { worked.as_us() / predicted.as_us() } else { 1.0 }
-        };
         Self {
-            slowdown: PerClass::from_fn(slowdown),
+            slowdown: PerClass::from_fn(|class| work[class].ratio()),
+            device: PerClass::from_fn(|class| device[class].ratio()),
+            host: PerClass::from_fn(|class| host[class].ratio()),
             handoff: PerClass::from_fn(|class| outcome.handoff[class].p50),
-            decision: outcome.decision.p50,
+            decision: outcome.decision.mean,
         }
     }
 
     /// Number by number the median of several; of none, costs as profiled.
     #[must_use]
     pub fn median(several: &[Self]) -> Self {
-        let middle = |class: Class| {
-            let mut slowdowns: Vec<f64> = several.iter().map(|one| one.slowdown[class]).collect();
-            let mut handoffs: Vec<Nanos> = several.iter().map(|one| one.handoff[class]).collect();
-            slowdowns.sort_by(f64::total_cmp);
-            handoffs.sort_unstable();
-            (nearest_rank(&slowdowns, 0.5).unwrap_or(1.0), nearest_rank(&handoffs, 0.5).unwrap_or_default())
+        let times = |of: &dyn Fn(&Self) -> f64| {
+            let mut sorted: Vec<f64> = several.iter().map(of).collect();
+            sorted.sort_by(f64::total_cmp);
+            nearest_rank(&sorted, 0.5).unwrap_or(1.0)
         };
-        let mut decisions: Vec<Nanos> = several.iter().map(|one| one.decision).collect();
-        decisions.sort_unstable();
+        let time = |of: &dyn Fn(&Self) -> Nanos| {
+            let mut sorted: Vec<Nanos> = several.iter().map(of).collect();
+            sorted.sort_unstable();
+            nearest_rank(&sorted, 0.5).unwrap_or_default()
+        };
         Self {
-            slowdown: PerClass::from_fn(|class| middle(class).0),
-            handoff: PerClass::from_fn(|class| middle(class).1),
-            decision: nearest_rank(&decisions, 0.5).unwrap_or_default(),
+            slowdown: PerClass::from_fn(|class| times(&|one| one.slowdown[class])),
+            device: PerClass::from_fn(|class| times(&|one| one.device[class])),
+            host: PerClass::from_fn(|class| times(&|one| one.host[class])),
+            handoff: PerClass::from_fn(|class| time(&|one| one.handoff[class])),
+            decision: time(&|one| one.decision),
         }
+    }
+
+    /// How many times as long as predicted a class's work takes, by whatever of it is the slowest.
+    #[must_use]
+    pub fn slowest(&self, class: Class) -> f64 {
+        let times = [self.slowdown[class], self.device[class], self.host[class]];
+        times.into_iter().filter(|&times| times != 1.0).reduce(f64::max).unwrap_or(1.0)
     }
 
     /// The machine as it is simulated.
     #[must_use]
     pub fn model(&self, profiled: &MachineModel) -> MachineModel {
-        MachineModel { handoff: self.handoff, decision: self.decision, ..profiled.clone() }
+        let batches = PerClass::from_fn(|class| {
+            profiled.batches[class].as_ref().map(|batches| batches.slower(self.host[class], self.device[class]))
+        });
+        MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
     }
 
     /// A query as it is simulated: what it takes changes, what policies are told does not.
@@ -93,7 +118,35 @@ impl Calibration {
     /// What the simulator lets a query take that was profiled at these costs.
     #[must_use]
     pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
-        PerClass::from_fn(|class| profiled[class].scaled(self.slowdown[class]))
+        PerClass::from_fn(|class| match profiled[class] {
+            Cost::NEVER => Cost::NEVER,
+            Cost { alone, added, bus } => {
+                let slowdown = self.slowdown[class];
+                // Where batches gain nothing, the two are one.
+                let added = if added == alone { added.scaled(slowdown) } else { added };
+                Cost { alone: alone.scaled(slowdown), added, bus }
+            }
+        })
+    }
+}
+
+/// Measured and predicted times, each summed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    measured: Nanos,
+    predicted: Nanos,
+}
+
+impl Sums {
+    fn add(&mut self, measured: Nanos, predicted: Nanos) {
+        self.measured += measured;
+        self.predicted += predicted;
+    }
+
+    /// How many times longer; 1 where nothing was measured.
+    fn ratio(self) -> f64 {
+        let is_known = self.measured > Nanos::ZERO && self.predicted > Nanos::ZERO;
+        if is_known { self.measured.as_us() / self.predicted.as_us() } else { 1.0 }
     }
 }
 
@@ -134,13 +187,20 @@ pub struct ServiceRow {
     pub slowdown: PerClass<f64>,
     /// What handing a query over and its results back took beyond.
     pub handoff: PerClass<Nanos>,
+    /// Of batches that overlap, the device's time and the lane's thread's, each over what was predicted of it; else 1.
+    pub device: PerClass<f64>,
+    /// See above.
+    pub host: PerClass<f64>,
+    /// The dispatcher's time for an event.
+    pub decision: Nanos,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::{BatchCost, BatchTime, Exposed};
     use crate::ids::{JobId, ProcessorId};
-    use crate::live::{Ending, Spread};
+    use crate::live::{Ending, ServedBatch, Spread};
     use crate::machine::Machine;
     use crate::sched::{Journal, LogRow, RunLog};
 
@@ -172,8 +232,8 @@ mod tests {
             journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
-            decision: spread(120),
-            served: Vec::new(),
+            decision: Spread { mean: Nanos(120), ..Spread::default() },
+            served: vec![ServedBatch { number: 0, worked: Nanos(2600), ..ServedBatch::default() }],
             rounds: Vec::new(),
             handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
@@ -186,6 +246,33 @@ mod tests {
         assert_eq!((found.slowdown[Class::CPU], found.slowdown[Class::GPU]), (1.3, 1.0));
         assert_eq!((found.handoff[Class::CPU], found.decision), (Nanos(400), Nanos(120)));
         assert_eq!(found.service(&costs)[Class::CPU], Cost::alone(Nanos(1300)));
+        // Two queries together: the device at work for 540 ns of 500, its thread for 700 of 350, most of it meanwhile.
+        let batches = BatchCost {
+            host_fixed_us: 0.35,
+            exposed: Some(Exposed::default()),
+            crowding: vec![(1, 1.0)],
+            ..BatchCost::default()
+        };
+        let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..Machine::new(1, 1).into() };
+        let overlapping = ServedBatch {
+            number: 1,
+            worked: Nanos(700),
+            host: Nanos(700),
+            device: Nanos(540),
+            ..ServedBatch::default()
+        };
+        let together = vec![row(2, Class::GPU, 1, 100, 640), row(3, Class::GPU, 1, 100, 640)];
+        let outcome = LiveOutcome { served: vec![overlapping], log: RunLog { rows: together }, ..outcome };
+        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250), ..Cost::default() });
+        let found_there = Calibration::of(&outcome, &model, |_| shared);
+        let gpu = Class::GPU;
+        assert_eq!((found_there.slowdown[gpu], found_there.device[gpu], found_there.host[gpu]), (1.0, 1.08, 2.0));
+        let simulated = found_there.model(&model);
+        let load = BatchLoad::default().with(shared[gpu]).with(shared[gpu]);
+        assert_eq!(
+            simulated.batch_time(gpu, &load),
+            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540), bus: Nanos::ZERO }
+        );
         let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);
     }

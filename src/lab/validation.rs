@@ -201,6 +201,9 @@ impl<'a> Validation<'a> {
             queries: outcome.log.rows.len(),
             slowdown: found.slowdown,
             handoff: found.handoff,
+            device: found.device,
+            host: found.host,
+            decision: found.decision,
         });
         found
     }

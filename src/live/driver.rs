@@ -238,7 +238,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         let mut events = 0;
         loop {
             let slot = worker.oldest_slot();
-            let Some(Completion { picked_up, worked, done, has_failed }) = worker.take_completion() else { break };
+            let Some(completion) = worker.take_completion() else { break };
+            let Completion { picked_up, worked, host, device, done, has_failed } = completion;
             events += 1;
             self.batches_working -= 1;
             if worker.under_way() == 0 {
@@ -257,6 +258,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             self.served.push(ServedBatch {
                 out: self.clock.at(picked_up).since(begin),
                 worked: Nanos(worked),
+                host: Nanos(host),
+                device: Nanos(device),
                 back: now.since(self.clock.at(done)),
                 ..begun
             });

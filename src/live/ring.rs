@@ -70,6 +70,8 @@ struct CompletionSlot {
     has_failed: AtomicBool,
     picked_up: AtomicU64,
     worked: AtomicU64,
+    host: AtomicU64,
+    device: AtomicU64,
     done: AtomicU64,
 }
 
@@ -80,6 +82,11 @@ pub(super) struct Completion {
     pub(super) picked_up: u64,
     /// How long the thread was at this batch and at none before it.
     pub(super) worked: u64,
+    /// Of a lane that prepares one batch while its device works on another: for how long its thread was at work since
+    /// the completion before, and the device at this batch. Else 0.
+    pub(super) host: u64,
+    /// See above.
+    pub(super) device: u64,
     /// When it was done.
     pub(super) done: u64,
     /// Whether an error came: [`Rings::take_failure`] gives it.
@@ -164,6 +171,8 @@ impl Rings {
         slot.has_failed.store(completion.has_failed, Ordering::Relaxed);
         slot.picked_up.store(completion.picked_up, Ordering::Relaxed);
         slot.worked.store(completion.worked, Ordering::Relaxed);
+        slot.host.store(completion.host, Ordering::Relaxed);
+        slot.device.store(completion.device, Ordering::Relaxed);
         slot.done.store(completion.done, Ordering::Relaxed);
         slot.turn.store(turn, Ordering::Release);
     }
@@ -180,6 +189,8 @@ impl Rings {
         (slot.turn.load(Ordering::Acquire) == turn).then(|| Completion {
             picked_up: slot.picked_up.load(Ordering::Relaxed),
             worked: slot.worked.load(Ordering::Relaxed),
+            host: slot.host.load(Ordering::Relaxed),
+            device: slot.device.load(Ordering::Relaxed),
             done: slot.done.load(Ordering::Relaxed),
             has_failed: slot.has_failed.load(Ordering::Relaxed),
         })
@@ -285,7 +296,14 @@ mod tests {
                         std::thread::yield_now();
                     }
                     assert_eq!(rows, (turn..turn + size).collect::<Vec<_>>());
-                    let completion = Completion { picked_up: 1, worked: 2, done: u64::from(turn), has_failed: false };
+                    let completion = Completion {
+                        picked_up: 1,
+                        worked: 2,
+                        host: 3,
+                        device: 4,
+                        done: u64::from(turn),
+                        has_failed: false,
+                    };
                     rings.complete(turn, completion);
                 }
             });

@@ -28,11 +28,22 @@ pub struct ServedBatch {
     pub out: Nanos,
     /// How long the thread was at it and at none before it.
     pub worked: Nanos,
+    /// Of a lane that prepares one batch while its device works on another: how long its thread was at work since the
+    /// batch before ended, comparing answers counted. Zero on others.
+    pub host: Nanos,
+    /// How long such a lane's device was at this batch. Zero on others.
+    pub device: Nanos,
     /// From its end until the dispatcher saw it.
     pub back: Nanos,
 }
 
 impl ServedBatch {
+    /// Whether its lane prepares one batch while its device works on another.
+    #[must_use]
+    pub fn overlaps(&self) -> bool {
+        self.host > Nanos::ZERO
+    }
+
     /// What handing it over and back took.
     #[must_use]
     pub fn handoff(&self) -> Nanos {

@@ -79,7 +79,7 @@ impl Worker {
             while since(self.epoch) < self.rings.until(self.taken) {
                 self.pause();
             }
-            self.complete(picked_up, Ok(()));
+            self.complete(picked_up, Halves::default(), Ok(()));
             self.rings.set_checked(self.completed);
         }
     }
@@ -94,7 +94,7 @@ impl Worker {
             let run = guarded(|| self.run(executor, &queries, &rows, &mut desk));
             let result = run.map_err(|fault| self.fault(&queries, &rows, fault));
             let result = result.and_then(|()| self.check_all(&queries, &rows, &desk.answers));
-            self.complete(picked_up, result);
+            self.complete(picked_up, Halves::default(), result);
             self.rings.set_checked(self.completed);
         }
     }
@@ -127,6 +127,8 @@ impl Worker {
         let mut under_way: VecDeque<Submitted> = VecDeque::with_capacity(self.depth);
         let mut unchecked: Option<Vec<u32>> = None;
         let mut spare: Vec<Vec<u32>> = Vec::new();
+        // What the thread has been at since the last batch ended, besides what the executor tells of itself.
+        let mut host = 0;
         loop {
             if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
                 return;
@@ -134,10 +136,12 @@ impl Worker {
             let Some(pipeline) = executor.pipeline() else { return };
             if under_way.len() < self.depth.min(pipeline.depth()) {
                 let mut rows = spare.pop().unwrap_or_default();
+                let began = since(self.epoch);
                 if self.take(&mut rows) {
                     requests.clear();
                     requests.extend(rows.iter().map(|&row| queries.request(row)));
                     let picked_up = since(self.epoch);
+                    host += picked_up - began;
                     let submitted = guarded(|| pipeline.submit(&requests));
                     let fault = submitted.err().map(|fault| self.fault(&queries, &rows, fault));
                     under_way.push_back(Submitted { rows, picked_up, fault });
@@ -147,11 +151,13 @@ impl Worker {
             }
             // Answers are replaced by the next poll: those of the batch before must have been compared.
             if let Some(rows) = unchecked.take() {
+                let began = since(self.epoch);
                 if let Err(error) = self.check_all(&queries, &rows, &answers) {
                     self.rings.fail(error);
                 }
                 self.rings.set_checked(self.completed);
                 spare.push(rows);
+                host += since(self.epoch) - began;
             }
             let Some(oldest) = under_way.front_mut() else { continue };
             let result = match oldest.fault.take() {
@@ -161,13 +167,19 @@ impl Worker {
                         self.pause();
                         continue;
                     }
-                    Ok(Some(_)) => Ok(()),
+                    Ok(Some(execution)) => Ok(execution),
                     Err(fault) => Err(self.fault(&queries, &oldest.rows, fault)),
                 },
             };
-            let is_answered = result.is_ok();
             let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
-            self.complete(picked_up, result);
+            let is_answered = result.is_ok();
+            let mut halves = Halves::default();
+            if let Ok(execution) = &result {
+                let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
+                halves = Halves { host: host + ns(execution.host_us), device: ns(execution.device_us) };
+            }
+            host = 0;
+            self.complete(picked_up, halves, result.map(drop));
             if is_answered {
                 unchecked = Some(rows);
             } else {
@@ -184,7 +196,7 @@ impl Worker {
         is_there
     }
 
-    fn complete(&mut self, picked_up: u64, result: Result<(), LiveError>) {
+    fn complete(&mut self, picked_up: u64, Halves { host, device }: Halves, result: Result<(), LiveError>) {
         let done = since(self.epoch);
         let worked = done - picked_up.max(self.last_done);
         self.last_done = done;
@@ -193,7 +205,7 @@ impl Worker {
         if let Err(error) = result {
             self.rings.fail(error);
         }
-        self.rings.complete(self.completed, Completion { picked_up, worked, done, has_failed });
+        self.rings.complete(self.completed, Completion { picked_up, worked, host, device, done, has_failed });
         if self.driver_sleeps {
             self.driver.wake();
         }
@@ -269,6 +281,13 @@ struct Submitted {
     picked_up: u64,
     /// Why it is not there after all: reported in its turn.
     fault: Option<LiveError>,
+}
+
+/// What a batch took of a lane that overlaps its batches, in nanoseconds; see [`Completion`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Halves {
+    host: u64,
+    device: u64,
 }
 
 /// What went wrong in a call of an executor.

@@ -88,6 +88,7 @@ pub struct ThreadedRate {
 #[must_use]
 pub fn dispatcher_machine(cpus: usize) -> MachineModel {
     let batches = BatchCost {
+        exposed: None,
         host_fixed_us: 2.0,
         host_each_us: CPU_US / 80.0,
         device_fixed_us: 2.0,

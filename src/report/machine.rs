@@ -21,6 +21,8 @@ pub struct MachineSampleRow {
     busy: u32,
     out_us: Us,
     worked_us: Us,
+    host_us: Us,
+    device_us: Us,
     back_us: Us,
 }
 
@@ -36,11 +38,13 @@ impl From<&MachineSample> for MachineSampleRow {
             lanes: sample.lanes,
             class: sample.class.name().to_owned(),
             queries: sample.queries,
-            alone_us: Us(sample.alone),
+            alone_us: Us(sample.profiled.total()),
             idle_us: Us(sample.idle),
             busy: sample.busy,
             out_us: Us(sample.out),
             worked_us: Us(sample.worked),
+            host_us: Us(sample.host),
+            device_us: Us(sample.device),
             back_us: Us(sample.back),
         }
     }

@@ -73,6 +73,9 @@ struct ServiceLine {
     gpu_slowdown: Digits<4>,
     cpu_handoff_us: Digits<4>,
     gpu_handoff_us: Digits<4>,
+    gpu_device_slowdown: Digits<4>,
+    gpu_host_slowdown: Digits<4>,
+    decision_us: Digits<4>,
 }
 
 impl Record for Line {}
@@ -163,6 +166,9 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
         gpu_slowdown: Digits(row.slowdown[Class::GPU]),
         cpu_handoff_us: Digits(row.handoff[Class::CPU].as_us()),
         gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
+        gpu_device_slowdown: Digits(row.device[Class::GPU]),
+        gpu_host_slowdown: Digits(row.host[Class::GPU]),
+        decision_us: Digits(row.decision.as_us()),
     };
     write_csv(path, provenance, rows.iter().map(line))
 }

@@ -28,6 +28,9 @@ pub(super) fn ask_batching(classes: &[Class]) -> Ask {
     }
 }
 
+/// Of what a batch may take, a deadline that comes near leaves it this share at least.
+const LEAST_SHARE: f64 = 0.5;
+
 /// How large a batch may grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchLimits {
@@ -47,6 +50,10 @@ impl BatchLimits {
 
     /// Fills `batch` with jobs in the order of `jobs`, as many as `lane` takes: until it holds as many queries as it may,
     /// would take too large a share of the time to a deadline, or would finish after the first job's. At least one.
+    ///
+    /// The first job's deadline makes a batch no smaller than half of what that share allows. Who is late, or nearly so,
+    /// waits because work has piled up; small batches, which take longer a query, would pile up more of it, until every
+    /// query ran alone.
     pub(super) fn fill<'a>(
         self,
         jobs: impl IntoIterator<Item = &'a Job>,
@@ -64,8 +71,8 @@ impl BatchLimits {
             }
             let larger = load.with(job.predicted[lane.class]);
             if batch.is_empty() {
-                let before_deadline = job.deadline.since(now);
-                allowed = job.allowance().scaled(self.share).min(before_deadline);
+                let most = job.allowance().scaled(self.share);
+                allowed = job.deadline.since(now).clamp(most.scaled(LEAST_SHARE), most);
             } else if larger.alone > allowed && forecast.model().batch_time(lane.class, &larger).total() > allowed {
                 // What the queries take one after another is an upper bound, and quicker to compare.
                 break;

@@ -18,44 +18,52 @@ const EARLY_SHARE: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     model: MachineModel,
-    /// By processor: when its batches are predicted to have finished.
-    finish: Vec<Nanos>,
+    /// By processor: when its batches are predicted to have finished, and its thread to have prepared them.
+    lanes: Vec<LaneForecast>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LaneForecast {
+    finish: Nanos,
+    host_free: Nanos,
 }
 
 impl Forecast {
     /// All lanes are idle.
     pub(super) fn new(model: &MachineModel) -> Self {
-        Self { model: model.clone(), finish: vec![Nanos::ZERO; model.machine.len()] }
+        Self { model: model.clone(), lanes: vec![LaneForecast::default(); model.machine.len()] }
     }
 
     pub(super) fn model(&self) -> &MachineModel {
         &self.model
     }
 
-    /// When a batch that starts on the lane now would have finished.
-    pub(super) fn finish_of(&self, lane: Lane, load: &BatchLoad, now: Nanos) -> Nanos {
-        let time = self.model.batch_time(lane.class, load);
-        let prepared = now + self.model.handoff[lane.class] + time.host;
-        let device_free = if lane.under_way > 0 { self.finish[lane.processor.index()] } else { Nanos::ZERO };
-        prepared.max(device_free) + time.on_device()
+    /// A lane of which this is forecast, after one more batch that starts now.
+    fn after(&self, before: LaneForecast, class: Class, load: &BatchLoad, now: Nanos) -> LaneForecast {
+        let time = self.model.batch_time(class, load);
+        let begin = (now + self.model.handoff[class]).max(before.host_free);
+        let host_free = begin + time.host;
+        let finish = ((begin + time.exposed).max(before.finish) + time.on_device()).max(host_free);
+        LaneForecast { host_free, finish }
     }
 
     /// When to close the next batch of a lane that runs one: so many queries need their time to be prepared in.
     pub(super) fn close_at(&self, lane: Lane, queries: usize) -> Nanos {
         let queries = u32::try_from(queries).unwrap_or(u32::MAX).min(self.model.most_queries(lane.class));
-        let host = self.model.host_time(lane.class, queries) + self.model.handoff[lane.class];
-        self.finish[lane.processor.index()].since(host.scaled(1.0 + EARLY_SHARE))
+        let exposed = self.model.exposed_time(lane.class, queries) + self.model.handoff[lane.class];
+        self.lanes[lane.processor.index()].finish.since(exposed.scaled(1.0 + EARLY_SHARE))
     }
 
     /// Notes that a batch starts on the lane.
     pub(super) fn start(&mut self, lane: Lane, load: &BatchLoad, now: Nanos) {
-        self.finish[lane.processor.index()] = self.finish_of(lane, load, now);
+        let before = if lane.under_way > 0 { self.lanes[lane.processor.index()] } else { LaneForecast::default() };
+        self.lanes[lane.processor.index()] = self.after(before, lane.class, load, now);
     }
 
     /// Notes that the oldest batch of a lane has ended; `lane` tells what it still holds.
     pub(super) fn finished(&mut self, lane: Lane, now: Nanos) {
         if lane.under_way == 0 {
-            self.finish[lane.processor.index()] = now;
+            self.lanes[lane.processor.index()] = LaneForecast { finish: now, host_free: now };
         }
     }
 
@@ -63,9 +71,7 @@ impl Forecast {
     /// finished.
     pub(super) fn earliest_finish(&self, lanes: &[(ProcessorId, Class)], load: &BatchLoad, now: Nanos) -> Nanos {
         let finish = |&(processor, class): &(ProcessorId, Class)| {
-            let time = self.model.batch_time(class, load);
-            let prepared = now + self.model.handoff[class] + time.host;
-            prepared.max(self.finish[processor.index()]) + time.on_device()
+            self.after(self.lanes[processor.index()], class, load, now).finish
         };
         lanes.iter().map(finish).min().unwrap_or(Nanos::MAX)
     }

@@ -339,6 +339,7 @@ mod tests {
         let batches = crate::cost::BatchCost {
             host_fixed_us: 10.0,
             host_each_us: 100.0,
+            exposed: None,
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 4.0), (1000, 1.0)],

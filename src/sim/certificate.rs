@@ -85,6 +85,7 @@ mod tests {
         let batches = BatchCost {
             host_fixed_us: 5.0,
             host_each_us: 1.0,
+            exposed: None,
             device_fixed_us: 5.0,
             longest: 0.9,
             crowding: vec![(1, 5.0), (64, 1.0)],

@@ -79,7 +79,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = answer(&mut node, &factories, &question, &Bars::default())?;
     let path = arguments.out.join("capacity.csv");
     if !found.capacities.is_empty() {
-        write_capacities(&path, &provenance(arguments, &node, &question), &rows(&found))?;
+        let refuted = found.refuted.iter().map(|(policy, at)| format!("{policy} {:.0} q/s", at.qps));
+        let provenance = refuted.fold(provenance(arguments, &node, &question), |all, one| all.with("refuted", one));
+        write_capacities(&path, &provenance, &rows(&found))?;
         result_file("capacity", &path);
     }
     outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));

@@ -32,6 +32,14 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
     } else {
         format!("0 q/s: no rate is low enough for {criterion}, under any policy\n")
     };
+    for (policy, refuted) in &found.refuted {
+        let _ = writeln!(
+            words,
+            "simulated before: {} q/s under {policy}, live {}; simulated again with what queries cost in that run",
+            rate(refuted.qps),
+            in_words(refuted)
+        );
+    }
     match &found.live {
         Some(live) => {
             let _ = writeln!(words, "live: {}; a tenth beyond: {}", in_words(&live.at), in_words(&live.beyond));

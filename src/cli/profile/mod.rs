@@ -159,13 +159,11 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
-/// One executor for each kind that is asked for, or present, and what of the index lies in GPU memory in any case, if one is a
-/// GPU.
-fn executors(
-    arguments: &Arguments,
-    index: &Arc<Index>,
-    queries: &[Query],
-) -> Result<(Vec<Box<dyn Executor>>, Option<u64>), Failure> {
+/// What is measured: an executor of each kind, and what of the index lies in GPU memory in any case, if one is a GPU.
+type Measured = (Vec<Box<dyn Executor>>, Option<u64>);
+
+/// One executor for each kind that is asked for, or present.
+fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Measured, Failure> {
     let mut staying = None;
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
@@ -240,7 +238,7 @@ fn print_batches(workload: &Workload) {
         let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
         outln!(
             "batches on {class}: {samples} of 1 to {}; predicted within {:.1} % in the mean, {:.1} % for 95 of 100 (those \
-             left out of the fit); host {:.1} us and {:.2} us a query",
+             left out of the fit); the thread is at them for {:.1} us and {:.2} us a query",
             cost.most_queries,
             mean_relative_error * 100.0,
             p95_relative_error * 100.0,

@@ -104,7 +104,7 @@ mod tests {
                     work.iter().map(|&i| longer[i as usize]).map(|(mode, us)| truth[mode_index(mode)] * us).sum();
                 // Small batches wait.
                 let device_us: f64 = if size == 4 { 3.0 * us } else { us };
-                samples.push(BatchSample { work, total_us: device_us, device_us });
+                samples.push(BatchSample { work, total_us: device_us, device_us, host_us: 0.0 });
             }
         }
         let found = fit_bus(&samples, &longer).unwrap();

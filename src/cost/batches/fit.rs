@@ -3,7 +3,8 @@
 //! Fitted in three steps, each by least squares of *relative* errors, so that a batch of four counts as much as one of
 //! four thousand:
 //!
-//! 1. host: `total − device` over n, a line;
+//! 1. what a device waits for, `total − device`, and what the lane's thread does, most of it meanwhile: over n, a line
+//!    each;
 //! 2. what queries add: the device's time of the largest batches over the sums of their queries' times alone, one sum
 //!    a mode, no share below zero;
 //! 3. crowding and the longest query: at each size, how many times that a batch takes besides a share of its longest
@@ -14,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::{BatchModel, BatchSample};
-use crate::cost::{BatchCost, BatchLoad};
+use crate::cost::{BatchCost, BatchLoad, Exposed};
 use crate::quantile::{interpolated, median};
 use crate::query::Mode;
 use crate::time::Nanos;
@@ -91,12 +92,14 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
     let overhead_us = if overhead_us.is_finite() { overhead_us } else { 0.0 };
     let largest = samples.iter().map(|sample| sample.work.len()).max().unwrap_or(1);
 
-    // Host: a line over n.
     let together = || samples.iter().filter(|sample| sample.work.len() > 1);
-    let host_rows: Vec<([f64; 2], f64)> = together()
-        .map(|sample| ([1.0, sample.work.len() as f64], (sample.total_us - sample.device_us).max(0.0)))
-        .collect();
-    let [host_fixed_us, host_each_us] = least_squares(&host_rows);
+    let line = |us: fn(&BatchSample) -> f64| {
+        let rows: Vec<([f64; 2], f64)> =
+            together().map(|sample| ([1.0, sample.work.len() as f64], us(sample).max(0.0))).collect();
+        least_squares(&rows)
+    };
+    let [host_fixed_us, host_each_us] = line(|sample| sample.host_us);
+    let [fixed_us, each_us] = line(|sample| sample.total_us - sample.device_us);
 
     // What queries add, by mode, in batches so large that the device is full.
     let sums = |sample: &BatchSample| {
@@ -151,6 +154,7 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
         cost: BatchCost {
             host_fixed_us,
             host_each_us,
+            exposed: Some(Exposed { fixed_us, each_us }),
             device_fixed_us: 0.0,
             longest,
             crowding,
@@ -269,6 +273,7 @@ mod tests {
             cost: BatchCost {
                 host_fixed_us: 6.0,
                 host_each_us: 0.4,
+                exposed: Some(Exposed { fixed_us: 8.0, each_us: 0.1 }),
                 device_fixed_us: 0.0,
                 longest: 0.0,
                 crowding: vec![(2, 6.0), (16, 3.0), (256, 1.2), (1024, 1.0), (4096, 1.0)],
@@ -300,7 +305,8 @@ mod tests {
                     truth.cost(Nanos::from_us(query.total_us), query.mode)
                 });
                 let time = truth.cost.time(&costs.fold(BatchLoad::default(), BatchLoad::with));
-                samples.push(BatchSample { work, total_us: time.total().as_us(), device_us: time.device.as_us() });
+                let (total_us, device_us) = (time.total().as_us(), time.device.as_us());
+                samples.push(BatchSample { work, total_us, device_us, host_us: time.host.as_us() });
             }
         }
         (truth, alone, samples)

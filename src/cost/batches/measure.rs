@@ -39,6 +39,9 @@ pub struct BatchSample {
     pub total_us: f64,
     /// The device's own time of it; 0 where the device has no clock.
     pub device_us: f64,
+    /// In which the thread prepared requests and read answers, much of it while the device worked; where the executor
+    /// doesn't tell, whatever the device did not take.
+    pub host_us: f64,
 }
 
 /// No size is repeated more often than this.
@@ -88,7 +91,8 @@ pub fn measure_batches(
             let total_us = submitted.elapsed().as_nanos() as f64 / 1e3;
             if repeat > 0 {
                 let device_us = execution.device_us.unwrap_or(0.0).min(total_us);
-                samples.push(BatchSample { work: drawn, total_us, device_us });
+                let host_us = execution.host_us.unwrap_or(total_us - device_us).min(total_us);
+                samples.push(BatchSample { work: drawn, total_us, device_us, host_us });
             }
         }
     }

@@ -59,6 +59,8 @@ impl BatchModel {
             ("host_each_us", cost.host_each_us),
             ("device_fixed_us", cost.device_fixed_us),
             ("longest", cost.longest),
+            ("exposed's fixed_us", cost.exposed.map_or(0.0, |exposed| exposed.fixed_us)),
+            ("exposed's each_us", cost.exposed.map_or(0.0, |exposed| exposed.each_us)),
         ];
         if let Some((name, value)) = times.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
             return Err(format!("{name} is {value}, expected a number from 0"));

@@ -9,7 +9,7 @@ use super::{DispatcherFile, LaneFile, MachineFile, Quantile};
 use crate::files::{InputError, open_text, write_atomically};
 
 pub(super) const FORMAT: &str = "tandem machine";
-pub(super) const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 2;
 const REMEASURE: &str = "measure it: `tandem profile --machine`";
 
 #[derive(Deserialize)]
@@ -75,7 +75,8 @@ fn check_lanes(lanes: &LaneFile) -> Result<(), String> {
     positive("memory_ms", lanes.memory_ms)?;
     positive("speed_lasts_ms", lanes.speed_lasts_ms)?;
     not_negative("hand_back_us", lanes.hand_back_us)?;
-    not_negative("check_each_us", lanes.check_each_us)?;
+    positive("batch_host", lanes.batch_host)?;
+    positive("batch_device", lanes.batch_device)?;
     not_negative("stalls.per_s", lanes.stalls.per_s)?;
     ascending("after_idle", "idle_us", lanes.after_idle.iter().map(|point| point.idle_us))?;
     for (i, point) in lanes.after_idle.iter().enumerate() {
@@ -159,7 +160,8 @@ mod tests {
             hand_back_us: 0.25,
             crowding: vec![Crowding { busy: 1, times: 1.0 }],
             beside: BTreeMap::from([(Class::GPU, 1.1)]),
-            check_each_us: 0.0,
+            batch_host: 1.0,
+            batch_device: 1.0,
             speeds: Vec::new(),
             speed_lasts_ms: 10.0,
             noise: vec![Quantile { share: 0.5, value: 1.0 }],
@@ -186,7 +188,7 @@ mod tests {
         assert!(fault("\"idle\": \"spin\"", "\"idle\": \"doze\"").contains("machine.json:7:"));
         assert!(fault("\"stream\": 0.9", "\"stream\": -1").ends_with("classes.cpu.stream is -1, expected above 0"));
         assert!(fault("\"stream\"", "\"strem\"").contains("machine.json:10:"));
-        assert!(fault("\"version\": 1", "\"version\": 9").contains("machine format 9, this build reads 1"));
+        assert!(fault("\"version\": 2", "\"version\": 9").contains("machine format 9, this build reads 2"));
         assert!(fault("\"share\": 0.5", "\"share\": 1.5").contains("classes.cpu.noise[0]: shares"));
         assert!(fault("tandem machine", "tandem model").contains("not a machine file"));
     }

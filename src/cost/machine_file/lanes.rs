@@ -24,7 +24,8 @@ pub struct LaneCosts {
     /// By busy lanes of the class, itself counted; more than the last count as that.
     crowding: Vec<f64>,
     beside: PerClass<f64>,
-    check_each: Nanos,
+    batch_host: f64,
+    batch_device: f64,
     speeds: Vec<Quantile>,
     speed_lasts_ns: f64,
     noise: Vec<Quantile>,
@@ -74,7 +75,8 @@ impl LaneCosts {
             hand_back: Nanos::from_us(file.hand_back_us),
             crowding: crowding.collect(),
             beside: PerClass::from_fn(|class| file.beside.get(&class).copied().unwrap_or(1.0)),
-            check_each: Nanos::from_us(file.check_each_us),
+            batch_host: file.batch_host,
+            batch_device: file.batch_device,
             speeds: file.speeds.clone(),
             speed_lasts_ns: file.speed_lasts_ms * 1e6,
             noise: file.noise.clone(),
@@ -108,10 +110,16 @@ impl LaneCosts {
         self.hand_back
     }
 
-    /// What the lane's thread does for each query of a batch that has ended.
+    /// Of batches one after another: how many times as long the lane's thread is at them as in the profile.
     #[must_use]
-    pub fn check_each(&self) -> Nanos {
-        self.check_each
+    pub fn batch_host(&self) -> f64 {
+        self.batch_host
+    }
+
+    /// The same of the device.
+    #[must_use]
+    pub fn batch_device(&self) -> f64 {
+        self.batch_device
     }
 
     /// From the dispatcher's start until a lane is at work that has been idle for so long.
@@ -279,7 +287,8 @@ mod tests {
             hand_back_us: 0.25,
             crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 5, times: 1.2 }],
             beside: BTreeMap::from([(Class::GPU, 1.1)]),
-            check_each_us: 0.1,
+            batch_host: 1.0,
+            batch_device: 1.0,
             speeds: Vec::new(),
             speed_lasts_ms: 10.0,
             noise: quantiles(&[(0.0, 0.9), (0.5, 1.1), (1.0, 1.3)]),

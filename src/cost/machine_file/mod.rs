@@ -22,7 +22,7 @@
 //! | `hand_back_us` | from the end of the work until the dispatcher knows |
 //! | `crowding` | how much longer it takes while so many lanes of the class are busy, itself counted |
 //! | `beside` | the same while lanes of another class are busy |
-//! | `check_each_us` | what a lane that takes batches does for each query of them after the batch has ended |
+//! | `batch_host`, `batch_device` | of batches one after another: what the lane's thread and its device take, each over what profiled batches say |
 //! | `speeds` | how fast the core is, whoever else uses its other half: quantiles over moments of `speed_lasts_ms` each |
 //! | `noise` | how far one and the same query varies within such a moment: quantiles of its work over what is said above |
 //! | `stalls` | how often a core is taken away, and for how long: interrupts, other tenants |
@@ -84,9 +84,12 @@ pub struct LaneFile {
     /// By other class: how many times longer work takes while any of its lanes is busy.
     #[serde(default)]
     pub beside: BTreeMap<Class, f64>,
-    /// What the lane's thread does for each query of a batch after that has ended.
-    #[serde(default)]
-    pub check_each_us: f64,
+    /// Of batches one after another: how many times as long the lane's thread is at them as in the profile, ...
+    #[serde(default = "one")]
+    pub batch_host: f64,
+    /// ... and the device.
+    #[serde(default = "one")]
+    pub batch_device: f64,
     /// Quantiles of how many times longer work takes in one moment than in all, shares ascending.
     pub speeds: Vec<Quantile>,
     /// How long such a moment lasts in the mean.

@@ -1,9 +1,14 @@
 //! What a batch takes of a processor, from what its queries take alone.
 //!
 //! ```text
-//!   host   = host_fixed + host_each · n
-//!   device = device_fixed + crowding(n) · Σ added + longest · max alone
+//!   device  = device_fixed + crowding(n) · Σ added + longest · max alone
+//!   exposed = fixed + each · n        what passes on an idle lane while the device does not work
+//!   host    = host_fixed + host_each · n        what the lane's thread is at, most of it while the device works
 //! ```
+//!
+//! A large batch goes to the device in pieces, and so does one batch after another: the thread prepares what comes next
+//! while the device works. Of a batch alone only the `exposed` part shows; of batches in a stream whichever is longer, the
+//! thread's work or the device's, sets the pace.
 //!
 //! `added` is what a query adds to a batch so large that the device is full. In a small one it adds more: sixteen
 //! queries don't fill a GPU, and `crowding`, above 1 there, says how far from full it is. It is known at some sizes and
@@ -92,11 +97,13 @@ impl BatchLoad {
     }
 }
 
-/// What a batch takes of a processor's two halves, one after the other, and of the bus, beside the second.
+/// What a batch takes of a processor's two halves, which overlap, and of the bus, which works beside the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTime {
     /// Preparing, launching and reading: the lane's thread.
     pub host: Nanos,
+    /// What of it, and of launching and copying, the device has to wait for on an idle lane.
+    pub exposed: Nanos,
     /// The device's own time.
     pub device: Nanos,
     /// The bus to the host's memory, while the device works.
@@ -104,10 +111,16 @@ pub struct BatchTime {
 }
 
 impl BatchTime {
+    /// On a processor whose device never waits: its thread and what it does are one.
+    #[must_use]
+    pub fn of_device(device: Nanos) -> Self {
+        Self { device, ..Self::default() }
+    }
+
     /// From start to finish on an idle processor.
     #[must_use]
     pub fn total(self) -> Nanos {
-        self.host + self.on_device()
+        (self.exposed + self.on_device()).max(self.host)
     }
 
     /// From the first kernel's start to the last one's end: device and bus work side by side.
@@ -117,14 +130,27 @@ impl BatchTime {
     }
 }
 
+/// A line over the number of queries, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exposed {
+    /// For any batch.
+    pub fixed_us: f64,
+    /// For each query.
+    pub each_us: f64,
+}
+
 /// What batches take on processors of one class; see the module's formula. Times in microseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchCost {
-    /// What the host takes for any batch.
+    /// What the lane's thread takes for any batch.
     pub host_fixed_us: f64,
-    /// What the host takes for each query.
+    /// What the lane's thread takes for each query.
     pub host_each_us: f64,
+    /// What passes on an idle lane beside the device's time; where that was not told apart, all of the thread's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed: Option<Exposed>,
     /// What the device takes for any batch.
     pub device_fixed_us: f64,
     /// The share of the longest query's time alone by which it holds up its batch.
@@ -149,24 +175,51 @@ impl BatchCost {
         let crowded = crowding(&self.crowding, load.queries) * load.added.as_us();
         let together = BatchTime {
             host: self.host(load.queries),
+            exposed: self.exposed(load.queries),
             device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()),
             bus: self.bus(load),
         };
         if together.total() <= singly.total() { together } else { singly }
     }
 
-    /// What the host takes for a batch of so many queries.
+    /// What the lane's thread takes for a batch of so many queries.
     #[must_use]
     pub fn host(&self, queries: u32) -> Nanos {
         Nanos::from_us(self.host_fixed_us + self.host_each_us * f64::from(queries))
     }
 
+    /// The same of batches for which the thread takes `host` times as long, and the device `device` times. What passes
+    /// beside the device's time stays.
+    #[must_use]
+    pub fn slower(&self, host: f64, device: f64) -> Self {
+        let slower = |factors: &[(u32, f64)]| factors.iter().map(|&(size, factor)| (size, factor * device)).collect();
+        Self {
+            host_fixed_us: self.host_fixed_us * host,
+            host_each_us: self.host_each_us * host,
+            exposed: self.exposed.or(Some(Exposed { fixed_us: self.host_fixed_us, each_us: self.host_each_us })),
+            device_fixed_us: self.device_fixed_us * device,
+            longest: self.longest * device,
+            crowding: slower(&self.crowding),
+            bus_crowding: slower(&self.bus_crowding),
+            most_queries: self.most_queries,
+        }
+    }
+
+    /// What the device waits for on an idle lane before and after a batch of so many queries.
+    #[must_use]
+    pub fn exposed(&self, queries: u32) -> Nanos {
+        self.exposed.map_or_else(
+            || self.host(queries),
+            |Exposed { fixed_us, each_us }| Nanos::from_us(fixed_us + each_us * f64::from(queries)),
+        )
+    }
+
     /// What queries take one after another, by halves.
     fn singly(&self, load: &BatchLoad) -> BatchTime {
-        let host = self.host(1).0.saturating_mul(u64::from(load.queries));
-        let host = Nanos(host).min(load.alone);
-        let device = load.alone.since(host);
-        BatchTime { host, device, bus: self.bus(load).min(device) }
+        let of_all = |one: Nanos| Nanos(one.0.saturating_mul(u64::from(load.queries))).min(load.alone);
+        let exposed = of_all(self.exposed(1));
+        let device = load.alone.since(exposed);
+        BatchTime { host: of_all(self.host(1)), exposed, device, bus: self.bus(load).min(device) }
     }
 
     /// What a batch takes of the bus.
@@ -179,6 +232,7 @@ impl BatchCost {
         let alone = self.singly(&BatchLoad::default().with(cost));
         BatchTime {
             host: Nanos::from_us(self.host_each_us).min(alone.host),
+            exposed: Nanos::ZERO,
             device: cost.added.scaled(least(&self.crowding)).min(alone.device),
             bus: cost.bus.scaled(least(&self.bus_crowding)).min(alone.device),
         }
@@ -216,6 +270,7 @@ mod tests {
         BatchCost {
             host_fixed_us: 8.0,
             host_each_us: 0.5,
+            exposed: None,
             device_fixed_us: 4.0,
             longest: 0.8,
             crowding: vec![(1, 8.0), (16, 4.0), (256, 1.5), (4096, 1.0)],
@@ -237,7 +292,9 @@ mod tests {
     fn a_batch_takes_its_halves() {
         // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
         let time = gpu().time(&load(vec![(25, 2); 16]));
-        assert_eq!(time, BatchTime { host: Nanos(16_000), device: Nanos(152_000), bus: Nanos::ZERO });
+        let halves =
+            BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000), bus: Nanos::ZERO };
+        assert_eq!(time, halves);
         // Between sizes: 64 lies half way from 16 to 256.
         let time = gpu().time(&load(vec![(25, 2); 64]));
         assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
@@ -249,10 +306,8 @@ mod tests {
 
     #[test]
     fn a_query_alone_takes_what_it_takes_alone() {
-        assert_eq!(
-            gpu().time(&load([(24, 2)])),
-            BatchTime { host: Nanos(8500), device: Nanos(15_500), bus: Nanos::ZERO }
-        );
+        let halves = BatchTime { host: Nanos(8500), exposed: Nanos(8500), device: Nanos(15_500), bus: Nanos::ZERO };
+        assert_eq!(gpu().time(&load([(24, 2)])), halves);
         assert_eq!(gpu().time(&load([(5, 1)])).total(), Nanos(5000));
     }
 
@@ -267,6 +322,15 @@ mod tests {
         assert_eq!(gpu().time(&batch(15)).total(), Nanos(16_000 + 240_000));
         // Whatever it is said to take, a batch is no slower than its queries one after another.
         assert_eq!(gpu().time(&batch(100)).total(), Nanos(16 * 25_000));
+    }
+
+    #[test]
+    fn what_the_thread_does_while_the_device_works_shows_only_where_it_is_longer() {
+        let hidden = BatchCost { exposed: Some(Exposed { fixed_us: 10.0, each_us: 0.0 }), ..gpu() };
+        let time = hidden.time(&load(vec![(25, 2); 16]));
+        assert_eq!((time.host, time.total()), (Nanos(16_000), Nanos(162_000)));
+        let busy = BatchCost { host_each_us: 20.0, ..hidden };
+        assert_eq!(busy.time(&load(vec![(25, 2); 16])).total(), Nanos(328_000));
     }
 
     proptest! {

@@ -60,14 +60,14 @@ impl MachineModel {
     pub fn batch_time(&self, class: Class, load: &BatchLoad) -> BatchTime {
         match &self.batches[class] {
             Some(batches) => batches.time(load),
-            None => BatchTime { device: load.alone, ..BatchTime::default() },
+            None => BatchTime::of_device(load.alone),
         }
     }
 
-    /// What the host takes to prepare a batch of so many queries for a processor of `class`.
+    /// What an idle device of `class` waits for until a batch of so many queries is there and read.
     #[must_use]
-    pub fn host_time(&self, class: Class, queries: u32) -> Nanos {
-        self.batches[class].as_ref().map_or(Nanos::ZERO, |batches| batches.host(queries))
+    pub fn exposed_time(&self, class: Class, queries: u32) -> Nanos {
+        self.batches[class].as_ref().map_or(Nanos::ZERO, |batches| batches.exposed(queries))
     }
 
     /// The largest batch that processors of `class` take.
@@ -81,7 +81,7 @@ impl MachineModel {
     pub fn least_use(&self, class: Class, cost: Cost) -> LeastUse {
         match &self.batches[class] {
             Some(batches) => {
-                let BatchTime { host, device, bus } = batches.least(cost);
+                let BatchTime { host, device, bus, .. } = batches.least(cost);
                 LeastUse { lane: host, device, bus }
             }
             None => LeastUse { lane: cost.alone, ..LeastUse::default() },

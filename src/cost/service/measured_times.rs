@@ -1,6 +1,6 @@
 //! Batches as long as measured queries and a fitted machine say.
 
-use super::{BatchLoad, Cost, MachineModel, ServiceTimes};
+use super::{BatchLoad, BatchTime, Cost, MachineModel, ServiceTimes};
 use crate::cost::machine_file::{LaneCosts, LaneState};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, PerClass, Processor};
@@ -37,6 +37,18 @@ impl DeviceClock {
         }
         self.bus_free = ready.max(self.bus_free) + bus;
         self.free.max(self.bus_free)
+    }
+}
+
+impl LaneClock {
+    /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
+    #[inline]
+    fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
+        let begin = begin.max(self.host_free);
+        self.host_free = begin + time.host;
+        let done = device.take(begin + time.exposed, time.device, time.bus);
+        // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
+        self.host_free.max(done).max(self.done)
     }
 }
 
@@ -82,25 +94,25 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
         let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
-        let whole = time.total();
-        let taken = costs.work(&mut lane.state, whole, idle, crowded, now, self.number);
+        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, self.number);
         let begin = now + costs.hand_over(idle);
         if self.model.batches[class].is_some() {
-            // Of a query alone most of the time is on its way, where the next one may be, too.
-            let of_device = match load.queries {
-                1 => load.alone.scaled(costs.spacing()).min(taken),
-                _ => taken.since(taken.scaled(time.host.as_us() / whole.as_us().max(1e-3))),
+            let times = taken.as_us() / time.total().as_us().max(1e-3);
+            let time = match load.queries {
+                // Of a query alone most of the time is on its way, where the next one may be, too.
+                1 => {
+                    let device = load.alone.scaled(costs.spacing()).min(taken);
+                    let exposed = taken.since(device);
+                    BatchTime { host: exposed, exposed, device, bus: time.bus.scaled(times).min(device) }
+                }
+                _ => BatchTime {
+                    host: time.host.scaled(times * costs.batch_host()),
+                    exposed: time.exposed.scaled(times),
+                    device: time.device.scaled(times * costs.batch_device()),
+                    bus: time.bus.scaled(times),
+                },
             };
-            lane.host_free = begin.max(lane.host_free) + taken.since(of_device);
-            let device = &mut self.devices[class][device.index()];
-            let done = if time.bus == Nanos::ZERO {
-                device.take(lane.host_free, of_device, Nanos::ZERO)
-            } else {
-                let part = |half: Nanos| of_device.scaled(half.as_us() / time.on_device().as_us().max(1e-3));
-                device.take(lane.host_free, part(time.device), part(time.bus))
-            };
-            lane.done = done.max(lane.done);
-            lane.host_free += Nanos(costs.check_each().0 * rows.len() as u64);
+            lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
         } else {
             lane.done = begin.max(lane.done) + taken;
         }
@@ -126,11 +138,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
             }
             Some(batches) => {
                 let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
-                let time = batches.time(&load);
-                lane.host_free = begin.max(lane.host_free) + time.host;
-                let done = self.devices[class][device.index()].take(lane.host_free, time.device, time.bus);
-                // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
-                lane.finish = done.max(lane.finish);
+                lane.finish = lane.run(batches.time(&load), begin, &mut self.devices[class][device.index()]);
             }
         }
         lane.done = lane.finish;
@@ -141,7 +149,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::service::BatchCost;
+    use crate::cost::service::{BatchCost, Exposed};
     use crate::machine::Machine;
 
     /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
@@ -159,6 +167,7 @@ mod tests {
         let batches = BatchCost {
             host_fixed_us: 0.0,
             host_each_us: 5.0,
+            exposed: None,
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 1.0)],
@@ -204,6 +213,20 @@ mod tests {
         assert_eq!(times.start(other, &[2], Nanos(0)), Nanos(130_000));
         // After a pause all is free.
         assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_070_000));
+    }
+
+    #[test]
+    fn whichever_is_longer_sets_the_pace_of_batches_in_a_stream() {
+        let mut model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
+        if let Some(batches) = &mut model.batches[Class::GPU] {
+            batches.host_each_us = 30.0;
+            batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
+        }
+        let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000), ..Cost::default() };
+        let mut times = MeasuredTimes::new(&model, cost);
+        // 60 us of the thread, of which 10 before the device begins on its 20.
+        let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
+        assert_eq!(ends, [60_000, 120_000, 180_000]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod batch_cost;
 mod machine_model;
 mod measured_times;
 
-pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost};
+pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost, Exposed};
 pub use machine_model::{LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 

@@ -47,7 +47,7 @@ pub(super) fn serve(
 /// The classes on which they disagree.
 pub(super) fn disagreements(machine: &Machine, backlogs: &[Calibration]) -> Vec<Disagreement> {
     let of = |class: Class| {
-        let mut slowdowns: Vec<f64> = backlogs.iter().map(|one| one.slowdown[class]).collect();
+        let mut slowdowns: Vec<f64> = backlogs.iter().map(|one| one.slowest(class)).collect();
         slowdowns.sort_by(f64::total_cmp);
         let [least, second, .., before_last, most] = slowdowns[..] else { return None };
         (before_last > AGREEMENT * second).then_some(Disagreement { class, least, most })
@@ -66,6 +66,8 @@ mod tests {
         let told = |cpu: [f64; 5]| {
             let one = |slowdown| Calibration {
                 slowdown: PerClass::two(slowdown, 1.0),
+                device: PerClass::two(1.0, 1.0),
+                host: PerClass::two(1.0, 1.0),
                 handoff: PerClass::default(),
                 decision: Nanos::ZERO,
             };

@@ -4,13 +4,16 @@
 //!   all policies       simulate at a glance, with what queries cost alone ─▶ who comes near the best
 //!   these, in turns    backlogs ─▶ Calibration: what they cost while others are served
 //!   these              CapacitySearch over seeds ─▶ capacity, interval
-//!   the best           drive live at its capacity, and a tenth beyond ─▶ held, missed
+//!   the best           drive live at its capacity ─▶ held, or: what queries cost in that run, and simulate again
+//!   what held          drive live a tenth beyond
 //! ```
 //!
 //! A policy is simulated with what queries cost while *it* serves them here, not with what they cost alone. That takes
 //! backlogs, a fraction of a second each, so that it is done only for policies that may turn out to be the best. What the
 //! simulator says is then driven for as long as the objective asks. If that fails, the answer was wrong, and it is told
-//! so, with the highest of some lower rates that did hold.
+//! so. The run that refuted it was the best measurement yet of what queries cost under such load: it is simulated again
+//! with that, and whichever policy is the best now is driven. If the simulator stays with its answer, some lower rates are
+//! tried.
 
 mod backlogs;
 mod reach;
@@ -55,6 +58,8 @@ pub struct Answer {
     pub out_of_reach: Vec<(String, f64)>,
     /// Where backlogs did not agree on what queries cost while the best policy serves them.
     pub disagreements: Vec<Disagreement>,
+    /// Answers that were driven before the last one and did not hold, with their policies.
+    pub refuted: Vec<(String, LiveRate)>,
     /// How the best one's live runs came out; `None` if they were interrupted, or no rate is low enough.
     pub live: Option<LiveCheck>,
     /// Where the live run at the capacity failed: the highest of some lower rates that held.
@@ -92,6 +97,11 @@ pub struct LiveCheck {
     pub beyond: LiveRate,
 }
 
+/// So many answers may be refuted before lower rates are tried.
+const REFUTED_MOST: usize = 3;
+/// A new answer that comes so near the one that was refuted is the same one.
+const SAME: f64 = 0.98;
+
 /// How long workers are kept busy before: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -109,42 +119,65 @@ pub fn answer(
     let (near, out_of_reach) = within_reach(&glanced);
     let near: Vec<&dyn PolicyFactory> = near.into_iter().map(|i| policies[i]).collect();
     let out_of_reach = out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), glanced[i])).collect();
-    let mut none =
-        Answer { capacities: Vec::new(), out_of_reach, disagreements: Vec::new(), live: None, held_below: None };
+    let mut answer = Answer {
+        capacities: Vec::new(),
+        out_of_reach,
+        disagreements: Vec::new(),
+        refuted: Vec::new(),
+        live: None,
+        held_below: None,
+    };
     if live::interrupted() {
-        return Ok(none);
+        return Ok(answer);
     }
     node.warm_up(WARM_UP)?;
     let backlogs = backlogs::serve(node, &near, question, progress)?;
     if live::interrupted() {
-        return Ok(none);
+        return Ok(answer);
     }
-    let calibrations: Vec<Calibration> = backlogs.iter().map(|several| Calibration::median(several)).collect();
-    let found = simulate(node, &near, &calibrations, question, progress)?;
-    let mut order: Vec<usize> = (0..found.len()).collect();
-    order.sort_by(|&a, &b| found[b].objective.qps.total_cmp(&found[a].objective.qps));
-    none.capacities = order.iter().map(|&i| found[i].clone()).collect();
-    let Some(&best) = order.first().filter(|&&best| found[best].objective.qps > 0.0) else { return Ok(none) };
-    let disagreements = backlogs::disagreements(node.machine(), &backlogs[best]);
-    let trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
-    let (live, held_below) = trial.check(found[best].objective.qps)?;
+    let mut calibrations: Vec<Calibration> = backlogs.iter().map(|several| Calibration::median(several)).collect();
+    // Where a machine file says what serving costs, backlogs are no more than a check of it.
+    let has_file = !node.model().is_exact();
+    let reckoned: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
+    let mut found = simulate(node, &near, &reckoned, question, progress)?;
+    loop {
+        let mut order: Vec<usize> = (0..found.len()).collect();
+        order.sort_by(|&a, &b| found[b].objective.qps.total_cmp(&found[a].objective.qps));
+        answer.capacities = order.iter().map(|&i| found[i].clone()).collect();
+        let Some(&best) = order.first().filter(|&&best| found[best].objective.qps > 0.0) else { break };
+        answer.disagreements = backlogs::disagreements(node.machine(), &backlogs[best]);
+        let qps = found[best].objective.qps;
+        let mut trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
+        let Some((at, cost)) = trial.at(qps)? else { break };
+        if at.verdict.holds() {
+            answer.live = trial.beyond(qps)?.map(|beyond| LiveCheck { at, beyond });
+            break;
+        }
+        let again = simulate(node, &near[best..=best], &[Some(cost)], question, progress)?.remove(0);
+        if answer.refuted.len() == REFUTED_MOST || again.objective.qps > SAME * qps {
+            let mut trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
+            answer.live = trial.beyond(qps)?.map(|beyond| LiveCheck { at, beyond });
+            answer.held_below = trial.below(qps)?;
+            break;
+        }
+        answer.refuted.push((near[best].name().to_owned(), at));
+        (calibrations[best], found[best]) = (cost, again);
+    }
     progress.end();
-    Ok(Answer { live, held_below, disagreements, ..none })
+    Ok(answer)
 }
 
 /// What each policy sustains, all at once: each with what queries cost while it serves them.
 fn simulate(
     node: &Node,
     policies: &[&dyn PolicyFactory],
-    calibrations: &[Calibration],
+    calibrations: &[Option<Calibration>],
     question: &Question,
     progress: &dyn Progress,
 ) -> Result<Vec<Capacities>, LabError> {
     let rows = node.workload().rows.len();
     let drawn = || draw_all(&question.process, &question.seeds, 0, rows);
-    // Where a machine file says what serving costs, backlogs are no more than a check of it.
-    let has_file = !node.model().is_exact();
-    let calibrated = |one| node.experiment((!has_file).then_some(one), drawn(), question.deadline);
+    let calibrated = |one: &Option<Calibration>| node.experiment(one.as_ref(), drawn(), question.deadline);
     let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
     let steps = Steps::new(progress, "simulating those near the best", policies.len() * (question.seeds.len() + 1));
     let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {

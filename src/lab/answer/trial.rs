@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LiveCheck, LiveRate, Question};
+use super::{LiveRate, Question};
 use crate::lab::{Calibration, Criterion, Drive, Judge, LabError, Node, Progress, RunLength, Verdict, draw};
 use crate::live;
 use crate::sched::PolicyFactory;
@@ -11,10 +11,10 @@ use crate::sched::PolicyFactory;
 const ATTEMPTS: u32 = 2;
 /// How far beyond the capacity another run is driven.
 const BEYOND: f64 = 1.1;
-/// Where the run at the capacity fails, lower ones are tried: these shares of it.
-const BELOW: [f64; 3] = [0.9, 0.75, 0.5];
+/// Where simulation stays with a capacity that failed, lower rates are tried: these shares of it.
+const BELOW: [f64; 5] = [0.95, 0.9, 0.8, 0.65, 0.5];
 /// A live run has no more queries than this, all of whose log is kept.
-const MOST_QUERIES: usize = 3_000_000;
+const MOST_QUERIES: usize = 10_000_000;
 /// Times beyond this are not told apart: a year.
 const LONGEST_S: f64 = 3e7;
 
@@ -28,41 +28,53 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Drives at the capacity and beyond, and below where that fails.
-    pub(super) fn check(mut self, qps: f64) -> Result<(Option<LiveCheck>, Option<LiveRate>), LabError> {
-        let Some(at) = self.try_rate(qps, ATTEMPTS)? else { return Ok((None, None)) };
-        let Some(beyond) = self.try_rate(qps * BEYOND, 1)? else { return Ok((None, None)) };
-        let mut held_below = None;
-        if !at.verdict.holds() {
-            for share in BELOW {
-                held_below = self.try_rate(qps * share, 1)?.filter(|lower| lower.verdict.holds());
-                if held_below.is_some() || live::interrupted() {
-                    break;
-                }
+    /// Drives at the capacity; with what queries cost then. `None` if it was interrupted.
+    pub(super) fn at(&mut self, qps: f64) -> Result<Option<(LiveRate, Calibration)>, LabError> {
+        self.try_rate(qps, ATTEMPTS)
+    }
+
+    /// Drives beyond it.
+    pub(super) fn beyond(&mut self, qps: f64) -> Result<Option<LiveRate>, LabError> {
+        Ok(self.try_rate(qps * BEYOND, 1)?.map(|(rate, _)| rate))
+    }
+
+    /// The highest of some lower rates that holds.
+    pub(super) fn below(&mut self, qps: f64) -> Result<Option<LiveRate>, LabError> {
+        for share in BELOW {
+            let lower = self.try_rate(qps * share, 1)?.map(|(rate, _)| rate);
+            let held = lower.filter(|lower| lower.verdict.holds());
+            if held.is_some() || live::interrupted() {
+                return Ok(held);
             }
         }
-        Ok((Some(LiveCheck { at, beyond }), held_below))
+        Ok(None)
     }
 
     /// Another program on the machine can hold up a run for longer than the deadline: one that fails may be repeated,
     /// and the better one counts. `None` if it was interrupted.
-    fn try_rate(&mut self, qps: f64, attempts: u32) -> Result<Option<LiveRate>, LabError> {
-        let mut best: Option<LiveRate> = None;
+    fn try_rate(&mut self, qps: f64, attempts: u32) -> Result<Option<(LiveRate, Calibration)>, LabError> {
+        let mut best: Option<(LiveRate, Calibration)> = None;
         for attempt in 1..=attempts {
-            let Some((verdict, slowdown)) = self.drive(qps)? else { return Ok(None) };
-            let this = LiveRate { qps, verdict, attempts: attempt, slowdown };
-            let first = best.filter(|first| first.verdict.late <= verdict.late && !verdict.holds());
-            let kept = first.map_or(this, |first| LiveRate { attempts: attempt, ..first });
+            let Some((verdict, cost)) = self.drive(qps)? else { return Ok(None) };
+            let this = LiveRate { qps, verdict, attempts: attempt, slowdown: self.slowdown(&cost) };
+            let first = best.filter(|(first, _)| first.verdict.late <= verdict.late && !verdict.holds());
+            let kept = first.map_or((this, cost), |(first, cost)| (LiveRate { attempts: attempt, ..first }, cost));
             best = Some(kept);
-            if kept.verdict.holds() {
+            if kept.0.verdict.holds() {
                 break;
             }
         }
         Ok(best)
     }
 
-    /// The verdict, and how much slower the machine was than when it was calibrated.
-    fn drive(&mut self, qps: f64) -> Result<Option<(Verdict, f64)>, LabError> {
+    /// How much slower the machine is than when it was calibrated, on the class where that is most.
+    fn slowdown(&self, now: &Calibration) -> f64 {
+        let of = |class| now.slowest(class) / self.calibration.slowest(class);
+        self.node.machine().classes().map(of).fold(0.0, f64::max)
+    }
+
+    /// The verdict, and what queries cost.
+    fn drive(&mut self, qps: f64) -> Result<Option<(Verdict, Calibration)>, LabError> {
         let Question { deadline, objective, process, seeds } = self.question;
         let criterion: Criterion = objective.within(*deadline);
         // As long as a run that tells must be, whatever a search may do with less.
@@ -75,10 +87,7 @@ impl Trial<'_> {
         if outcome.interrupted() || live::interrupted() {
             return Ok(None);
         }
-        let now = self.node.calibration(&outcome);
-        let slowdown =
-            self.node.machine().classes().map(|class| now.slowdown[class] / self.calibration.slowdown[class]);
-        let slowdown = slowdown.fold(0.0, f64::max);
-        Ok(Some((Judge::of_log(criterion, &outcome.log, count, qps), slowdown)))
+        let cost = self.node.calibration(&outcome);
+        Ok(Some((Judge::of_log(criterion, &outcome.log, count, qps), cost)))
     }
 }

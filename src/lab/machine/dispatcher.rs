@@ -94,6 +94,7 @@ fn fleet(cpus: usize, gpus: usize) -> Result<Fleet, LabError> {
     let batches = BatchCost {
         host_fixed_us: 2.0,
         host_each_us: CPU_US / 80.0,
+        exposed: None,
         device_fixed_us: 2.0,
         longest: 0.1,
         crowding: vec![(1, 8.0), (64, 2.0), (1024, 1.0)],

@@ -63,7 +63,7 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     }
     let expected = |used: &Used<'_>| {
         let (times, plus) = at_share(&in_use, used.share);
-        used.sample.alone.as_us() * slope * times + plus
+        used.sample.profiled.total().as_us() * slope * times + plus
     };
     let mut after_idle = Vec::new();
     for edges in IDLE_US.windows(2) {
@@ -90,13 +90,16 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     }
     let streams: Vec<&Used<'_>> = used.iter().filter(|used| used.sample.stage == Stage::Stream).collect();
     let spacing = if class.is_gpu() {
-        let (worked, alone) = streams
-            .iter()
-            .fold((0.0, 0.0), |sum, used| (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.alone.as_us()));
+        let (worked, alone) = streams.iter().fold((0.0, 0.0), |sum, used| {
+            (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.profiled.total().as_us())
+        });
         if alone > 0.0 { (worked / alone).clamp(0.05, 1.0) } else { 1.0 }
     } else {
         1.0
     };
+    let batches = || used.iter().filter(|used| used.sample.stage == Stage::Batches).map(|used| used.sample);
+    let batch_host = longer(batches().map(|sample| (sample.host, sample.profiled.host)));
+    let batch_device = longer(batches().map(|sample| (sample.device, sample.profiled.device)));
     let moments = if class.is_gpu() { Moments::default() } else { Moments::of(&streams, expected) };
     let mut residuals = if class.is_gpu() {
         plain.iter().map(|used| used.sample.worked.as_us() / expected(used)).collect()
@@ -116,7 +119,8 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
         after_idle,
         crowding,
         beside,
-        check_each_us: 0.0,
+        batch_host,
+        batch_device,
         speeds: quantiles(&mut moments.speeds.clone()),
         speed_lasts_ms: rounded(moments.lasts_ms.max(0.1)),
         noise: quantiles(&mut residuals),
@@ -230,6 +234,12 @@ impl Moments {
     }
 }
 
+/// How many times as long as expected, of all together; 1 of none.
+fn longer(times: impl Iterator<Item = (Nanos, Nanos)>) -> f64 {
+    let (measured, expected) = times.fold((0.0, 0.0), |sum, one| (sum.0 + one.0.as_us(), sum.1 + one.1.as_us()));
+    if measured > 0.0 && expected > 0.0 { rounded(measured / expected) } else { 1.0 }
+}
+
 /// Work over what is expected, of all samples together but those that were held up most.
 fn ratio(samples: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> f64 {
     let mut both: Vec<(f64, f64)> = samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect();
@@ -246,7 +256,7 @@ fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
         return None;
     }
     let mut both: Vec<(f64, f64)> =
-        samples.iter().map(|sample| (sample.alone.as_us(), sample.worked.as_us())).collect();
+        samples.iter().map(|sample| (sample.profiled.total().as_us(), sample.worked.as_us())).collect();
     both.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (short, long) = both.split_at(both.len() / 2);
     let mean = |half: &[(f64, f64)]| {

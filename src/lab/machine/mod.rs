@@ -24,7 +24,7 @@ use probe::Probe;
 
 use super::{Drive, LabError, Node, Progress};
 use crate::cost::machine_file::{LaneFile, Stalls};
-use crate::cost::{BatchLoad, MachineFile};
+use crate::cost::{BatchLoad, BatchTime, MachineFile};
 use crate::ids::ProcessorId;
 use crate::live;
 use crate::machine::{Class, Idle};
@@ -62,7 +62,7 @@ pub struct MachineSample {
     /// Queries in it.
     pub queries: u32,
     /// What they take by their profile.
-    pub alone: Nanos,
+    pub profiled: BatchTime,
     /// How long the lane had had nothing to do.
     pub idle: Nanos,
     /// Other lanes that had work.
@@ -71,6 +71,10 @@ pub struct MachineSample {
     pub out: Nanos,
     /// At work.
     pub worked: Nanos,
+    /// Of a lane that prepares one batch while its device works on another: its thread's time, and
+    pub host: Nanos,
+    /// its device's. Else zero.
+    pub device: Nanos,
     /// From its end until the dispatcher saw it.
     pub back: Nanos,
 }
@@ -230,11 +234,13 @@ fn drive_stage(
             processor: batch.processor,
             class,
             queries: load.queries,
-            alone: model.batch_time(class, &load).total(),
+            profiled: model.batch_time(class, &load),
             idle: batch.idle,
             busy: batch.busy,
             out: batch.out,
             worked: batch.worked,
+            host: batch.host,
+            device: batch.device,
             back: batch.back,
         }
     };

@@ -48,15 +48,7 @@ pub(super) fn serve(
     worker: impl Fn(u32) + Sync,
 ) -> Result<RunLog, ExperimentError> {
     let Sharing { workers, patience, batch_limit } = sharing;
-    let batches = BatchCost {
-        host_fixed_us: 0.0,
-        host_each_us: 0.0,
-        device_fixed_us: 0.0,
-        longest: 0.0,
-        crowding: Vec::new(),
-        bus_crowding: Vec::new(),
-        most_queries: batch_limit,
-    };
+    let batches = BatchCost { most_queries: batch_limit, ..BatchCost::default() };
     let machine = Machine::new(workers, 1);
     let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
     let options = PolicyOptions { patience, batch_limit, ..PolicyOptions::default() };

@@ -20,7 +20,8 @@ impl Cores {
         let cores = core_affinity::get_core_ids().unwrap_or_default();
         let (first, second): (Vec<CoreId>, Vec<CoreId>) = cores.iter().partition(|core| is_first_half(core.id));
         let physical = first.len();
-        Self { order: first.into_iter().chain(second).collect(), physical }
+        // Who comes first (a driver, a GPU's lane) is to have both halves for as long as there are others.
+        Self { order: first.into_iter().chain(second.into_iter().rev()).collect(), physical }
     }
 
     /// How many there are, halves counted.

@@ -1,55 +1,59 @@
 //! Executors at work at the same time, each with requests of its own.
 
-use super::super::GpuExecutor;
+use crate::exec::gpu::GpuExecutor;
 use crate::exec::{Answers, ExecError, Executor, Pipeline, Request};
 
 /// Of so many requests at most all are driven by the caller's thread: starting one takes longer than a launch.
-const FEW: usize = 32;
+pub(super) const FEW: usize = 32;
 
-/// What came of each executor's share.
-pub(super) type Outcomes = Vec<Result<Answers, ExecError>>;
-
-/// Answers each executor's share; none is waited for by another.
-pub(super) fn all(gpus: &mut [&mut GpuExecutor], shares: &[Vec<Request<'_>>]) -> Outcomes {
-    if shares.iter().all(|share| share.len() <= FEW) {
-        return by_one_thread(gpus, shares);
-    }
+/// Does each of `tasks` at the same time, the first on the caller's thread, and gives what came of them in order.
+pub(super) fn at_once<T: Send>(
+    tasks: impl IntoIterator<Item: FnOnce() -> Result<T, ExecError> + Send>,
+) -> Vec<Result<T, ExecError>> {
+    let mut tasks = tasks.into_iter();
+    let Some(first) = tasks.next() else { return Vec::new() };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = gpus
-            .iter_mut()
-            .zip(shares)
-            .map(|(gpu, share)| {
-                scope.spawn(move || {
-                    let mut answers = Answers::default();
-                    if !share.is_empty() {
-                        gpu.search_batch(share, &mut answers)?;
-                    }
-                    Ok(answers)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(ExecError::Panicked))).collect()
+        let others: Vec<_> = tasks.map(|task| scope.spawn(task)).collect();
+        let first = first();
+        let others = others.into_iter().map(|thread| thread.join().unwrap_or(Err(ExecError::Panicked)));
+        std::iter::once(first).chain(others).collect()
     })
 }
 
-/// Launches all, then looks at one after another until all have ended.
-fn by_one_thread(gpus: &mut [&mut GpuExecutor], shares: &[Vec<Request<'_>>]) -> Outcomes {
-    let submitted: Vec<Result<(), ExecError>> = gpus
-        .iter_mut()
-        .zip(shares)
-        .map(|(gpu, share)| if share.is_empty() { Ok(()) } else { gpu.submit(share) })
-        .collect();
-    let outcome = |((gpu, share), submitted): ((&mut &mut GpuExecutor, &Vec<Request<'_>>), Result<(), ExecError>)| {
+/// One executor's share of a batch, with the place of its answers.
+pub(super) struct Share<'a, 'q> {
+    pub(super) gpu: &'a mut GpuExecutor,
+    pub(super) requests: Vec<Request<'q>>,
+    pub(super) answers: &'a mut Answers,
+}
+
+impl Share<'_, '_> {
+    pub(super) fn run(self) -> Result<(), ExecError> {
+        self.answers.clear();
+        if !self.requests.is_empty() {
+            self.gpu.search_batch(&self.requests, self.answers)?;
+        }
+        Ok(())
+    }
+}
+
+/// Launches all shares, then looks at one after another until all have ended.
+pub(super) fn by_one_thread(shares: &mut [Share<'_, '_>]) -> Vec<Result<(), ExecError>> {
+    let submit = |share: &mut Share<'_, '_>| {
+        share.answers.clear();
+        if share.requests.is_empty() { Ok(()) } else { share.gpu.submit(&share.requests) }
+    };
+    let submitted: Vec<Result<(), ExecError>> = shares.iter_mut().map(submit).collect();
+    let outcome = |(share, submitted): (&mut Share<'_, '_>, Result<(), ExecError>)| {
         submitted?;
-        let mut answers = Answers::default();
-        while !share.is_empty() {
-            if let Some(ended) = gpu.poll(&mut answers) {
+        while !share.requests.is_empty() {
+            if let Some(ended) = share.gpu.poll(share.answers) {
                 ended?;
                 break;
             }
             std::hint::spin_loop();
         }
-        Ok(answers)
+        Ok(())
     };
-    gpus.iter_mut().zip(shares).zip(submitted).map(outcome).collect()
+    shares.iter_mut().zip(submitted).map(outcome).collect()
 }

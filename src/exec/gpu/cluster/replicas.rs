@@ -23,6 +23,8 @@ pub struct GpuReplicas {
     next: usize,
     /// Why the last one failed.
     lost: Option<String>,
+    /// By GPU, the answers to its share; the memory is used again.
+    answers: Vec<Answers>,
 }
 
 impl GpuReplicas {
@@ -45,7 +47,7 @@ impl GpuReplicas {
         match names.iter().find(|&name| *name != names[0]) {
             Some(other) => Err(ExecError::UnequalGpus(names[0].clone(), other.clone())),
             None if gpus.is_empty() => Err(GpuError::NoGpu("none was named".to_owned()).into()),
-            None => Ok(Self { gpus, next: 0, lost: None }),
+            None => Ok(Self { gpus, next: 0, lost: None, answers: Vec::new() }),
         }
     }
 
@@ -61,38 +63,33 @@ impl GpuReplicas {
         self.lost.as_deref()
     }
 
-    /// Answers `batch`, which is at `places` of the whole one, by all GPUs; what a failing one had is returned.
-    fn run<'q>(
-        &mut self,
-        batch: &[(usize, Request<'q>)],
-        found: &mut [Vec<Hit>],
-    ) -> Result<Vec<(usize, Request<'q>)>, ExecError> {
-        let cuts = equal_work(batch.iter().map(|(_, request)| postings(request.query)), self.gpus.len());
-        let shares: Vec<&[(usize, Request<'q>)]> = cuts.windows(2).map(|cut| &batch[cut[0]..cut[1]]).collect();
-        let requests: Vec<Vec<Request<'_>>> =
-            shares.iter().map(|share| share.iter().map(|&(_, request)| request).collect()).collect();
-        let outcomes = drive::all(&mut self.gpus.iter_mut().collect::<Vec<_>>(), &requests);
-        let (mut left, mut failed) = (Vec::new(), Vec::new());
-        for (number, (outcome, share)) in outcomes.into_iter().zip(shares).enumerate() {
-            match outcome {
-                Ok(answers) => {
-                    for (&(place, _), hits) in share.iter().zip(answers.iter()) {
-                        found[place] = hits.to_vec();
-                    }
-                }
-                Err(error @ ExecError::Gpu(_)) => {
-                    self.lost = Some(error.to_string());
-                    failed.push(number);
-                    left.extend_from_slice(share);
-                }
-                // The request's fault, not the GPU's.
-                Err(error) => return Err(error),
+    /// Answers `batch` by all GPUs, a run of requests each. Those that fail are gone afterwards; what came of each run.
+    fn run(&mut self, batch: &[Request<'_>], cuts: &[usize]) -> Vec<Result<(), ExecError>> {
+        self.answers.resize_with(self.gpus.len(), Answers::default);
+        let share = |((gpu, answers), cut): ((_, _), &[usize])| drive::Share {
+            gpu,
+            requests: batch[cut[0]..cut[1]].to_vec(),
+            answers,
+        };
+        let mut shares: Vec<drive::Share<'_, '_>> =
+            self.gpus.iter_mut().zip(&mut self.answers).zip(cuts.windows(2)).map(share).collect();
+        let outcomes = if batch.len() <= drive::FEW {
+            drive::by_one_thread(&mut shares)
+        } else {
+            drive::at_once(shares.into_iter().map(|share| || share.run()))
+        };
+        let mut failed = outcomes.iter().map(|outcome| match outcome {
+            Err(error @ ExecError::Gpu(_)) => Some(error.to_string()),
+            _ => None,
+        });
+        self.gpus.retain(|_| match failed.next().flatten() {
+            Some(why) => {
+                self.lost = Some(why);
+                false
             }
-        }
-        for number in failed.into_iter().rev() {
-            self.gpus.remove(number);
-        }
-        Ok(left)
+            None => true,
+        });
+        outcomes
     }
 
     fn none_left(&self) -> ExecError {
@@ -129,15 +126,26 @@ impl Executor for GpuReplicas {
 
     fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
         answers.clear();
-        let mut found = vec![Vec::new(); batch.len()];
-        let mut left: Vec<(usize, Request<'_>)> = batch.iter().copied().enumerate().collect();
-        while !left.is_empty() {
-            if self.gpus.is_empty() {
-                return Err(self.none_left());
-            }
-            left = self.run(&left, &mut found)?;
+        if self.gpus.is_empty() {
+            return Err(self.none_left());
         }
-        found.iter().for_each(|hits| answers.push(hits));
+        let cuts = equal_work(batch.iter().map(|request| postings(request.query)), self.gpus.len());
+        let outcomes = self.run(batch, &cuts);
+        let found = std::mem::take(&mut self.answers);
+        for ((outcome, found), cut) in outcomes.into_iter().zip(&found).zip(cuts.windows(2)) {
+            match outcome {
+                Ok(()) => answers.append(found),
+                // Those that are left answer its share.
+                Err(ExecError::Gpu(_)) => {
+                    let mut again = Answers::default();
+                    self.search_batch(&batch[cut[0]..cut[1]], &mut again)?;
+                    answers.append(&again);
+                }
+                // The request's fault, not the GPU's.
+                Err(error) => return Err(error),
+            }
+        }
+        self.answers = found;
         Ok(Execution::default())
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! Parts keep the documents' numbers and norms; weights and the thresholds to start with are the whole's. AND+OR is decided
 //! by what all parts find. A part whose GPU has failed is missing for good: every later query is refused.
+//!
+//! A thread a GPU puts the queries into its part's terms and asks for them; what they found is merged by the caller's.
 
 use std::sync::Arc;
 
@@ -20,10 +22,22 @@ use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query, QueryTerm};
 
+/// A part of the index, on its GPU.
+#[derive(Debug)]
+struct Shard {
+    part: Part,
+    gpu: GpuExecutor,
+    /// The queries of a batch in the part's terms, ...
+    queries: Vec<Query>,
+    /// ... how many of them are this batch's, and the places there of these: others find nothing here.
+    places: Vec<usize>,
+    answers: Answers,
+}
+
 /// Several GPUs, each with a part of the index.
 #[derive(Debug)]
 pub struct GpuShards {
-    shards: Vec<(Part, GpuExecutor)>,
+    shards: Vec<Shard>,
     /// Why nothing can be answered any more.
     lost: Option<String>,
 }
@@ -50,7 +64,7 @@ impl GpuShards {
         );
         let shard = |(&ordinal, part): (&DeviceId, Part)| {
             let gpu = GpuExecutor::of_part(ordinal, &part, index, bm25)?;
-            Ok((part, gpu))
+            Ok(Shard { part, gpu, queries: Vec::new(), places: Vec::new(), answers: Answers::default() })
         };
         let shards = ordinals.iter().zip(parts.parts).map(shard).collect::<Result<_, ExecError>>()?;
         Ok(Self { shards, lost: None })
@@ -59,64 +73,103 @@ impl GpuShards {
     /// Device memory of the fullest GPU's lists and norms.
     #[must_use]
     pub fn device_bytes(&self) -> u64 {
-        self.shards.iter().map(|(_, gpu)| gpu.upload_report().device_bytes).max().unwrap_or(0)
+        self.shards.iter().map(|shard| shard.gpu.upload_report().device_bytes).max().unwrap_or(0)
     }
 
-    /// The best of all parts for each request, in order; none of them is AND+OR.
-    fn run(&mut self, batch: &[Request<'_>]) -> Result<Vec<Vec<Hit>>, ExecError> {
+    /// Replaces `best` by the best of all parts for each request, in order; none of them is AND+OR.
+    fn run(&mut self, batch: &[Request<'_>], best: &mut Answers) -> Result<(), ExecError> {
         if let Some(message) = &self.lost {
             return Err(
                 GpuError::Failed { doing: "a part of the index is lost".to_owned(), message: message.clone() }.into()
             );
         }
-        // Each part's queries, and whose they are.
-        let queries: Vec<Vec<(usize, Query)>> = self
-            .shards
-            .iter()
-            .map(|(part, _)| {
-                let in_part = |(place, request): (usize, &Request<'_>)| Some((place, query_of(part, request)?));
-                batch.iter().enumerate().filter_map(in_part).collect()
-            })
-            .collect();
-        let requests: Vec<Vec<Request<'_>>> = queries
-            .iter()
-            .map(|queries| queries.iter().map(|(place, query)| Request { query, ..batch[*place] }).collect())
-            .collect();
-        let mut gpus: Vec<&mut GpuExecutor> = self.shards.iter_mut().map(|(_, gpu)| gpu).collect();
-        let outcomes = drive::all(&mut gpus, &requests);
-        let mut found: Vec<Vec<u64>> = vec![Vec::new(); batch.len()];
-        for (outcome, queries) in outcomes.into_iter().zip(&queries) {
-            let answers = outcome.inspect_err(|error| {
+        let outcomes = if batch.len() <= drive::FEW {
+            self.shards.iter_mut().for_each(|shard| shard.translate(batch));
+            let mut shares: Vec<drive::Share<'_, '_>> =
+                self.shards.iter_mut().map(|shard| shard.share(batch)).collect();
+            drive::by_one_thread(&mut shares)
+        } else {
+            drive::at_once(self.shards.iter_mut().map(|shard| {
+                || {
+                    shard.translate(batch);
+                    shard.share(batch).run()
+                }
+            }))
+        };
+        for outcome in outcomes {
+            outcome.inspect_err(|error| {
                 if matches!(error, ExecError::Gpu(_)) {
                     self.lost = Some(error.to_string());
                 }
             })?;
-            for ((place, _), hits) in queries.iter().zip(answers.iter()) {
-                found[*place].extend(hits.iter().map(|hit| TopK::key(hit.doc.0, hit.score)));
+        }
+        merge(&self.shards, batch, best);
+        Ok(())
+    }
+}
+impl Shard {
+    /// Puts the queries of a batch into the part's terms.
+    fn translate(&mut self, batch: &[Request<'_>]) {
+        self.places.clear();
+        for (place, request) in batch.iter().enumerate() {
+            let number = self.places.len();
+            if number == self.queries.len() {
+                let (label, terms) = (String::new(), Vec::new());
+                self.queries.push(Query { id: request.query.id, label, terms, dropped_terms: 0 });
+            }
+            if translate(&self.part, request, &mut self.queries[number].terms) {
+                self.places.push(place);
             }
         }
-        let best = |(mut keys, request): (Vec<u64>, &Request<'_>)| {
-            keys.sort_unstable_by(|a, b| b.cmp(a));
-            keys.truncate(request.k);
-            keys.into_iter().map(TopK::hit).collect()
+    }
+
+    /// What its GPU is asked of `batch`, whose queries have been put into its terms.
+    fn share<'a>(&'a mut self, batch: &[Request<'_>]) -> drive::Share<'a, 'a> {
+        let Self { gpu, queries, places, answers, .. } = self;
+        let request = |(query, &place): (&'a Query, &usize)| {
+            let Request { mode, k, .. } = batch[place];
+            Request { query, mode, k }
         };
-        Ok(found.into_iter().zip(batch).map(best).collect())
+        drive::Share { gpu, requests: queries.iter().zip(places.iter()).map(request).collect(), answers }
     }
 }
 
-/// The query in a part's own terms, in the order of the whole's; `None` if it finds nothing there.
-fn query_of(part: &Part, request: &Request<'_>) -> Option<Query> {
-    let Query { id, label, terms, dropped_terms } = request.query;
-    let own = |term: &QueryTerm| {
-        let own = part.own_term(term.term)?;
-        Some(QueryTerm { term: own, doc_freq: part.index.list(own).doc_freq(), qtf: term.qtf })
-    };
-    let terms: Vec<QueryTerm> = if request.mode == Mode::And {
-        terms.iter().map(own).collect::<Option<_>>()?
-    } else {
-        terms.iter().filter_map(own).collect()
-    };
-    (!terms.is_empty()).then(|| Query { id: *id, label: label.clone(), terms, dropped_terms: *dropped_terms })
+/// Replaces `terms` by a query's in a part's own terms, in the order of the whole's. `false` if it finds nothing there.
+fn translate(part: &Part, request: &Request<'_>, terms: &mut Vec<QueryTerm>) -> bool {
+    terms.clear();
+    for term in &request.query.terms {
+        match part.own_term(term.term) {
+            Some(own) => {
+                terms.push(QueryTerm { term: own, doc_freq: part.index.list(own).doc_freq(), qtf: term.qtf });
+            }
+            None if request.mode == Mode::And => return false,
+            None => {}
+        }
+    }
+    !terms.is_empty()
+}
+
+/// Replaces `best` by what is best of all that the parts have found, request by request.
+fn merge(shards: &[Shard], batch: &[Request<'_>], best: &mut Answers) {
+    best.clear();
+    let mut found: Vec<_> =
+        shards.iter().map(|shard| shard.places.iter().zip(shard.answers.iter()).peekable()).collect();
+    let mut heads: Vec<&[Hit]> = Vec::with_capacity(shards.len());
+    let mut hits: Vec<Hit> = Vec::new();
+    let key = |hits: &[Hit]| hits.first().map(|hit| TopK::key(hit.doc.0, hit.score));
+    for (place, request) in batch.iter().enumerate() {
+        heads.clear();
+        heads.extend(found.iter_mut().filter_map(|found| found.next_if(|&(&of, _)| of == place)).map(|(_, hits)| hits));
+        hits.clear();
+        while hits.len() < request.k
+            && let Some(head) = heads.iter_mut().filter(|head| !head.is_empty()).max_by_key(|head| key(head))
+            && let Some((&hit, rest)) = head.split_first()
+        {
+            hits.push(hit);
+            *head = rest;
+        }
+        best.push(&hits);
+    }
 }
 
 impl Executor for GpuShards {
@@ -125,7 +178,7 @@ impl Executor for GpuShards {
     }
 
     fn device(&self) -> String {
-        let name = self.shards.first().map(|(_, gpu)| gpu.device()).unwrap_or_default();
+        let name = self.shards.first().map(|shard| shard.gpu.device()).unwrap_or_default();
         format!("{} x {name}, by documents", self.shards.len())
     }
 
@@ -146,17 +199,22 @@ impl Executor for GpuShards {
                 _ => *request,
             })
             .collect();
-        let mut found = self.run(&first)?;
+        self.run(&first, answers)?;
         // Where too few documents have all terms, those with any.
-        let again: Vec<usize> =
-            (0..batch.len()).filter(|&i| batch[i].mode == Mode::AndOr && found[i].len() < batch[i].k).collect();
-        if !again.is_empty() {
-            let second: Vec<Request<'_>> = again.iter().map(|&i| Request { mode: Mode::Or, ..batch[i] }).collect();
-            for (place, hits) in again.into_iter().zip(self.run(&second)?) {
-                found[place] = hits;
+        let is_short = |(request, hits): (&Request<'_>, &[Hit])| request.mode == Mode::AndOr && hits.len() < request.k;
+        let again: Vec<bool> = batch.iter().zip(answers.iter()).map(is_short).collect();
+        if again.contains(&true) {
+            let of_those = batch.iter().zip(&again).filter(|&(_, &again)| again);
+            let second: Vec<Request<'_>> =
+                of_those.map(|(request, _)| Request { mode: Mode::Or, ..*request }).collect();
+            let (mut unions, mut all) = (Answers::default(), Answers::default());
+            self.run(&second, &mut unions)?;
+            let mut unions = unions.iter();
+            for (&again, hits) in again.iter().zip(answers.iter()) {
+                all.push(if again { unions.next().unwrap_or_default() } else { hits });
             }
+            *answers = all;
         }
-        found.iter().for_each(|hits| answers.push(hits));
         Ok(Execution::default())
     }
 }
