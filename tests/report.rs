@@ -236,6 +236,24 @@ fn a_browser_opens_the_page_sorts_its_tables_and_meets_no_error() {
 }
 
 #[test]
+fn a_browser_prints_the_page_with_all_its_tables() {
+    let Some(browser) = chromium() else {
+        skipped::skipped("no Chromium on this machine");
+        return;
+    };
+    let dir = results();
+    page(dir.path(), "r");
+    let of = |name: &str| dir.path().join(name).display().to_string();
+    let (profile, printed) = (format!("--user-data-dir={}", of("profile")), format!("--print-to-pdf={}", of("r.pdf")));
+    let arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", &profile, &printed];
+    let status =
+        Command::new(browser).args(arguments).arg(format!("file://{}", of("page.html"))).output().unwrap().status;
+    let pdf = std::fs::read(dir.path().join("r.pdf")).unwrap();
+    let pages = pdf.windows(11).filter(|bytes| bytes == b"/Type /Page").count();
+    assert!(status.success() && pdf.starts_with(b"%PDF-") && pages >= 3, "{pages} pages");
+}
+
+#[test]
 fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("w.workload.csv"), workload()).unwrap();

@@ -106,7 +106,7 @@ impl From<GpuError> for Failure {
     fn from(e: GpuError) -> Self {
         match e {
             GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } | GpuError::BadBudget { .. } => Self::input(e.to_string()),
-            GpuError::Failed { .. } => Self::failed(e.to_string()),
+            GpuError::Failed { .. } | GpuError::OutOfMemory { .. } => Self::failed(e.to_string()),
         }
     }
 }

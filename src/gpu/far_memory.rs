@@ -17,6 +17,7 @@ use super::Device;
 pub(crate) struct FarMemory {
     address: u64,
     /// What gives them back.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "held for its drop"))]
     owner: Owner,
 }
 

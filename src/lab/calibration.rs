@@ -218,6 +218,7 @@ mod tests {
             deadline: Nanos::MAX,
             predicted: PerClass::default(),
             stolen: false,
+            again: false,
         }
     }
 
@@ -228,7 +229,7 @@ mod tests {
             vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
-            log: RunLog { rows },
+            log: RunLog { rows, ..RunLog::default() },
             journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
@@ -262,7 +263,8 @@ mod tests {
             ..ServedBatch::default()
         };
         let together = vec![row(2, Class::GPU, 1, 100, 640), row(3, Class::GPU, 1, 100, 640)];
-        let outcome = LiveOutcome { served: vec![overlapping], log: RunLog { rows: together }, ..outcome };
+        let outcome =
+            LiveOutcome { served: vec![overlapping], log: RunLog { rows: together, ..RunLog::default() }, ..outcome };
         let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250), ..Cost::default() });
         let found_there = Calibration::of(&outcome, &model, |_| shared);
         let gpu = Class::GPU;

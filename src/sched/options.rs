@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PolicyError;
+use super::{PolicyError, Shed};
 use crate::time::Nanos;
 
 /// What a thief heeds.
@@ -66,6 +66,9 @@ pub struct PolicyOptions {
     pub length_threshold: u32,
     /// cached-first: queries that may wait for each CPU worker before the other side helps
     pub patience: u32,
+    /// All policies: queries that are dropped when a processor takes them up
+    #[serde(default)]
+    pub shed: Shed,
 }
 
 impl Default for PolicyOptions {
@@ -83,6 +86,7 @@ impl Default for PolicyOptions {
             window_queries: 256,
             length_threshold: 15_000,
             patience: 4,
+            shed: Shed::Nothing,
         }
     }
 }

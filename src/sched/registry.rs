@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::shedding::Shedding;
 use super::{
     Adaptive, BestOf, CachedFirst, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError,
-    PolicyFactory, PolicyOptions, Promise, RandomSplit, Stealing, StealingPublished, Window, preferred_class,
+    PolicyFactory, PolicyOptions, Promise, RandomSplit, Shed, Stealing, StealingPublished, Window, preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -160,7 +161,7 @@ impl PolicyFactory for BuiltIn {
 
     fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
         let (options, machine) = (&self.options, &model.machine);
-        Ok(match self.kind {
+        let policy: Box<dyn Policy> = match self.kind {
             PolicyKind::GpuOnly => Box::new(OnlyOn::new(Class::GPU, machine)?),
             PolicyKind::CpuOnly => Box::new(OnlyOn::new(Class::CPU, machine)?),
             PolicyKind::BestOf => Box::new(BestOf::new(machine)?),
@@ -174,10 +175,22 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
             PolicyKind::CachedFirst => Box::new(CachedFirst::new(options, model)?),
+        };
+        Ok(match options.shed {
+            Shed::Nothing => policy,
+            shed @ Shed::Late => Box::new(Shedding { inner: policy, shed }),
         })
     }
 
+    fn sheds(&self) -> Shed {
+        self.options.shed
+    }
+
     fn promise(&self) -> Option<Promise> {
+        // What is dropped goes by estimates, and the promise is one of true costs.
+        if self.options.shed != Shed::Nothing {
+            return None;
+        }
         let idle_wait = if self.kind == PolicyKind::Window { self.options.window() } else { Nanos::ZERO };
         Some(Promise { idle_wait })
     }

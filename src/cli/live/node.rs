@@ -33,6 +33,8 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
     let has_gpu = processors.gpu_name().is_some();
+    let lanes = processors.num_lanes();
+    processors.plan_faults(arguments.faults.plan(lanes)?);
     let (name, workload) = match &arguments.workload {
         Some(path) => {
             let (name, workload) = workload_of_index(path, arguments.mode, &index)?;
@@ -52,6 +54,8 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         processors.pretend();
     }
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
+    // Of the lanes that are wanted, some may not be there.
+    arguments.faults.plan(node.machine().len())?;
     node.set_idle(Idle::default());
     if let Some((_, file)) = arguments.machine.read(true)? {
         node.set_machine(&file);

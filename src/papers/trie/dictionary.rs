@@ -57,6 +57,7 @@ enum Found {
 
 impl Dictionary {
     /// Trees of terms that have numbers already: the first is number 0. `strings` are those of the terms.
+    #[cfg(any(feature = "gpu", test))]
     pub(super) fn of_terms(terms: &[Term], strings: &[u8]) -> Self {
         let mut dictionary = Self::default();
         let mut bytes = Vec::new();

@@ -6,6 +6,7 @@ use crate::cache::MeasuredBatch;
 
 /// How a log is run.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "what runs on a GPU reads it"))]
 pub(in crate::papers) struct RunOptions {
     /// Documents that a query asks for.
     pub(in crate::papers) k: usize,
@@ -26,6 +27,7 @@ impl RunOptions {
 
 /// What a run took and gave.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "what runs on a GPU fills it"))]
 pub(in crate::papers) struct Report {
     /// By query.
     pub(in crate::papers) answers: Vec<Best>,

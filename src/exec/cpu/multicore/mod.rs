@@ -48,5 +48,6 @@ pub use cores::Cores;
 #[cfg(feature = "gpu")]
 pub(crate) use methods::Part;
 pub use methods::{DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes};
+#[cfg(feature = "plots")]
 pub(crate) use stream::digest;
 pub use stream::{Served, Stream, serve};

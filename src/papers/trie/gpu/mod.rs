@@ -12,15 +12,18 @@
 //! What asks for a device's memory and launches is a [`Backend`](backend::Backend): the device, or its twin on the host, which
 //! does what the kernel does and is what tests without a GPU run.
 
+#[cfg(any(feature = "gpu", test))]
 mod backend;
 #[cfg(feature = "gpu")]
 mod device;
+#[cfg(any(feature = "gpu", test))]
 mod gpu_indexer;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(super) mod twin;
 
+#[cfg(any(feature = "gpu", test))]
 pub(super) use gpu_indexer::GpuIndexer;
 
 use super::indexer::SlotIndexer;
