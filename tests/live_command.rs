@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tandem::cost::{CostModel, Measured, ModelFile, Workload};
+use tandem::cache::FarCurve;
+use tandem::cost::{CostModel, Far, Measured, ModelFile, TierModel, Workload};
 use tandem::machine::Class;
 use tandem::sched::RunLog;
 use tandem::time::Nanos;
@@ -137,6 +138,43 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     }
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
+}
+
+#[test]
+fn a_budget_of_gpu_memory_needs_a_gpu_or_times_that_know_of_budgets() {
+    let lab = tiny_lab();
+    let path = lab.path().join("cpu.workload.csv");
+    let mut workload = Workload::read(&path).unwrap();
+    for row in &mut workload.rows {
+        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&path).unwrap();
+    let run = format!("{LIVE} --gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20");
+    let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 100"), 2);
+    assert!(error.contains("--gpu-memory: no GPU is driven"), "{error}");
+    // With half of the rows near, half of what queries take longer with all of them far.
+    for row in &mut workload.rows {
+        row.far = Some(Far { all_far_us: 450.0, curve: FarCurve::of(&[(1.0, (0.0, 1.0))]) });
+    }
+    workload.tiers = Some(TierModel {
+        staying_bytes: 50,
+        rows_bytes: 100,
+        bus_and: 0.5,
+        bus_or: 0.5,
+        bus_and_or: 0.5,
+        crowding: Vec::new(),
+        samples: 10,
+        mean_relative_error: 0.0,
+    });
+    workload.write(&path).unwrap();
+    for (budget, least_us) in [(150, 50.0), (100, 250.0), (50, 450.0)] {
+        tandem(lab.path(), &format!("{run} --gpu-memory {budget}"), 0);
+        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+        let least = log.rows.iter().map(|row| (row.finished - row.started).as_us()).fold(f64::INFINITY, f64::min);
+        assert!(least >= least_us && (least_us == 450.0 || least < least_us + 200.0), "{budget}: {least} us");
+    }
+    let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 49"), 2);
+    assert!(error.contains("a budget of 49 bytes is less than the 50"), "{error}");
 }
 
 #[cfg(unix)]

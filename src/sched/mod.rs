@@ -43,7 +43,7 @@ mod window;
 
 pub use adaptive::Adaptive;
 pub use best_of::BestOf;
-pub use cached_first::{CachedFirst, CachedFirstFactory};
+pub use cached_first::CachedFirst;
 pub use combined::Combined;
 pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, Journal, LawBroken, Parity, Sink, Told};
 pub use error::PolicyError;

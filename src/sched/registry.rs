@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::shedding::Shedding;
 use super::{
-    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
-    PolicyOptions, Promise, RandomSplit, Shed, Stealing, StealingAdaptive, StealingPublished, Window, preferred_class,
+    Adaptive, BestOf, CachedFirst, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError,
+    PolicyFactory, PolicyOptions, Promise, RandomSplit, Shed, Stealing, StealingAdaptive, StealingPublished, Window,
+    preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -40,11 +41,14 @@ pub enum PolicyKind {
     RandomSplit,
     /// Stealing between classes whose prices follow the load
     StealingAdaptive,
+    /// Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help where one side has too many (Wang et al.
+    /// 2017)
+    CachedFirst,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -58,6 +62,7 @@ impl PolicyKind {
         Self::LengthBased,
         Self::RandomSplit,
         Self::StealingAdaptive,
+        Self::CachedFirst,
     ];
 
     /// The name, as in options and in files.
@@ -77,6 +82,7 @@ impl PolicyKind {
             Self::LengthBased => "length-based",
             Self::RandomSplit => "random-split",
             Self::StealingAdaptive => "stealing-adaptive",
+            Self::CachedFirst => "cached-first",
         }
     }
 
@@ -97,7 +103,13 @@ impl PolicyKind {
     pub fn batches(self) -> bool {
         matches!(
             self,
-            Self::Greedy | Self::Window | Self::Adaptive | Self::Combined | Self::LengthBased | Self::RandomSplit
+            Self::Greedy
+                | Self::Window
+                | Self::Adaptive
+                | Self::Combined
+                | Self::LengthBased
+                | Self::RandomSplit
+                | Self::CachedFirst
         )
     }
 
@@ -110,7 +122,7 @@ impl PolicyKind {
             Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
                 &[Class::CPU, Class::GPU]
             }
-            Self::Mct | Self::Combined | Self::StealingAdaptive => &[],
+            Self::Mct | Self::Combined | Self::StealingAdaptive | Self::CachedFirst => &[],
         }
     }
 
@@ -168,6 +180,7 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
             PolicyKind::StealingAdaptive => Box::new(StealingAdaptive::new(options, machine)?),
+            PolicyKind::CachedFirst => Box::new(CachedFirst::new(options, model)?),
         };
         Ok(match options.shed {
             Shed::Nothing => policy,
@@ -200,7 +213,8 @@ impl PolicyFactory for BuiltIn {
             | PolicyKind::Mct
             | PolicyKind::Combined
             | PolicyKind::LengthBased
-            | PolicyKind::RandomSplit => true,
+            | PolicyKind::RandomSplit
+            | PolicyKind::CachedFirst => true,
         }
     }
 }

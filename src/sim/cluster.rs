@@ -152,13 +152,7 @@ impl Cluster {
 impl SimQuery {
     /// The same, on a node that takes `factor` times as long.
     fn times(&self, factor: f64) -> Self {
-        let times = |cost: Cost| {
-            if cost == Cost::NEVER {
-                cost
-            } else {
-                Cost { alone: cost.alone.scaled(factor), added: cost.added.scaled(factor) }
-            }
-        };
+        let times = |cost: Cost| cost.scaled(factor);
         Self { id: self.id, service: self.service.map(times), estimate: self.estimate.map(times) }
     }
 }

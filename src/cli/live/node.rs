@@ -32,11 +32,16 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let bars = Bars::default();
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
+    let has_gpu = processors.gpu_name().is_some();
     let lanes = processors.num_lanes();
     processors.plan_faults(arguments.faults.plan(lanes)?);
     let (name, workload) = match &arguments.workload {
-        Some(path) => workload_of_index(path, arguments.mode, &index)?,
+        Some(path) => {
+            let (name, workload) = workload_of_index(path, arguments.mode, &index)?;
+            (name, arguments.gpu_memory.apply(workload, has_gpu)?)
+        }
         None => {
+            arguments.gpu_memory.needs_gpu(has_gpu)?;
             let some = &queries[..queries.len().min(QUICK_QUERIES)];
             check_trace(arguments, some)?;
             let options =

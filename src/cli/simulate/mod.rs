@@ -16,8 +16,8 @@ use self::report::{capacity_table, delay_chart, delay_table, loss_table};
 use super::Failure;
 use super::kept::Kept;
 use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
-    PolicyArguments, check_processors, cluster_in_words, no_rates,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, MemoryBudgetArgument,
+    ObjectiveArguments, PolicyArguments, check_processors, cluster_in_words, no_rates,
 };
 use super::origin;
 use super::output::say;
@@ -77,6 +77,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
     #[command(flatten)]
+    gpu_memory: MemoryBudgetArgument,
+    #[command(flatten)]
     cluster: ClusterArguments,
     /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
     /// measured without a GPU, those of an NVIDIA H200, of these very queries where it answered them, else as a model that
@@ -119,6 +121,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (workload_name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     origin::warn_of_another(&estimates, &workload_name, &workload);
     let replayed = settle_gpu_times(&workload_name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
+    let workload = arguments.gpu_memory.apply(workload)?;
     let file = arguments.machine.read(is_of_here(&workload))?;
     let machine = machine(arguments, &workload, file.is_some())?;
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };

@@ -37,6 +37,8 @@ pub struct LeastUse {
     pub lane: Nanos,
     /// Time of one of its devices; zero where lanes share nothing.
     pub device: Nanos,
+    /// Time of a device's bus to the host's memory.
+    pub bus: Nanos,
 }
 
 impl From<Machine> for MachineModel {
@@ -97,10 +99,10 @@ impl MachineModel {
     pub fn least_use(&self, class: Class, cost: Cost) -> LeastUse {
         match &self.batches[class] {
             Some(batches) => {
-                let BatchTime { host, device, .. } = batches.least(cost);
-                LeastUse { lane: host, device }
+                let BatchTime { host, device, bus, .. } = batches.least(cost);
+                LeastUse { lane: host, device, bus }
             }
-            None => LeastUse { lane: cost.alone, device: Nanos::ZERO },
+            None => LeastUse { lane: cost.alone, ..LeastUse::default() },
         }
     }
 }

@@ -23,14 +23,36 @@ struct LaneClock {
     without_memory: u32,
 }
 
+/// A device, and its bus to the host's memory: streams share both, and one batch may have the one while another has the
+/// other.
+#[derive(Clone, Copy, Debug, Default)]
+struct DeviceClock {
+    free: Nanos,
+    bus_free: Nanos,
+}
+
+impl DeviceClock {
+    /// When a batch has finished that is prepared at `ready`, and takes both for so long.
+    #[inline]
+    fn take(&mut self, ready: Nanos, device: Nanos, bus: Nanos) -> Nanos {
+        self.free = ready.max(self.free) + device;
+        if bus == Nanos::ZERO {
+            return self.free;
+        }
+        self.bus_free = ready.max(self.bus_free) + bus;
+        self.free.max(self.bus_free)
+    }
+}
+
 impl LaneClock {
     /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
     #[inline]
-    fn run(&mut self, time: BatchTime, begin: Nanos, device_free: &mut Nanos) -> Nanos {
+    fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
         let begin = begin.max(self.host_free);
         self.host_free = begin + time.host;
-        *device_free = (begin + time.exposed).max(*device_free) + time.device;
-        self.host_free.max(*device_free)
+        let done = device.take(begin + time.exposed, time.device, time.bus);
+        // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
+        self.host_free.max(done).max(self.done)
     }
 }
 
@@ -42,7 +64,7 @@ pub struct MeasuredTimes<'a, F> {
     cost: F,
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
-    devices: PerClass<Vec<Nanos>>,
+    devices: PerClass<Vec<DeviceClock>>,
     /// Batches so far: what varies by chance varies by this number.
     number: u64,
     /// Planned faults that may still come, in order of time.
@@ -56,7 +78,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     #[must_use]
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
-        let devices = PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]);
+        let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
         Self { model, cost, lanes, devices, number: 0, faults: model.faults.faults.clone(), rerun: None }
     }
 
@@ -96,12 +118,13 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
                 1 => {
                     let device = load.alone.scaled(costs.spacing()).min(taken);
                     let exposed = taken.since(device);
-                    BatchTime { host: exposed, exposed, device }
+                    BatchTime { host: exposed, exposed, device, bus: time.bus.scaled(times).min(device) }
                 }
                 _ => BatchTime {
                     host: time.host.scaled(times * costs.batch_host()),
                     exposed: time.exposed.scaled(times),
                     device: time.device.scaled(times * costs.batch_device()),
+                    bus: time.bus.scaled(times),
                 },
             };
             lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
@@ -243,7 +266,9 @@ mod tests {
     /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
         if class.is_gpu() {
-            Cost { alone: Nanos(15_000), added: Nanos(10_000) }
+            // Rows from 100 on take the bus for 30 us.
+            let bus = if row < 100 { Nanos::ZERO } else { Nanos(30_000) };
+            Cost { alone: Nanos(15_000) + bus, added: Nanos(10_000), bus }
         } else {
             Cost::alone(Nanos(10_000 * (u64::from(row) + 1)))
         }
@@ -257,6 +282,7 @@ mod tests {
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 1.0)],
+            bus_crowding: Vec::new(),
             most_queries: 64,
         };
         MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
@@ -284,13 +310,31 @@ mod tests {
     }
 
     #[test]
+    fn the_bus_is_shared_by_streams_and_overlaps_what_others_score() {
+        let model = model(Machine::new(1, 0).with_gpus(1, 2, 2));
+        let mut times = MeasuredTimes::new(&model, cost);
+        let other = ProcessorId(2);
+        // 10 us of host; the device has scored after 30, the bus has read what the two need after 70.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(0)), Nanos(70_000));
+        // Another stream's batch of near lists scores as soon as the device is free, long before.
+        assert_eq!(times.start(other, &[0, 1], Nanos(0)), Nanos(50_000));
+        // One that needs the bus, too, waits for it.
+        assert_eq!(times.start(other, &[102, 103], Nanos(0)), Nanos(130_000));
+        // Batches of a lane finish in order, also one that needs no bus.
+        assert_eq!(times.start(other, &[2], Nanos(0)), Nanos(130_000));
+        // After a pause all is free.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_070_000));
+    }
+
+    #[test]
     fn whichever_is_longer_sets_the_pace_of_batches_in_a_stream() {
         let mut model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
         if let Some(batches) = &mut model.batches[Class::GPU] {
             batches.host_each_us = 30.0;
             batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
         }
-        let mut times = MeasuredTimes::new(&model, |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) });
+        let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000), ..Cost::default() };
+        let mut times = MeasuredTimes::new(&model, cost);
         // 60 us of the thread, of which 10 before the device begins on its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
         assert_eq!(ends, [60_000, 120_000, 180_000]);

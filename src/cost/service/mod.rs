@@ -10,6 +10,15 @@
 //!                    start A   start B    A done    B done
 //! ```
 //!
+//! Where a part of an index lies in the host's memory, the bus is one more thing that streams share; it reads for one batch
+//! while the device scores another:
+//!
+//! ```text
+//!   device          |==A==|==B==|              A: all near; B: half of it far
+//!   bus                   |~~~~~B~~~~~|
+//!                         B prepared  B done
+//! ```
+//!
 //! [`BatchCost`] says what a batch takes of host and device; [`MachineModel`] is a machine with all that is known of its
 //! costs beyond those of single queries; [`MeasuredTimes`] plays the two.
 
