@@ -181,7 +181,7 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     // Lines are broken between words.
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
-    assert_eq!(rows(&dir.path().join("out/summary.csv")).len(), 5 * 10);
+    assert_eq!(rows(&dir.path().join("out/summary.csv")).len(), 6 * 10);
     let delays = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();
     assert!(delays.contains(&format!("# gpu: replay of {source}\n")), "{delays}");
     let output = simulate(dir.path(), "--workload w.csv --gpu replay");
