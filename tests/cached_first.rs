@@ -1,28 +1,29 @@
 //! The policy that sends cached queries to the GPU first: nothing is lost, and each side works on its own until the other
 //! needs help.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::ids::QueryId;
 use tandem::machine::{Class, Machine, PerClass};
-use tandem::sched::{CachedFirstFactory, PolicyFactory, PolicyOptions, RunLog};
+use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 use tandem::time::Nanos;
 
-/// Queries 0 to 9, all alike; a GPU takes a batch of any size in little more than a query's time.
-fn experiment(machine: Machine, queries: &[u32], gaps: &[f64]) -> Experiment {
+/// Queries 0 to 9, alike but for what is held of them; a GPU takes a batch of any size in little more than a query's time.
+fn experiment(machine: Machine, queries: &[u32], gaps: &[f64], is_held: &[bool]) -> Experiment {
     let mut at = 0.0;
     let times = gaps.iter().map(|gap| {
         at += gap;
         at
     });
-    let cost = PerClass::from_fn(|class| match machine.count(class) {
-        0 => Cost::NEVER,
-        _ if class.is_gpu() => Cost { alone: Nanos::from_us(1000.0), added: Nanos::from_us(50.0) },
-        _ => Cost::alone(Nanos::from_us(3000.0)),
-    });
+    let cost = |id: u32| {
+        let bus = if is_held.get(id as usize) == Some(&true) { Nanos::ZERO } else { Nanos(1) };
+        PerClass::from_fn(|class| match machine.count(class) {
+            0 => Cost::NEVER,
+            _ if class.is_gpu() => Cost { alone: Nanos::from_us(1000.0), added: Nanos::from_us(50.0), bus },
+            _ => Cost::alone(Nanos::from_us(3000.0)),
+        })
+    };
     let batches = BatchCost {
         host_fixed_us: 100.0,
         host_each_us: 1.0,
@@ -30,13 +31,14 @@ fn experiment(machine: Machine, queries: &[u32], gaps: &[f64]) -> Experiment {
         device_fixed_us: 0.0,
         longest: 1.0,
         crowding: vec![(2, 4.0), (64, 1.0)],
+        bus_crowding: Vec::new(),
         most_queries: 64,
     };
     Experiment {
         cluster: None,
         deadline: Nanos::from_ms(100.0),
         arrivals: vec![Arrivals::given(0, times.collect(), queries.to_vec())],
-        queries: (0..10).map(|id| SimQuery { id: QueryId(id), service: cost, estimate: cost }).collect(),
+        queries: (0..10).map(|id| SimQuery { id: QueryId(id), service: cost(id), estimate: cost(id) }).collect(),
         model: MachineModel {
             batches: PerClass::from_fn(|class| {
                 (class == Class::GPU && machine.count(class) > 0).then(|| batches.clone())
@@ -46,8 +48,8 @@ fn experiment(machine: Machine, queries: &[u32], gaps: &[f64]) -> Experiment {
     }
 }
 
-fn play(experiment: &Experiment, is_held: &[bool], patience: u32) -> RunLog {
-    let policy = CachedFirstFactory { is_held: Arc::from(is_held), patience, options: PolicyOptions::default() };
+fn play(experiment: &Experiment, patience: u32) -> RunLog {
+    let policy = PolicyKind::CachedFirst.with(PolicyOptions { patience, ..PolicyOptions::default() });
     assert_eq!(policy.name(), "cached-first");
     simulate(experiment.run(&policy, 1000.0, &experiment.arrivals[0]).unwrap()).unwrap()
 }
@@ -63,7 +65,7 @@ proptest! {
         prop_assume!(cpus + gpus > 0);
         let (queries, gaps): (Vec<u32>, Vec<f64>) = arrivals.into_iter().unzip();
         let machine = Machine::default().with_cpus(cpus).with_gpus(gpus, streams, depth);
-        let log = play(&experiment(machine, &queries, &gaps), &is_held, patience);
+        let log = play(&experiment(machine, &queries, &gaps, &is_held), patience);
         prop_assert_eq!(log.rows.len(), queries.len());
         for (i, (row, &query)) in log.rows.iter().zip(&queries).enumerate() {
             prop_assert_eq!((row.job.index(), row.query.0), (i, query));
@@ -75,7 +77,7 @@ proptest! {
 fn each_side_keeps_to_its_own_while_neither_has_too_many() {
     let queries: Vec<u32> = (0..600).map(|i| i % 10).collect();
     let is_held: Vec<bool> = (0..10).map(|query| query < 7).collect();
-    let log = play(&experiment(Machine::new(2, 1), &queries, &[1.5; 600]), &is_held, 1000);
+    let log = play(&experiment(Machine::new(2, 1), &queries, &[1.5; 600], &is_held), 1000);
     for row in &log.rows {
         let class = if row.query.0 < 7 { Class::GPU } else { Class::CPU };
         assert_eq!(row.class, class, "query {}", row.query);
@@ -87,12 +89,12 @@ fn a_side_with_too_many_is_helped_and_is_not_with_more_patience() {
     // Nothing is held, and more arrives than two workers serve.
     let queries = vec![0; 500];
     let share = |patience| {
-        let log = play(&experiment(Machine::new(2, 1), &queries, &[0.5; 500]), &[], patience);
+        let log = play(&experiment(Machine::new(2, 1), &queries, &[0.5; 500], &[]), patience);
         log.rows.iter().filter(|row| row.class == Class::GPU).count()
     };
     let (helped, patient) = (share(2), share(100_000));
     assert!(helped > 200 && patient == 0, "{helped}, {patient}");
     // All is held, and a hundred times as much arrives at once as a batch takes.
-    let log = play(&experiment(Machine::new(2, 1), &vec![0; 6400], &vec![0.0; 6400]), &[true; 10], 2);
+    let log = play(&experiment(Machine::new(2, 1), &vec![0; 6400], &vec![0.0; 6400], &[true; 10]), 2);
     assert!(log.rows.iter().any(|row| row.class == Class::CPU));
 }

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tandem::cost::{CostModel, Measured, ModelFile, Workload};
+use tandem::cache::FarCurve;
+use tandem::cost::{CostModel, Far, Measured, ModelFile, TierModel, Workload};
 use tandem::machine::Class;
 use tandem::sched::RunLog;
 use tandem::time::Nanos;
@@ -139,16 +140,56 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
 }
 
+#[test]
+fn a_budget_of_gpu_memory_needs_a_gpu_or_times_that_know_of_budgets() {
+    let lab = tiny_lab();
+    let path = lab.path().join("cpu.workload.csv");
+    let mut workload = Workload::read(&path).unwrap();
+    for row in &mut workload.rows {
+        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&path).unwrap();
+    let run = format!("{LIVE} --gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20");
+    let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 100"), 2);
+    assert!(error.contains("--gpu-memory: no GPU is driven"), "{error}");
+    // With half of the rows near, half of what queries take longer with all of them far.
+    for row in &mut workload.rows {
+        row.far = Some(Far { all_far_us: 450.0, curve: FarCurve::of(&[(1.0, (0.0, 1.0))]) });
+    }
+    workload.tiers = Some(TierModel {
+        staying_bytes: 50,
+        rows_bytes: 100,
+        bus_and: 0.5,
+        bus_or: 0.5,
+        bus_and_or: 0.5,
+        crowding: Vec::new(),
+        samples: 10,
+        mean_relative_error: 0.0,
+    });
+    workload.write(&path).unwrap();
+    for (budget, least_us) in [(150, 50.0), (100, 250.0), (50, 450.0)] {
+        tandem(lab.path(), &format!("{run} --gpu-memory {budget}"), 0);
+        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+        let least = log.rows.iter().map(|row| (row.finished - row.started).as_us()).fold(f64::INFINITY, f64::min);
+        assert!(least >= least_us && (least_us == 450.0 || least < least_us + 200.0), "{budget}: {least} us");
+    }
+    let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 49"), 2);
+    assert!(error.contains("a budget of 49 bytes is less than the 50"), "{error}");
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_exit_code() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let lab = tiny_lab();
-        let mut child = command(lab.path(), &format!("{LIVE} --gpu none --estimates oracle --rate 200 --seconds 3600"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command(
+            lab.path(),
+            &format!("{LIVE} --gpu none --estimates oracle --rate 200 --deadline-ms 5000 --seconds 3600"),
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
         // From this line on signals are caught; a little later there is something to keep.
         let mut announced = String::new();
         let mut err = BufReader::new(child.stderr.take().unwrap());
@@ -176,7 +217,8 @@ fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
         "capacity index --queries queries.tsv --limit 24 --gpu none --policy cpu-only --seeds 1:3 --out answer";
     // Whether it holds is up to the machine; that it is said is not.
     let (out, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
-    assert!(out.contains(" q/s (") && out.contains(", policy cpu-only; at most 1 % miss 10 ms\nlive: "), "{out}");
+    assert!(out.contains(" q/s (") && out.contains(", policy cpu-only; at most 1 % miss 10 ms\n"), "{out}");
+    assert!(out.contains("\nlive: "), "{out}");
     assert!(out.contains("; a tenth beyond: ") && err.contains("measuring 24 queries 3 times"), "{out}{err}");
     let text = std::fs::read_to_string(lab.path().join("answer/capacity.csv")).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -188,6 +230,144 @@ fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
     // Asked again, it measures nothing that it knows.
     let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
     assert!(err.contains("answer/here.workload.csv, kept by an earlier run"), "{err}");
+}
+
+/// The rows of a CSV file, with their values by column.
+fn rows(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    lines.map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
+}
+
+/// Gives the workload GPU times, for lanes that replay them.
+fn with_gpu_times(lab: &Path, median_us: f64) {
+    let path = lab.join("cpu.workload.csv");
+    let mut workload = Workload::read(&path).unwrap();
+    for row in &mut workload.rows {
+        row.measured[Class::GPU] = Some(Measured { median_us, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&path).unwrap();
+}
+
+#[test]
+fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
+    let lab = tiny_lab();
+    with_gpu_times(lab.path(), 400.0);
+    let plan =
+        |text: &str| std::fs::write(lab.path().join("plan.csv"), format!("at_ms,processor,fault\n{text}")).unwrap();
+    let results = lab.path().join("results");
+    // A real lane: the CPU worker panics, and another executor answers in its place.
+    plan("30,0,panic\n");
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500 --num-queries 100";
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --faults plan.csv --format json"), 0);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["results"]["summary"][0]["lane_faults"], 1, "{out}");
+    assert_eq!(document["results"]["faults"][0]["fault"], "panic", "{out}");
+    assert!(err.contains("panic on lane 0 after") && err.contains("a CPU goes on in its place"), "{err}");
+    let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
+    assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
+    // Replayed times of a GPU that hangs, beside a real CPU worker: the watchdog ends the wait.
+    plan("30,1,hang\n");
+    let run = "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --force --rate 500 --num-queries 100";
+    tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --watchdog-ms 50"), 0);
+    let fault = &rows(&results.join("faults.csv"))[0];
+    assert_eq!([&fault["processor"], &fault["fault"], &fault["retired"]], ["1", "hang", "true"]);
+    assert!(fault["at_ms"].parse::<f64>().unwrap() >= 80.0, "{fault:?}");
+    let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
+    assert_eq!(log.rows.len(), 100);
+    // Threads that only let predicted times pass, in several runs: the plan is of each.
+    let run = "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --force --rate 400,500 --num-queries 100";
+    tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --watchdog-ms 50 --time-warp"), 0);
+    let faults = rows(&results.join("faults.csv"));
+    assert_eq!(faults.iter().map(|fault| fault["rate_qps"].as_str()).collect::<Vec<_>>(), ["400", "500"]);
+    let counts = rows(&results.join("summary.csv"));
+    assert!(counts.iter().all(|row| row["queries"] == "100" && row["lane_faults"] == "1"), "{counts:?}");
+    // What is dropped is in the log, and counted.
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --rate 2e6 --num-queries 100000";
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 10 --shed late --journal"), 0);
+    let row = &rows(&results.join("summary.csv"))[0];
+    let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
+    assert!(!log.shed.is_empty() && out.contains("dropped, late when a processor took them up"), "{out}");
+    assert_eq!((&row["shed"], log.rows.len() + log.shed.len()), (&log.shed.len().to_string(), 100_000));
+    let (out, _) = tandem(lab.path(), "replay-log results/runs/cpu-only-2000000qps-seed1", 0);
+    assert!(out.contains("100000 jobs"), "{out}");
+}
+
+#[test]
+fn fault_plans_that_cannot_be_driven_are_refused_before_anything_runs() {
+    let lab = tiny_lab();
+    let plan = |name: &str, line: &str| {
+        std::fs::write(lab.path().join(name), format!("at_ms,processor,fault,lasts_ms\n{line}\n")).unwrap();
+    };
+    plan("good.csv", "1,0,error,");
+    plan("gpu.csv", "1,1,error,");
+    plan("bad.csv", "1,0,error,7");
+    plan("none.csv", "");
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --num-queries 10";
+    for (arguments, expected) in [
+        ("--rate 100 --faults nowhere.csv", "nowhere.csv: cannot open: No such file"),
+        ("--rate 100 --faults bad.csv", "bad.csv:2:11: `lasts_ms` is \"7\", expected nothing"),
+        ("--rate 100 --faults none.csv", "none.csv: has no fault, expected a line for each"),
+        ("--rate 100 --faults gpu.csv", "gpu.csv:2:3: `processor` is \"1\", expected a lane of the machine, 0 to 0"),
+        ("--rate 100,200 --faults good.csv", "--faults: after its error lane 0 would be retired in all 2 runs"),
+        ("--rate 100 --watchdog-ms NaN", "--watchdog-ms is NaN, expected 1 to 600000"),
+    ] {
+        let (_, err) = tandem(lab.path(), &format!("{LIVE} {run} {arguments}"), 2);
+        assert!(err.contains(expected), "{arguments}: {err:?} should contain {expected:?}");
+    }
+    assert!(!lab.path().join("results").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
+    let lab = tiny_lab();
+    let results = lab.path().join("results");
+    // A place that takes no byte, where the summary should go: the log is there, and the table is printed.
+    std::fs::create_dir(&results).unwrap();
+    std::os::unix::fs::symlink("/dev/full", results.join("summary.csv")).unwrap();
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500";
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --num-queries 50"), 2);
+    assert!(err.contains("error: cannot write results/summary.csv: No space left on device"), "{err}");
+    assert!(out.contains("cpu-only  500") && out.contains("written: results/log.csv"), "{out}");
+    assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 50);
+    // The same of a log: the run is in the table and in the summary, and what follows is not begun.
+    std::fs::remove_dir_all(&results).unwrap();
+    std::fs::create_dir_all(results.join("log")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", results.join("log/cpu-only-500qps-seed1.csv")).unwrap();
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run},600 --num-queries 50"), 2);
+    assert!(err.contains("log/cpu-only-500qps-seed1.csv: No space left on device"), "{err}");
+    assert!(out.contains("cpu-only  500") && !out.contains("cpu-only  600"), "{out}");
+    assert_eq!(rows(&results.join("summary.csv")).len(), 1);
+
+    for becomes_a_file in [false, true] {
+        let _ = std::fs::remove_dir_all(&results);
+        std::fs::create_dir(&results).unwrap();
+        let child = command(lab.path(), &format!("{LIVE} {run} --seconds 3"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // After it was checked that it can be written, while the run lasts.
+        std::thread::sleep(Duration::from_millis(1500));
+        std::fs::remove_dir_all(&results).unwrap();
+        if becomes_a_file {
+            std::fs::write(&results, "in the way").unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(out.contains("cpu-only  500"), "{out}\n{err}");
+        if becomes_a_file {
+            assert_eq!(output.status.code(), Some(2), "{err}");
+            assert!(err.contains("cannot write results/") && out.contains("written: nothing"), "{out}\n{err}");
+            std::fs::remove_file(&results).unwrap();
+        } else {
+            assert_eq!(output.status.code(), Some(0), "{err}");
+            assert_eq!(rows(&results.join("summary.csv")).len(), 1);
+            assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 1500);
+        }
+    }
 }
 
 /// The answer of a command that was asked in JSON.

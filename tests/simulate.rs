@@ -248,3 +248,93 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
     let output = simulate(dir.path(), "--workload w.csv --num-queries 10 --out w.csv/out");
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_fault_plan_and_shedding_are_played_and_counted() {
+    let play = |arguments: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("plan.csv"), "at_ms,processor,fault,lasts_ms\n1000,1,error,\n200,0,stall,300\n")
+            .unwrap();
+        let output = simulate(
+            dir.path(),
+            &format!(
+                "--workload w.csv --num-queries 3000 --seeds 1 --rate 900 --cpus 1 --policy stealing --deadline-ms 100 \
+                 --what delays --estimates oracle --log {arguments}"
+            ),
+        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut summaries = rows(&dir.path().join("out/summary.csv"));
+        let outcomes = rows(&dir.path().join("out/log.csv")).into_iter().map(|row| row["outcome"].clone()).collect();
+        (summaries.remove(0), outcomes, String::from_utf8(output.stdout).unwrap())
+    };
+    let count = |outcomes: &[String], wanted: &str| outcomes.iter().filter(|outcome| *outcome == wanted).count();
+    let (well, outcomes, text): (BTreeMap<String, String>, Vec<String>, String) = play("");
+    assert_eq!((count(&outcomes, "answered"), text.contains("Lost on the way")), (3000, false), "{text}");
+    assert_eq!([&well["shed"], &well["again"], &well["lane_faults"]], ["0", "0", "0"]);
+    let (failed, outcomes, text) = play("--faults plan.csv");
+    assert_eq!(failed["lane_faults"], "1");
+    assert_eq!(failed["again"], count(&outcomes, "again").to_string());
+    assert!(failed["again"] != "0" && text.contains("lanes failed"), "{text}");
+    // The GPU's queries run on a CPU from then on.
+    let mean_ms = |row: &BTreeMap<String, String>| row["mean_ms"].parse::<f64>().unwrap();
+    assert!(mean_ms(&failed) > 2.0 * mean_ms(&well), "{failed:?}");
+    let (shed, outcomes, text) = play("--faults plan.csv --shed late");
+    let dropped = count(&outcomes, "shed");
+    assert_eq!((shed["shed"].clone(), shed["queries"].clone()), (dropped.to_string(), (3000 - dropped).to_string()));
+    assert!(dropped > 0 && text.contains("queries dropped"), "{text}");
+    assert!(mean_ms(&shed) < mean_ms(&failed));
+    assert_eq!(count(&outcomes, "answered") + count(&outcomes, "again") + dropped, 3000);
+}
+
+#[test]
+fn a_fault_plan_that_cannot_be_played_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = |name: &str, line: &str| {
+        std::fs::write(dir.path().join(name), format!("at_ms,processor,fault,lasts_ms\n{line}\n")).unwrap();
+    };
+    plan("good.csv", "1,0,error,");
+    plan("lane.csv", "1,2,error,");
+    plan("kind.csv", "1,0,fire,");
+    plan("stall.csv", "1,0,stall,-3");
+    for (arguments, expected) in [
+        ("--faults nowhere.csv", "nowhere.csv: cannot open: No such file"),
+        ("--faults lane.csv --cpus 1", "lane.csv:2:3: `processor` is \"2\", expected a lane of the machine, 0 to 1"),
+        ("--faults kind.csv", "kind.csv:2:5: `fault` is \"fire\", expected error, panic, hang, stall or memory"),
+        ("--faults stall.csv", "stall.csv:2:11: `lasts_ms` is \"-3\", expected above 0: how long the fault lasts"),
+        (
+            "--faults good.csv --cpus 0",
+            "--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1",
+        ),
+        ("--faults good.csv --shards 2", "--faults: a plan is of one machine: leave --shards and --replicas out"),
+        ("--faults good.csv --watchdog-ms 0", "--watchdog-ms is 0, expected 1 to 600000"),
+        ("--shed early", "possible values: nothing, late"),
+    ] {
+        let output = simulate(dir.path(), &format!("--workload w.csv {arguments}"));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(message.contains(expected), "{arguments}: {message:?} should contain {expected:?}");
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(!dir.path().join("out").exists(), "{arguments}: wrote something");
+    }
+}
+
+#[test]
+fn a_capacity_with_shedding_counts_what_is_dropped_as_late() {
+    let dir = tempfile::tempdir().unwrap();
+    let capacity = |arguments: &str| {
+        let output = simulate(
+            dir.path(),
+            &format!(
+                "--workload w.csv --what capacity --policy cpu-only --cpus 2 --seeds 1:3 --deadline-ms 100 \
+                 --estimates oracle {arguments}"
+            ),
+        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        rows(&dir.path().join("out/capacity.csv"))[0]["max_rate_qps"].parse::<f64>().unwrap()
+    };
+    // As many are late with it as without: what is dropped for being late would have been late.
+    let (all, some) = (capacity(""), capacity("--shed late"));
+    assert!(some >= 0.98 * all && some < 1.3 * all, "{all} {some}");
+    // A third may be late, so that a third may be dropped: more arrives than could ever be answered.
+    let (all, some) = (capacity("--miss-share 0.33"), capacity("--miss-share 0.33 --shed late"));
+    assert!(some > 1.1 * all, "{all} {some}");
+}

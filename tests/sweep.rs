@@ -142,3 +142,42 @@ fn slurm_gets_an_array_of_jobs_and_one_after_them_that_merges() {
     stdout(&sweep(&alone, &[]));
     assert_eq!(results(&out), results(&alone));
 }
+
+/// What an H200 took for queries on an index of GOV2's size, with all lists in its memory and with none.
+const BOTH_ENDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/figures/gpu-budgets-gov2-h200.workload.csv.zst");
+
+#[test]
+fn more_gpu_memory_sustains_more_and_what_cannot_be_held_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |name: &str, budgets: &str, workload: &[&str]| {
+        let mut command = Command::new(TANDEM);
+        command.args(["sweep", "--policy", "greedy", "--cpus", "0", "--seeds", "1", "--gpu-memory", budgets]);
+        command.args(workload).arg("-o").arg(dir.path().join(name)).output().unwrap()
+    };
+    let both_ends = ["--workload", BOTH_ENDS];
+    let text = stdout(&run("s", "20%,4440MB,60%,100%", &both_ends));
+    assert!(text.contains("gpu MB"), "{text}");
+    let text = std::fs::read_to_string(dir.path().join("s/sweep.csv")).unwrap();
+    let lines: Vec<Vec<&str>> =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| lines[0].iter().position(|&column| column == name).unwrap();
+    let (memory, capacity) = (column("gpu_memory_mb"), column("capacity_qps"));
+    let answers: Vec<(f64, f64)> =
+        lines[1..].iter().map(|line| (line[memory].parse().unwrap(), line[capacity].parse().unwrap())).collect();
+    assert!(answers.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{answers:?}");
+    // Measured there: 67,600 queries a second in batches at 4440 MB, 670,000 with everything near.
+    assert!((answers[1].1 / 67_600.0 - 1.0).abs() < 0.05 && answers[3].1 > 500_000.0, "{answers:?}");
+    assert!(Path::new(&dir.path().join("s/sweep.svg")).exists());
+
+    for (budgets, workload, there) in [
+        ("10%", &both_ends[..], "less than the 2034730984 that lie in GPU memory in any case"),
+        ("101%", &both_ends, "expected a share from 0% to 100%"),
+        ("40%,40%", &both_ends, "given twice"),
+        ("40%", &[], "tandem profile --tiered"),
+    ] {
+        let output = run("refused", budgets, workload);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(there), "{budgets}: {error}");
+        assert!(!dir.path().join("refused/sweep.csv").exists());
+    }
+}

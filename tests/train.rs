@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::Command;
 
 use proptest::prelude::*;
-use tandem::cost::batches::BatchModels;
 use tandem::cost::{
     CostModel, Inputs, Measured, ModelFile, ModelKind, TrainOptions, Workload, WorkloadRow, cross_validated_estimates,
     train,
@@ -39,11 +38,12 @@ fn workload(rows: u32) -> Workload {
                     time(5.0 + features.postings as f64 / 100.0),
                     time(80.0 + features.blocks as f64 / 20.0),
                 ),
+                far: None,
                 results: 10,
             }
         })
         .collect();
-    Workload { provenance: Provenance::new().with("machine", "a test"), rows, batches: BatchModels::default() }
+    Workload { provenance: Provenance::new().with("machine", "a test"), rows, ..Workload::default() }
 }
 
 fn trained() -> ModelFile {

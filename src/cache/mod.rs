@@ -20,6 +20,7 @@
 //! | `batches` | [`BatchMaker`]: queries with the lists that they miss, up to a buffer's size |
 //! | `model` | [`ThroughputModel`]: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
 //! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
+//! | `far_curve` | [`FarCurve`]: what share of a query's reads is far, under any budget |
 //! | `store` | [`ListStore`]: a budget, pins, and what goes when room is needed |
 //!
 //! Source of the static policies and of the model: Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query
@@ -28,6 +29,7 @@
 mod admission;
 mod batches;
 mod error;
+mod far_curve;
 mod model;
 mod prefixes;
 mod qtf;
@@ -41,11 +43,12 @@ mod visits;
 pub use admission::{Admission, AdmissionPolicy};
 pub use batches::{Batch, BatchMaker, Footprint, Walk};
 pub use error::CacheError;
+pub use far_curve::FarCurve;
 pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
 pub use prefixes::Prefixes;
 pub use sizes::Sizes;
 pub use store::{Eviction, KeepAll, LeastSaved, ListStore, Pinned};
-pub use tiers::{BlockReads, Placement, WarmBlocks, place_blocks};
+pub use tiers::{BlockReads, Placement, WarmBlocks, expected_reads, place_blocks};
 pub use visits::{CACHE_BLOCK_LEN, Visits};
 
 #[cfg(test)]

@@ -213,8 +213,14 @@ proptest! {
             let first_block = first.index(rows.len()) as u32;
             WarmBlocks { first_block, num_blocks: num_blocks.min(rows.len() as u32 - first_block), reads }
         }).collect();
-        let Placement { first_rows, num_near, num_rows } = place_blocks(&rows, &warm, room);
+        let placement = place_blocks(rows.clone(), &warm);
+        let num_near = placement.num_near(room);
+        let Placement { first_rows, num_rows, .. } = &placement;
+        let num_rows = *num_rows;
         prop_assert!(num_near <= room);
+        // The border moves with the budget, and nothing else does.
+        prop_assert!(placement.num_near(room / 2) <= num_near);
+        prop_assert!(num_near == num_rows || room - num_near < 40);
         prop_assert_eq!(num_rows, rows.iter().map(|&rows| u64::from(rows)).sum::<u64>());
         let mut spans: Vec<(u64, u64)> =
             first_rows.iter().zip(&rows).map(|(&first, &rows)| (u64::from(first), u64::from(first + rows))).collect();
@@ -224,12 +230,12 @@ proptest! {
         spans.retain(|(first, end)| first < end);
         spans.sort_unstable();
         prop_assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0) && spans.last().is_none_or(|last| last.1 == num_rows));
-        // A block of the warmest kind is far only if it does not fit.
-        if let Some(hottest) = warm.iter().max_by(|a, b| a.reads.total_cmp(&b.reads)) {
-            for block in hottest.first_block..hottest.first_block + hottest.num_blocks {
-                let is_far = u64::from(first_rows[block as usize]) >= num_near && rows[block as usize] > 0;
-                prop_assert!(!is_far || num_near + u64::from(rows[block as usize]) > room);
-            }
+        // The warmest come first, and what is far does not fit.
+        let colder = |a: &&WarmBlocks, b: &&WarmBlocks| b.reads.total_cmp(&a.reads).then(a.first_block.cmp(&b.first_block));
+        if let Some(hottest) = warm.iter().min_by(colder) {
+            prop_assert_eq!(first_rows[hottest.first_block as usize], 0);
+            let (from, to) = placement.span(hottest.first_block, hottest.num_blocks);
+            prop_assert_eq!((from, to <= num_near), (0, to <= room));
         }
         if room >= num_rows {
             prop_assert_eq!(num_near, num_rows);
@@ -335,9 +341,11 @@ fn a_static_store_refuses_what_it_has_no_room_for() {
 }
 
 #[test]
-fn short_lists_are_read_whole_and_long_ones_as_far_as_documents_are_looked_up() {
+fn all_lists_of_a_query_are_read_as_often_and_their_blocks_share_that() {
     let mut reads = BlockReads::default();
     reads.record(&[(7, 100), (2, 128_000)], 128);
+    assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 0.1), (7, 100.0)]);
+    // By itself a list is read by blocks.
     reads.record(&[(2, 128_000)], 128);
-    assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 1.0)]);
+    assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 100.0)]);
 }

@@ -1,16 +1,19 @@
 //! Two tiers: which blocks lie near, where reading is quick, and which far.
 //!
 //! A block held near saves its bytes each time that it is read, so a byte held saves as often as its block is read: blocks go
-//! by how often they are expected to be read, the warmest first, until the near memory is full. How often that is follows
-//! from a log: a query goes through the shortest of its lists, and looks up about as many documents in each other one, which
-//! touches a block of it at most for each.
+//! by how often they are expected to be read, the warmest first. How often that is follows from a log: documents that go on from
+//! a query's shortest list are looked up in the others, so that each of its lists is read about as often, in proportion to the
+//! shortest, and a list's blocks share that: a list that is long beside others is seldom read in any one place.
 //!
 //! ```text
-//!   near   | warm list, all its blocks | another | blocks of the first that did not fit whole |
-//!   far    | what is left of it | lists that no query names, in the order of their blocks |
+//!   order    | warmest list, all its blocks | next | ... | lists that no query names, in the order of their blocks |
+//!   a budget | near ............................ ▲ far ........................................................... |
+//!                                              border
 //! ```
 //!
-//! All is decided before a query runs: every query of an epoch sees one map.
+//! There is one order, worked out before a query runs, and a budget is a border in it: every query sees one map, and what a
+//! query reads far under *any* budget follows from where its lists lie in the order ([`FarCurve`]). So whoever simulates a
+//! budget reckons with the very map that an executor has.
 
 /// Consecutive blocks that are as warm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,42 +26,58 @@ pub struct WarmBlocks {
     pub reads: f32,
 }
 
-/// Where each block lies.
+/// The order of all blocks' rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// By block: its first row. Near ones are below [`num_near`](Self::num_near).
+    /// By block: its first row in the order.
     pub first_rows: Vec<u32>,
-    /// Rows that lie near.
-    pub num_near: u64,
+    /// By block: its rows.
+    rows: Vec<u32>,
     /// All rows.
     pub num_rows: u64,
 }
 
-/// Places blocks of so many `rows` each: the warmest near, as long as `room_rows` holds them; then others in their order,
-/// while there is room. What does not fit is passed over. Blocks that are warm by several claims count by the first.
+impl Placement {
+    /// The border under a budget of so many rows: the rows of the blocks that fit, from the order's beginning.
+    #[must_use]
+    pub fn num_near(&self, room_rows: u64) -> u64 {
+        let ends = self.first_rows.iter().zip(&self.rows).map(|(&first, &rows)| u64::from(first) + u64::from(rows));
+        ends.filter(|&end| end <= room_rows).max().unwrap_or(0)
+    }
+
+    /// Where consecutive blocks that were placed together lie, from and to, in rows.
+    ///
+    /// # Panics
+    /// If there are no such blocks.
+    #[must_use]
+    pub fn span(&self, first_block: u32, num_blocks: u32) -> (u64, u64) {
+        let last = (first_block + num_blocks.max(1) - 1) as usize;
+        (
+            u64::from(self.first_rows[first_block as usize]),
+            u64::from(self.first_rows[last]) + u64::from(self.rows[last]),
+        )
+    }
+}
+
+/// Places blocks of so many `rows` each: the warmest first, then the others in their order. Blocks that are warm by several
+/// claims count by the first.
 ///
 /// Numbers wrap where there are more rows than 32 bits count: who uses them checks [`Placement::num_rows`].
 #[must_use]
-pub fn place_blocks(rows: &[u32], warm: &[WarmBlocks], room_rows: u64) -> Placement {
+pub fn place_blocks(rows: Vec<u32>, warm: &[WarmBlocks]) -> Placement {
     const NOWHERE: u32 = u32::MAX;
     let mut first_rows = vec![NOWHERE; rows.len()];
     let mut order: Vec<&WarmBlocks> = warm.iter().collect();
     order.sort_by(|a, b| b.reads.total_cmp(&a.reads).then(a.first_block.cmp(&b.first_block)));
     let warm_blocks = order.into_iter().flat_map(|warm| warm.first_block..warm.first_block + warm.num_blocks);
-    let mut num_near = 0;
+    let mut num_rows: u64 = 0;
     for block in warm_blocks.chain(0..rows.len() as u32).map(|block| block as usize) {
-        let end = num_near + u64::from(rows[block]);
-        if first_rows[block] == NOWHERE && end <= room_rows {
-            first_rows[block] = num_near as u32;
-            num_near = end;
+        if first_rows[block] == NOWHERE {
+            first_rows[block] = num_rows as u32;
+            num_rows += u64::from(rows[block]);
         }
     }
-    let mut num_rows = num_near;
-    for (first_row, &rows) in first_rows.iter_mut().zip(rows).filter(|(first_row, _)| **first_row == NOWHERE) {
-        *first_row = num_rows as u32;
-        num_rows += u64::from(rows);
-    }
-    Placement { first_rows, num_near, num_rows }
+    Placement { first_rows, rows, num_rows }
 }
 
 /// How often a log's queries are expected to read a block of each list.
@@ -71,11 +90,8 @@ pub struct BlockReads {
 impl BlockReads {
     /// Counts a query of these lists, each with its number and postings; `block_len` postings are a block.
     pub fn record(&mut self, lists: &[(u32, u32)], block_len: u32) {
-        let Some(shortest) = lists.iter().map(|&(_, len)| len).min() else { return };
-        for &(list, len) in lists {
-            let blocks = len.div_ceil(block_len).max(1);
-            let share = (f64::from(shortest) / f64::from(blocks)).min(1.0);
-            *self.reads.entry(list).or_insert(0.0) += share as f32;
+        for (&(list, _), (blocks, reads)) in lists.iter().zip(expected_reads(lists, block_len)) {
+            *self.reads.entry(list).or_insert(0.0) += (reads / f64::from(blocks)) as f32;
         }
     }
 
@@ -83,4 +99,14 @@ impl BlockReads {
     pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
         self.reads.iter().map(|(&list, &reads)| (list, reads))
     }
+}
+
+/// The blocks of each of a query's lists, and how often these are expected to be read, in proportion to other queries; lists are
+/// given as to [`BlockReads::record`].
+///
+/// A list by itself is read by blocks: nothing is looked up in it.
+pub fn expected_reads(lists: &[(u32, u32)], block_len: u32) -> impl Iterator<Item = (u32, f64)> {
+    let shortest = lists.iter().map(|&(_, len)| len).min().unwrap_or(0);
+    let reads = if lists.len() > 1 { shortest } else { shortest.div_ceil(block_len) };
+    lists.iter().map(move |&(_, len)| (len.div_ceil(block_len).max(1), f64::from(reads)))
 }

@@ -106,7 +106,7 @@ impl From<GpuError> for Failure {
     fn from(e: GpuError) -> Self {
         match e {
             GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } | GpuError::BadBudget { .. } => Self::input(e.to_string()),
-            GpuError::Failed { .. } => Self::failed(e.to_string()),
+            GpuError::Failed { .. } | GpuError::OutOfMemory { .. } => Self::failed(e.to_string()),
         }
     }
 }
@@ -145,6 +145,7 @@ impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let way_out = match &e {
             LabError::NoModel(e) => return Self::input(format!("--estimates model: {e} (or take --estimates oracle)")),
+            LabError::Tier(e) => return Self::input(format!("--gpu-memory: {e}")),
             LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
             LabError::NotMeasured { class, .. } => {
                 format!(" (profile it there, or leave the kind out with --{class}s 0)")

@@ -13,6 +13,7 @@ mod failure;
 mod format;
 mod index;
 mod interrupts;
+mod kept;
 mod live;
 mod manual;
 mod options;

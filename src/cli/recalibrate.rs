@@ -81,13 +81,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rows of submissions of one query, in order of arrival.
+/// The rows of submissions of one query, in order of arrival; those that ran twice took longer than the query does.
 fn alone(log: &RunLog) -> impl Iterator<Item = &LogRow> {
     let mut sizes: HashMap<u32, u32> = HashMap::new();
     for row in &log.rows {
         *sizes.entry(row.batch).or_default() += 1;
     }
-    log.rows.iter().filter(move |row| sizes[&row.batch] == 1)
+    log.rows.iter().filter(move |row| sizes[&row.batch] == 1 && !row.again)
 }
 
 fn table(found: &[Recalibration]) -> Table {

@@ -48,13 +48,15 @@ pub(super) struct KeptRuns<'a> {
     arguments: &'a LogArguments,
     out: &'a Path,
     is_single: bool,
+    /// Whether a log was written.
+    has_log: bool,
     trace: PerfettoTrace,
 }
 
 impl<'a> KeptRuns<'a> {
     /// Of one run or several, in the folder `out`.
     pub(super) fn new(arguments: &'a LogArguments, out: &'a Path, is_single: bool) -> Self {
-        Self { arguments, out, is_single, trace: PerfettoTrace::default() }
+        Self { arguments, out, is_single, has_log: false, trace: PerfettoTrace::default() }
     }
 
     /// Keeps a run as it was asked for; `write` writes its log.
@@ -71,6 +73,7 @@ impl<'a> KeptRuns<'a> {
             let name = format!("{policy}-{rate}qps-seed{seed}.csv");
             let path = if self.is_single { self.out.join("log.csv") } else { self.out.join("log").join(name) };
             write(&path, &of_run)?;
+            self.has_log = true;
         }
         if self.arguments.perfetto.is_some() {
             self.trace.add(&format!("{policy} at {rate} q/s, seed {seed}"), log);
@@ -81,7 +84,7 @@ impl<'a> KeptRuns<'a> {
     /// Writes the trace, and gives what was written: files, and the folder of several logs.
     pub(super) fn finish(self, provenance: &Provenance) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
-        if self.arguments.log {
+        if self.has_log {
             written.push(self.out.join(if self.is_single { "log.csv" } else { "log" }));
         }
         if let Some(path) = &self.arguments.perfetto {

@@ -18,6 +18,7 @@ mod recorded;
 mod service;
 pub mod shipped;
 pub mod study;
+mod tiers;
 mod train;
 mod workload;
 mod workload_csv;
@@ -28,11 +29,12 @@ pub use machine_file::MachineFile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
-pub use profile::{ProfileError, ProfileOptions, profile};
+pub use profile::{ProfileError, ProfileOptions, profile, profile_far};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
-    BatchCost, BatchLoad, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, ServiceTimes,
+    BatchCost, BatchLoad, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, Rerun, ServiceTimes,
 };
+pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

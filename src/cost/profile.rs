@@ -21,8 +21,11 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::batches::{Alone, BatchModel, BatchModels, BatchOptions, fit_batches, measure_batches};
-use super::{Measured, Workload, WorkloadRow};
+use super::batches::{
+    Alone, BatchModel, BatchModels, BatchOptions, BatchSample, fit_batches, fit_bus, measure_batches,
+};
+use super::{Far, Measured, TierModel, Workload, WorkloadRow};
+use crate::cache::FarCurve;
 use crate::exec::{ExecError, Executor, Hit};
 use crate::files::Provenance;
 use crate::ids::QueryId;
@@ -30,6 +33,9 @@ use crate::index::Index;
 use crate::machine::{Class, PerClass};
 use crate::quantile::interpolated;
 use crate::query::{Features, IndexFeatures, Mode, Query, Sketch};
+
+/// Queries of a batch with all lists far: from those in which reads wait for each other to those in which the bus binds.
+const FAR_SIZES: [u32; 5] = [4, 16, 256, 1024, 4096];
 
 /// How long a processor is kept busy, unmeasured, before its repetitions begin: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -149,11 +155,59 @@ pub fn profile(
                 features: Features::of(query, index),
                 index_features: Some(IndexFeatures::of(query, index, &sketch, options.k)),
                 measured: measurement.measured,
+                far: None,
                 results: measurement.results,
             }
         })
         .collect();
-    Ok(Workload { provenance, rows, batches })
+    Ok(Workload { provenance, rows, batches, ..Workload::default() })
+}
+
+/// Measures a GPU with all lists in the host's memory, and adds to a workload that was measured of the same queries, with the
+/// same options and all lists near, what any budget between the two costs. `index_bytes` are those that stay in GPU memory and
+/// those that a budget may leave out; `curve` tells of a query what share of its reads is far.
+///
+/// `progress` is told as by [`profile`].
+///
+/// # Errors
+/// If a search fails or finds another number of documents than before, or there are too few batches to fit the bus to.
+pub fn profile_far(
+    executor: Box<dyn Executor>,
+    queries: &[Query],
+    workload: &mut Workload,
+    options: &ProfileOptions,
+    index_bytes: (u64, u64),
+    curve: &dyn Fn(&Query) -> Option<FarCurve>,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<(), ProfileError> {
+    let class = executor.class();
+    let few = |batches: &BatchOptions| BatchOptions { sizes: FAR_SIZES.into(), ..batches.clone() };
+    let options = &ProfileOptions { batches: options.batches.as_ref().map(few), ..options.clone() };
+    let (measurements, samples) = measure_all(&mut [executor], queries, options, progress)?;
+    let mut longer = Vec::new();
+    for (row, found) in workload.rows.iter_mut().zip(&measurements) {
+        let query = &queries[found.query];
+        if found.results != row.results {
+            let difference = format!("{} documents with lists near, {} with lists far", row.results, found.results);
+            return Err(ProfileError::Differ { query: query.label.clone(), mode: row.mode, difference });
+        }
+        let Some((near, far)) = row.measured[class].zip(found.measured[class]) else { continue };
+        longer.push((row.mode, (far.median_us - near.median_us).max(0.0)));
+        row.far = curve(query).map(|curve| Far { all_far_us: far.median_us, curve });
+    }
+    let bus = fit_bus(&samples[class], &longer).map_err(|e| ProfileError::Options(e.to_string()))?;
+    let [bus_and, bus_or, bus_and_or] = bus.shares;
+    workload.tiers = Some(TierModel {
+        staying_bytes: index_bytes.0,
+        rows_bytes: index_bytes.1,
+        bus_and,
+        bus_or,
+        bus_and_or,
+        crowding: bus.crowding,
+        samples: bus.samples,
+        mean_relative_error: bus.mean_relative_error,
+    });
+    Ok(())
 }
 
 /// One query in one mode, measured.
@@ -166,12 +220,36 @@ struct Measurement {
     measured: PerClass<Option<Measured>>,
 }
 
+/// Measures, and fits models to batches.
 fn measure(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
     options: &ProfileOptions,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(Vec<Measurement>, BatchModels), ProfileError> {
+    let (measurements, samples) = measure_all(executors, queries, options, progress)?;
+    let models = PerClass::from_fn(|class| fit(&samples[class], &measurements, class));
+    Ok((measurements, BatchModels(models)))
+}
+
+/// A model of a class's batches; `None` if there is too little to fit one to.
+fn fit(samples: &[BatchSample], measurements: &[Measurement], class: Class) -> Option<BatchModel> {
+    let alone = measurements.iter().filter_map(|measurement| {
+        let alone = measurement.measured[class]?;
+        Some(Alone { mode: measurement.mode, total_us: alone.median_us, device_us: alone.device_us })
+    });
+    fit_batches(samples, &alone.collect::<Vec<_>>()).ok()
+}
+
+/// Everything that is measured: queries alone, and by class batches of them.
+type Everything = (Vec<Measurement>, PerClass<Vec<BatchSample>>);
+
+fn measure_all(
+    executors: &mut [Box<dyn Executor>],
+    queries: &[Query],
+    options: &ProfileOptions,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<Everything, ProfileError> {
     check(executors, queries, options)?;
     std::thread::scope(|scope| {
         let measuring = scope.spawn(move || {
@@ -187,9 +265,9 @@ fn measure(
             for executor in executors.iter_mut() {
                 session.measure(executor.as_mut(), &mut measurements)?;
             }
-            let mut batches = BatchModels::default();
+            let mut batches: PerClass<Vec<BatchSample>> = PerClass::default();
             for executor in executors.iter_mut().filter(|executor| executor.class().is_gpu()) {
-                batches.0[executor.class()] = session.fit_batches(executor.as_mut(), &measurements)?;
+                batches[executor.class()] = session.measure_batches(executor.as_mut(), &measurements)?;
             }
             Ok((measurements, batches))
         });
@@ -317,28 +395,22 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Measures batches of what was measured alone, and fits a model to them; `None` if none are asked for, or there is
-    /// too little to batch.
-    fn fit_batches(
+    /// Measures batches of what was measured alone, by position among these; none if none are asked for.
+    fn measure_batches(
         &mut self,
         executor: &mut dyn Executor,
         measurements: &[Measurement],
-    ) -> Result<Option<BatchModel>, ProfileError> {
-        let Some(options) = &self.options.batches else { return Ok(None) };
+    ) -> Result<Vec<BatchSample>, ProfileError> {
+        let Some(options) = &self.options.batches else { return Ok(Vec::new()) };
         let class = executor.class();
         // What it does not take alone, it does not take in a batch.
         let taken = measurements.iter().filter(|measurement| measurement.measured[class].is_some());
         let work: Vec<_> = taken.map(|taken| (&self.queries[taken.query], taken.mode)).collect();
         if work.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let samples = measure_batches(executor, &work, self.options.k, options)
-            .map_err(|source| ProfileError::Batch { class, source })?;
-        let alone = measurements.iter().filter_map(|measurement| {
-            let alone = measurement.measured[class]?;
-            Some(Alone { mode: measurement.mode, total_us: alone.median_us, device_us: alone.device_us })
-        });
-        Ok(fit_batches(&samples, &alone.collect::<Vec<_>>()).ok())
+        measure_batches(executor, &work, self.options.k, options)
+            .map_err(|source| ProfileError::Batch { class, source })
     }
 
     /// Runs one search: what it took on the host's clock and on the device's.

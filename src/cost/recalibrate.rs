@@ -129,7 +129,6 @@ fn drift_of(ratios: &[f64]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::batches::BatchModels;
     use crate::cost::{Measured, TrainOptions, Workload, WorkloadRow, train};
     use crate::files::Provenance;
     use crate::ids::QueryId;
@@ -148,10 +147,11 @@ mod tests {
                 features,
                 index_features: None,
                 measured: PerClass::two(Some(Measured { median_us: us, spread_us: 0.0, device_us: None }), None),
+                far: None,
                 results: 10,
             }
         };
-        Workload { provenance: Provenance::new(), rows: (0..rows).map(row).collect(), batches: BatchModels::default() }
+        Workload { provenance: Provenance::new(), rows: (0..rows).map(row).collect(), ..Workload::default() }
     }
 
     fn served(workload: &Workload, slowdown: impl Fn(f64) -> f64) -> Vec<Served> {

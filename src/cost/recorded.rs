@@ -97,7 +97,6 @@ fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measur
 mod tests {
     use super::*;
     use crate::cost::WorkloadRow;
-    use crate::cost::batches::BatchModels;
     use crate::files::Provenance;
     use crate::ids::QueryId;
     use crate::machine::PerClass;
@@ -112,12 +111,13 @@ mod tests {
             features: Features::from_lengths(&[u64::from(log_id) + 1], 100),
             index_features: None,
             measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
+            far: None,
             results: 1,
         };
         Workload {
             provenance: Provenance::new().with("index", index),
             rows: (0..).zip(log_ids).map(row).collect(),
-            batches: BatchModels::default(),
+            ..Workload::default()
         }
     }
 

@@ -5,7 +5,7 @@
 //! and, for people, in `traces/README.md`.
 
 use super::batches::BatchModels;
-use super::{Cost, Inputs};
+use super::{Cost, Far, Inputs, TierModel, UnderBudget};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;
@@ -37,6 +37,8 @@ pub struct WorkloadRow {
     pub index_features: Option<IndexFeatures>,
     /// What it cost on each kind of processor, where measured.
     pub measured: PerClass<Option<Measured>>,
+    /// What is known of it where lists lie in the host's memory, if that was measured.
+    pub far: Option<Far>,
     /// Documents returned (at most k).
     pub results: u32,
 }
@@ -58,22 +60,30 @@ pub struct Workload {
     pub rows: Vec<WorkloadRow>,
     /// What batches of them cost, where that was measured.
     pub batches: BatchModels,
+    /// What the bus to the host's memory costs them, where that was measured,
+    pub tiers: Option<TierModel>,
+    /// and the budget of GPU memory that their costs are reckoned under; all of the index lies there if none is.
+    pub under: Option<UnderBudget>,
 }
 
 impl Workload {
     /// What each row costs on each class, as measured; [`Cost::NEVER`] where it was not.
     #[must_use]
     pub fn costs(&self) -> Vec<PerClass<Cost>> {
-        let row = |row: &WorkloadRow| {
-            self.batches.costs(row.mode, row.measured.map(|measured| measured.map(|measured| measured.median_us)))
-        };
-        self.rows.iter().map(row).collect()
+        let measured_us = |row: &WorkloadRow| row.measured.map(|measured| measured.map(|measured| measured.median_us));
+        self.rows.iter().map(|row| self.row_costs(row, measured_us(row), false)).collect()
     }
 
     /// The rows in `mode` only.
     #[must_use]
     pub fn only(&self, mode: Mode) -> Self {
         let rows = self.rows.iter().filter(|row| row.mode == mode).cloned().collect();
-        Self { provenance: self.provenance.clone(), rows, batches: self.batches.clone() }
+        Self {
+            provenance: self.provenance.clone(),
+            rows,
+            batches: self.batches.clone(),
+            tiers: self.tiers.clone(),
+            under: self.under.clone(),
+        }
     }
 }

@@ -16,7 +16,8 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Measured, Workload, WorkloadRow};
+use super::{Far, Measured, TierModel, Workload, WorkloadRow};
+use crate::cache::FarCurve;
 use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
@@ -45,6 +46,8 @@ macro_rules! define_line {
             cpu_spread_us: Option<SpreadUs>,
             gpu_spread_us: Option<SpreadUs>,
             gpu_device_us: Option<ServiceUs>,
+            gpu_far_us: Option<ServiceUs>,
+            far_shares: Option<FarShares>,
             $($feature: Option<AtLeastZero>,)*
         }
 
@@ -58,6 +61,8 @@ macro_rules! define_line {
                 "cpu_spread_us",
                 "gpu_spread_us",
                 "gpu_device_us",
+                "gpu_far_us",
+                "far_shares",
                 $(stringify!($feature)),*
             ];
         }
@@ -96,6 +101,8 @@ macro_rules! define_line {
                     cpu_spread_us: spread(Class::CPU),
                     gpu_spread_us: spread(Class::GPU),
                     gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
+                    gpu_far_us: row.far.as_ref().map(|far| ServiceUs(far.all_far_us)),
+                    far_shares: row.far.as_ref().map(|far| FarShares(far.curve)),
                     $($feature,)*
                 }
             }
@@ -120,6 +127,10 @@ struct SpreadUs(f64);
 /// A number that is not negative.
 #[derive(Clone, Copy, Debug)]
 struct AtLeastZero(f64);
+
+/// What share of a query's reads is far, by budget.
+#[derive(Clone, Copy, Debug)]
+struct FarShares(FarCurve);
 
 /// The least time that a file holds, in microseconds: times have three decimals, and zero is no service time.
 const LEAST_US: f64 = 0.001;
@@ -149,6 +160,19 @@ impl<'de> Deserialize<'de> for SpreadUs {
 impl<'de> Deserialize<'de> for AtLeastZero {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer, "a number from 0", at_least_zero).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for FarShares {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "19 shares from 1 to 0 that never rise, between semicolons";
+        parsed(deserializer, expected, |text: &str| text.parse().ok()).map(Self)
+    }
+}
+
+impl Serialize for FarShares {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 
@@ -207,7 +231,9 @@ impl Workload {
         let mut provenance = lines.into_provenance();
         let batches = BatchModels::take_from(&mut provenance)
             .map_err(|fault| InputError::file(path, format!("a comment line cannot be used: {fault}")))?;
-        Ok(Self { provenance, rows, batches })
+        let tiers = TierModel::take_from(&mut provenance)
+            .map_err(|fault| InputError::file(path, format!("a comment line cannot be used: {fault}")))?;
+        Ok(Self { provenance, rows, batches, tiers, under: None })
     }
 
     /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
@@ -218,7 +244,8 @@ impl Workload {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_csv(path, &self.batches.in_provenance(&self.provenance), self.rows.iter().map(Line::of))
+        let provenance = TierModel::in_provenance(self.tiers.as_ref(), &self.batches.in_provenance(&self.provenance));
+        write_csv(path, &provenance, self.rows.iter().map(Line::of))
     }
 }
 
@@ -228,6 +255,18 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         line.value;
     let cpu = measured(line, ["cpu_us", "cpu_spread_us", ""], (cpu_us, cpu_spread_us, None))?;
     let gpu = measured(line, ["gpu_us", "gpu_spread_us", "gpu_device_us"], (gpu_us, gpu_spread_us, gpu_device_us))?;
+    let far = match (line.value.gpu_far_us, line.value.far_shares) {
+        (Some(ServiceUs(all_far_us)), Some(FarShares(curve))) if gpu.is_some() => Some(Far { all_far_us, curve }),
+        (None, None) => None,
+        (given, shares) => {
+            let (name, missing) = match (given, shares) {
+                (Some(_), None) => ("gpu_far_us", "far_shares"),
+                (None, _) => ("far_shares", "gpu_far_us"),
+                _ => ("gpu_far_us", "gpu_us"),
+            };
+            return Err(line.error_at(name, format!("`{name}` is given where `{missing}` is empty")));
+        }
+    };
     Ok(WorkloadRow {
         query_id,
         log_id: log_id.unwrap_or(query_id.0),
@@ -235,6 +274,7 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         features: features(line)?,
         index_features: index_features(&line.value),
         measured: PerClass::two(cpu, gpu),
+        far,
         results,
     })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{ExecError, Execution, Executor, Hit};
+use crate::cache::FarCurve;
 use crate::gpu::{GpuError, NOT_BUILT};
 use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
@@ -23,6 +24,12 @@ impl GpuMemory {
     pub fn new(_: u64, _: &[Query]) -> Self {
         Self
     }
+
+    /// Another budget.
+    #[must_use]
+    pub fn with_bytes(&self, _: u64) -> Self {
+        Self
+    }
 }
 
 /// What the upload of an index took.
@@ -30,6 +37,8 @@ impl GpuMemory {
 pub struct UploadReport {
     /// Device memory of the index.
     pub device_bytes: u64,
+    /// Of that, what would lie there under any budget.
+    pub staying_bytes: u64,
     /// What lies in the host's memory.
     pub far_bytes: u64,
     /// What was copied to the device.
@@ -74,6 +83,12 @@ impl GpuExecutor {
     /// # Errors
     /// Never: there is no such executor.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
+        match *self {}
+    }
+
+    /// What share of a query's expected reads is far.
+    #[must_use]
+    pub fn far_curve(&self, _: &Query) -> Option<FarCurve> {
         match *self {}
     }
 

@@ -28,6 +28,12 @@ pub enum GpuError {
         /// What is free.
         free_bytes: u64,
     },
+    /// There was no device memory left for what a call needed.
+    #[error("{doing}: no device memory left")]
+    OutOfMemory {
+        /// The kernel or call, and the query at hand.
+        doing: String,
+    },
     /// A call or a kernel failed.
     #[error("{doing}: {message}")]
     Failed {
@@ -42,13 +48,16 @@ pub enum GpuError {
 mod of_the_driver {
     use std::ffi::CStr;
 
-    use cudarc::driver::DriverError;
+    use cudarc::driver::{DriverError, sys};
 
     use super::GpuError;
 
     impl GpuError {
         /// The error of a failed call. `doing` names the call, the kernels and the query.
         pub(crate) fn of(doing: impl Into<String>, error: &DriverError) -> Self {
+            if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                return Self::OutOfMemory { doing: doing.into() };
+            }
             Self::Failed { doing: doing.into(), message: describe(error) }
         }
 

@@ -56,7 +56,7 @@ impl Calibration {
             let time = model.batch_time(class, &load);
             // A query alone goes another way through the device than it was profiled on: only the whole compares.
             if batch.overlaps() && load.queries > 1 {
-                device[class].add(batch.device, time.device);
+                device[class].add(batch.device, time.on_device());
                 host[class].add(batch.host, time.host);
             } else {
                 work[class].add(batch.worked, time.total());
@@ -120,11 +120,11 @@ impl Calibration {
     pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match profiled[class] {
             Cost::NEVER => Cost::NEVER,
-            Cost { alone, added } => {
+            Cost { alone, added, bus } => {
                 let slowdown = self.slowdown[class];
                 // Where batches gain nothing, the two are one.
                 let added = if added == alone { added.scaled(slowdown) } else { added };
-                Cost { alone: alone.scaled(slowdown), added }
+                Cost { alone: alone.scaled(slowdown), added, bus }
             }
         })
     }
@@ -218,6 +218,7 @@ mod tests {
             deadline: Nanos::MAX,
             predicted: PerClass::default(),
             stolen: false,
+            again: false,
         }
     }
 
@@ -228,7 +229,7 @@ mod tests {
             vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
-            log: RunLog { rows },
+            log: RunLog { rows, ..RunLog::default() },
             journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
@@ -262,8 +263,9 @@ mod tests {
             ..ServedBatch::default()
         };
         let together = vec![row(2, Class::GPU, 1, 100, 640), row(3, Class::GPU, 1, 100, 640)];
-        let outcome = LiveOutcome { served: vec![overlapping], log: RunLog { rows: together }, ..outcome };
-        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250) });
+        let outcome =
+            LiveOutcome { served: vec![overlapping], log: RunLog { rows: together, ..RunLog::default() }, ..outcome };
+        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250), ..Cost::default() });
         let found_there = Calibration::of(&outcome, &model, |_| shared);
         let gpu = Class::GPU;
         assert_eq!((found_there.slowdown[gpu], found_there.device[gpu], found_there.host[gpu]), (1.0, 1.08, 2.0));
@@ -271,7 +273,7 @@ mod tests {
         let load = BatchLoad::default().with(shared[gpu]).with(shared[gpu]);
         assert_eq!(
             simulated.batch_time(gpu, &load),
-            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540) }
+            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540), bus: Nanos::ZERO }
         );
         let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);

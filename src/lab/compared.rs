@@ -196,8 +196,9 @@ mod tests {
             deadline: Nanos::MAX,
             predicted: PerClass::default(),
             stolen: false,
+            again: false,
         };
-        RunLog { rows: (0..).zip(rows).map(row).collect() }
+        RunLog { rows: (0..).zip(rows).map(row).collect(), ..RunLog::default() }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLength
 use crate::cost::{Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
-use crate::live::{self, Ending, Fleet, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use crate::machine::{Class, Idle, Machine, PerClass};
+use crate::live::{self, Ending, Fleet, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use crate::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::{Job, PolicyFactory};
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
@@ -107,12 +107,14 @@ impl Node {
         }
         let set = query_set(name, &workload, log, index)?;
         let cpu_name = processors.cpu_name().to_owned();
+        let (faults, run_clock) = (processors.faults().clone(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
         let queries = sim_queries(&workload, estimates, &machine)?;
         let told = queries.iter().map(|query| (query.id, query.estimate)).collect();
-        let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
+        let model = MachineModel { batches: workload.batches.batch_costs(), faults, ..machine.into() };
         let profiled = model.clone();
-        let fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
+        let mut fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
+        fleet.set_run_clock(run_clock);
         Ok(Self { fleet, workload, queries, profiled, told, gpu, cpu_name })
     }
 
@@ -167,7 +169,7 @@ impl Node {
     /// The rate above which a policy is not stable, as far as it says where queries may run.
     #[must_use]
     pub fn region_of_qps(&self, policy: &dyn PolicyFactory) -> Option<f64> {
-        Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy)?.rate_qps)
+        Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy, 0.0)?.rate_qps)
     }
 
     /// Takes on what a machine file says: simulations reckon with it, and lanes do between queries what they did when it
@@ -271,9 +273,12 @@ impl Node {
     /// As [`drive`](Self::drive), for runs of which nothing counts unless all goes well.
     ///
     /// # Errors
-    /// As there, and what has failed during the run.
+    /// As there, and what has failed during the run, survived or not.
     pub fn drive_well(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
         let outcome = self.drive(policy, run)?;
+        if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
+            return Err(LiveError::LaneFailed { processor: *processor, what: what.clone() }.into());
+        }
         match outcome.ending {
             Ending::Failed(e) => Err(e.into()),
             ending => Ok(LiveOutcome { ending, ..outcome }),

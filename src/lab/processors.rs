@@ -11,10 +11,10 @@ use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::{GpuExecutor, GpuMemory};
 use crate::exec::{ExecError, Executor};
 use crate::gpu::{GpuError, list_gpus};
-use crate::ids::DeviceId;
+use crate::ids::{DeviceId, ProcessorId};
 use crate::index::{Bm25, Index};
-use crate::live::LaneWork;
-use crate::machine::{Class, Machine};
+use crate::live::{Faulty, LaneWork, RunClock};
+use crate::machine::{Class, FaultPlan, Machine, PlannedFault};
 use crate::query::Query;
 
 /// What stands in a GPU's place.
@@ -183,6 +183,11 @@ pub struct Processors {
     cpu_name: String,
     /// Whether their lanes only let predicted times pass.
     pretend: bool,
+    /// What fails, and when; and what that counts from.
+    faults: FaultPlan,
+    run_clock: RunClock,
+    /// What lanes go on with that fail: the CPU.
+    spare: CpuExecutor,
 }
 
 impl std::fmt::Debug for Processors {
@@ -209,7 +214,8 @@ impl Processors {
         if cpus.is_empty() {
             cpus.push(Box::new(cpu.clone_for_worker()));
         }
-        Ok(Self { wanted, cpus, gpus, cpu_name: cpu.device(), pretend: false })
+        let (cpu_name, faults, run_clock) = (cpu.device(), FaultPlan::default(), RunClock::default());
+        Ok(Self { wanted, cpus, gpus, cpu_name, pretend: false, faults, run_clock, spare: cpu })
     }
 
     /// What queries cost on a CPU lane and on a GPU lane: a lane of several cores is measured with all of them.
@@ -239,6 +245,29 @@ impl Processors {
     /// Their lanes are only to let pass the times that batches are predicted to take.
     pub fn pretend(&mut self) {
         self.pretend = true;
+    }
+
+    /// Lanes fail as planned, counted from the beginning of each run. An executor that was retired stays so in the runs after;
+    /// lanes that take recorded times fail in each.
+    pub fn plan_faults(&mut self, faults: FaultPlan) {
+        self.faults = faults;
+    }
+
+    /// What fails, and when.
+    pub(super) fn faults(&self) -> &FaultPlan {
+        &self.faults
+    }
+
+    /// What planned faults count from.
+    pub(super) fn run_clock(&self) -> RunClock {
+        self.run_clock.clone()
+    }
+
+    /// How many lanes there will be with a thread or recorded times.
+    #[must_use]
+    pub fn num_lanes(&self) -> usize {
+        let cpus = if self.wanted.cpus == 0 { 0 } else { self.cpus.len() };
+        cpus + self.wanted.gpus * self.wanted.streams
     }
 
     /// What was asked for.
@@ -277,10 +306,24 @@ impl Processors {
             Some(gpu) => gpu.pipeline().map_or(1, |pipeline| pipeline.depth() as u32),
             None => GPU_LANE_DEPTH,
         };
-        let work_of = |executor| if self.pretend { LaneWork::TimeWarp } else { LaneWork::Executor(executor) };
-        let mut work: Vec<LaneWork> = self.cpus.into_iter().map(work_of).collect();
+        let (faults, run_clock, spare) = (&self.faults, &self.run_clock, &self.spare);
+        let work_of = |(lane, executor): (usize, Box<dyn Executor>)| {
+            let of_lane: Vec<PlannedFault> = faults.of(ProcessorId(lane as u32)).collect();
+            match (self.pretend, of_lane.is_empty()) {
+                (true, _) => LaneWork::TimeWarp,
+                // Cores that share queries wait for each other: where one fails, all do.
+                (false, true) if executor.num_cores() > 1 => LaneWork::Executor(executor),
+                (false, true) => LaneWork::WithSpare(executor, Box::new(spare.clone_for_worker())),
+                (false, false) => {
+                    let faulty = Faulty::new(executor, of_lane, run_clock.clone());
+                    LaneWork::WithSpare(Box::new(faulty), Box::new(spare.clone_for_worker()))
+                }
+            }
+        };
+        let num_cpus = self.cpus.len();
+        let mut work: Vec<LaneWork> = self.cpus.into_iter().enumerate().map(work_of).collect();
         if !self.gpus.is_empty() {
-            work.extend(self.gpus.into_iter().map(work_of));
+            work.extend((num_cpus..).zip(self.gpus).map(work_of));
         } else if replays {
             work.extend((0..gpus * streams).map(|_| LaneWork::Recorded));
         } else {

@@ -3,9 +3,9 @@
 //! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
 //! exceed ([`quantile`](crate::quantile)). Delay counts from the intended arrival.
 
-use crate::machine::{Class, Machine, PerClass};
+use crate::machine::{Class, LaneFault, Machine, PerClass};
 use crate::quantile::select_nearest_rank;
-use crate::sched::{LogRow, RunLog, Sink};
+use crate::sched::{LogRow, RunLog, ShedJob, Sink};
 use crate::time::Nanos;
 
 /// A run in numbers.
@@ -36,6 +36,12 @@ pub struct Summary {
     pub throughput_qps: f64,
     /// The longest that the driver was late to release a query.
     pub lag_max_ms: f64,
+    /// Queries that were dropped, and are not among those above.
+    pub shed: usize,
+    /// Queries that ran twice, since their lane failed.
+    pub again: usize,
+    /// How often a lane failed, and its spare executor took over.
+    pub lane_faults: usize,
 }
 
 /// Gathers a [`Summary`] row by row, in 8 bytes a query.
@@ -53,6 +59,9 @@ pub struct Tally {
     last_finish: Nanos,
     lag_max: Nanos,
     last_batch: Option<u32>,
+    shed: usize,
+    again: usize,
+    lane_faults: usize,
 }
 
 impl Tally {
@@ -72,6 +81,9 @@ impl Tally {
             last_finish: Nanos::ZERO,
             lag_max: Nanos::ZERO,
             last_batch: None,
+            shed: 0,
+            again: 0,
+            lane_faults: 0,
         }
     }
 
@@ -107,6 +119,9 @@ impl Tally {
             stolen: self.stolen,
             throughput_qps: if span_s > 0.0 { queries as f64 / span_s } else { 0.0 },
             lag_max_ms: self.lag_max.as_ms(),
+            shed: self.shed,
+            again: self.again,
+            lane_faults: self.lane_faults,
         })
     }
 }
@@ -119,6 +134,7 @@ impl Sink for Tally {
         self.delay_sum += u128::from(delay.0);
         self.missed += usize::from(row.missed());
         self.stolen += usize::from(row.stolen);
+        self.again += usize::from(row.again);
         // The rows of a batch come one after the other; its time counts once, and so does the time of batches that
         // overlap on one processor.
         if self.last_batch != Some(row.batch) {
@@ -132,6 +148,14 @@ impl Sink for Tally {
         self.last_finish = self.last_finish.max(row.finished);
         self.lag_max = self.lag_max.max(row.released.since(row.arrival));
     }
+
+    fn shed(&mut self, _job: &ShedJob) {
+        self.shed += 1;
+    }
+
+    fn lane_fault(&mut self, _fault: &LaneFault) {
+        self.lane_faults += 1;
+    }
 }
 
 impl Summary {
@@ -142,6 +166,8 @@ impl Summary {
         rows.sort_unstable_by_key(|row| (row.finished, row.batch, row.job));
         let mut tally = Tally::new(machine, rows.len());
         rows.into_iter().for_each(|row| tally.record(row));
+        log.shed.iter().for_each(|job| tally.shed(job));
+        log.faults.iter().for_each(|fault| tally.lane_fault(fault));
         tally.summary()
     }
 }
@@ -166,11 +192,12 @@ mod tests {
             deadline: Nanos(10_000_000),
             predicted: PerClass::two(Nanos(2), Nanos(1)),
             stolen: job == 2,
+            again: job == 1,
         };
         let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
-        let summary = Summary::of_log(&RunLog { rows }, &Machine::new(2, 0)).unwrap();
+        let summary = Summary::of_log(&RunLog { rows, ..RunLog::default() }, &Machine::new(2, 0)).unwrap();
         assert_eq!(summary.utilisation, PerClass::two(Some(0.5), None));
-        assert_eq!((summary.queries, summary.missed, summary.stolen), (3, 2, 1));
+        assert_eq!((summary.queries, summary.missed, summary.stolen, summary.again), (3, 2, 1, 1));
         assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
         assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);
     }

@@ -17,11 +17,11 @@ use std::time::Duration;
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
-use super::ring::{Completion, Sleeper};
+use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
-use crate::cost::{MachineModel, ServiceTimes};
+use crate::cost::{MachineModel, Rerun, ServiceTimes};
 use crate::ids::ProcessorId;
-use crate::machine::{Machine, PerClass};
+use crate::machine::{LaneFault, Machine, PerClass};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
 use crate::time::Nanos;
 
@@ -78,6 +78,9 @@ pub(super) fn drive<C: Clock>(
         batches_working: 0,
         machine: &model.machine,
         decision: model.decision,
+        watchdog: model.faults.watchdog,
+        watch_at: Nanos::ZERO,
+        awake_since: Nanos::ZERO,
         sleeper,
         times,
         dispatcher,
@@ -110,6 +113,11 @@ struct Driver<'a, C, T> {
     machine: &'a Machine,
     /// What an event costs under a clock that jumps.
     decision: Nanos,
+    /// How long a lane may be at a batch, and when that is looked at next.
+    watchdog: Nanos,
+    watch_at: Nanos,
+    /// Since when the driver has looked as often as it should: if it could not, the machine stood still, and lanes with it.
+    awake_since: Nanos,
     lanes: &'a mut [Lane],
     /// The driver's own thread, for workers to wake.
     sleeper: &'a Sleeper,
@@ -141,6 +149,9 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         let mut now = self.clock.now();
         loop {
             self.look_at_limits(limits, now);
+            if now >= self.watch_at {
+                self.watch(now);
+            }
             let events = self.take_events(now);
             if events > 0 {
                 self.clock.pass_decisions(events, self.decision);
@@ -156,6 +167,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             }
             let (lanes, working) = (&*self.lanes, &self.working);
             let has_completion = || working.iter().enumerate().any(|(word, &bits)| completed(lanes, word, bits) != 0);
+            let due = if self.batches_working > 0 { due.min(self.watch_at) } else { due };
             self.clock.wait(due, self.sleeper, self.batches_working > 0, has_completion);
             now = self.clock.now();
         }
@@ -180,6 +192,36 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             && now.since(oldest) > limit
         {
             self.ending = Ending::Overloaded;
+        }
+    }
+
+    /// Looks for lanes that have been at a batch for longer than the watchdog waits, and lets another thread take them over.
+    #[cold]
+    fn watch(&mut self, now: Nanos) {
+        let each = Nanos((self.watchdog.0 / WATCHES).max(1));
+        if now.since(self.watch_at) > Nanos(each.0 * LATE_WATCHES) {
+            self.awake_since = now;
+        }
+        self.watch_at = now + each;
+        for word in 0..self.working.len() {
+            for lane in members(word, self.working[word]) {
+                let Lane::Worker(worker) = &mut self.lanes[lane] else { continue };
+                let begun = self.starts[lane][worker.oldest_slot()];
+                let began = begun.started.max(self.clock.at(self.last_done[lane])).max(self.awake_since);
+                if now.since(began) <= self.watchdog || worker.has_completion() {
+                    continue;
+                }
+                let queries = self.dispatcher.rows(begun.processor, begun.number).len();
+                match worker.take_over(queries, self.watchdog) {
+                    // Whoever has no spare is waited for.
+                    None => {}
+                    Some(Ok(survived)) => {
+                        let fault = lane_fault(begun.processor, self.clock.at(survived.at), survived);
+                        self.dispatcher.rerun(begun.processor, begun.number, &Rerun { fault: Some(fault) });
+                    }
+                    Some(Err(error)) => fail(&mut self.ending, error),
+                }
+            }
         }
     }
 
@@ -239,11 +281,19 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         loop {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
-            let Completion { picked_up, worked, host, device, done, has_failed } = completion;
+            let Completion { picked_up, worked, host, device, done, has_failed, again } = completion;
             events += 1;
             self.batches_working -= 1;
             if worker.under_way() == 0 {
                 self.working[lane / 64] &= !(1 << (lane % 64));
+            }
+            let number = self.starts[lane][slot].number;
+            if again {
+                self.dispatcher.rerun(processor, number, &Rerun { fault: None });
+            }
+            for survived in if again || has_failed { worker.take_survived() } else { Vec::new() } {
+                let fault = Some(lane_fault(processor, self.clock.at(survived.at), survived));
+                self.dispatcher.rerun(processor, number, &Rerun { fault });
             }
             if has_failed {
                 if let Some(error) = worker.take_failure() {
@@ -307,12 +357,19 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             if worker.pretends() {
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
                             }
+                            let rerun = self.times.take_rerun();
                             worker.order(rows.iter().copied(), until);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
+                            if let Some(rerun) = rerun {
+                                self.dispatcher.rerun(processor, number, &rerun);
+                            }
                         }
                         Lane::Recorded => {
                             self.queue.finish_at(self.times.start(processor, rows, now), processor);
+                            if let Some(rerun) = self.times.take_rerun() {
+                                self.dispatcher.rerun(processor, number, &rerun);
+                            }
                         }
                     }
                 }
@@ -330,6 +387,17 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     fn fail(&mut self, error: LiveError) {
         fail(&mut self.ending, error);
     }
+}
+
+/// How often a lane is looked at while the watchdog waits for it.
+const WATCHES: u64 = 100;
+/// A look that comes so many of them too late comes from a driver that was held up itself.
+const LATE_WATCHES: u64 = 10;
+
+/// What a lane survived, with its time in the run.
+fn lane_fault(processor: ProcessorId, at: Nanos, survived: Survived) -> LaneFault {
+    let Survived { kind, queries, is_retired, what, .. } = survived;
+    LaneFault { processor, at, kind, queries, is_retired, what }
 }
 
 /// An empty vector with room for so many, whose memory is there already: the first touch of a page costs a system call's

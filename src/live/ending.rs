@@ -42,6 +42,14 @@ pub enum LiveError {
         /// What differs.
         difference: String,
     },
+    /// A lane failed where nothing counts unless all goes well, though its spare executor took over.
+    #[error("lane {processor} failed while it was measured: {what}")]
+    LaneFailed {
+        /// Which.
+        processor: ProcessorId,
+        /// How, in words.
+        what: String,
+    },
     /// A worker thread is lost.
     #[error("the worker of processor {0} has panicked")]
     WorkerPanicked(ProcessorId),

@@ -7,15 +7,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::QuerySet;
+use super::clock::since;
 use super::ending::LiveError;
+use super::faults::RunClock;
 use super::pinning::Cores;
-use super::ring::{Completion, Rings, Sleeper};
+use super::ring::{Completion, Rings, Sleeper, Survived};
 use super::worker::Worker;
 use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
 use crate::exec::Executor;
 use crate::ids::ProcessorId;
-use crate::machine::{Class, Idle, Machine, PerClass, Processor};
+use crate::machine::{Class, FaultKind, Idle, Machine, PerClass, Processor};
 use crate::time::Nanos;
 
 /// What stands in the GPU's place.
@@ -51,6 +53,8 @@ impl fmt::Display for GpuLane {
 pub enum LaneWork {
     /// This executor, on a thread of its own.
     Executor(Box<dyn Executor>),
+    /// The first, and should it fail, the second, which gives the same answers.
+    WithSpare(Box<dyn Executor>, Box<dyn Executor>),
     /// Nothing does: its batches take the recorded times.
     Recorded,
     /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
@@ -62,6 +66,7 @@ impl fmt::Debug for LaneWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Executor(executor) => write!(f, "Executor({})", executor.device()),
+            Self::WithSpare(executor, spare) => write!(f, "WithSpare({}, {})", executor.device(), spare.device()),
             Self::Recorded => f.write_str("Recorded"),
             Self::TimeWarp => f.write_str("TimeWarp"),
         }
@@ -78,7 +83,6 @@ pub(super) enum Lane {
 }
 
 /// The driver's end of a lane's rings.
-#[derive(Debug)]
 pub(super) struct WorkerLane {
     rings: Arc<Rings>,
     /// Turns ordered and completions seen.
@@ -86,6 +90,49 @@ pub(super) struct WorkerLane {
     seen: u32,
     /// Whether it lets recorded times pass instead of working.
     pretends: bool,
+    /// What only matters when it fails; apart from what every batch needs.
+    threads: Box<Threads>,
+}
+
+/// The threads of a lane: the one that serves it, and what another would begin as.
+struct Threads {
+    /// Whether the lane was given a spare executor.
+    had_spare: bool,
+    seat: Seat,
+    /// As each begins; nothing of it changes.
+    worker: Worker,
+    current: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for WorkerLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ordered, seen, pretends, .. } = self;
+        f.debug_struct("WorkerLane")
+            .field("ordered", ordered)
+            .field("seen", seen)
+            .field("pretends", pretends)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a lane's threads run.
+#[derive(Clone, Debug)]
+struct Seat {
+    cores: Cores,
+    is_gpu: bool,
+    /// Its number among lanes of GPUs, or its first core among the CPU workers'.
+    number: usize,
+}
+
+impl Seat {
+    /// Ties the calling thread to it.
+    fn take(&self) {
+        if self.is_gpu {
+            self.cores.pin_gpu(self.number);
+        } else {
+            self.cores.pin_worker(self.number);
+        }
+    }
 }
 
 impl WorkerLane {
@@ -137,9 +184,44 @@ impl WorkerLane {
         Some(completion)
     }
 
+    /// Whether its spare executor is at work for good, or has failed itself.
+    pub(super) fn is_retired(&self) -> bool {
+        self.threads.had_spare && !self.rings.has_spare()
+    }
+
+    /// Another thread takes the lane over, with the spare executor: it begins with the oldest batch under way, of so many
+    /// `queries`. What is to be said of it, with the time since the fleet was made; `None` if there is no spare.
+    ///
+    /// # Errors
+    /// If the system gives no thread; then the spare is lost, too.
+    pub(super) fn take_over(&mut self, queries: usize, watchdog: Nanos) -> Option<Result<Survived, LiveError>> {
+        let (taken, again) = (self.seen, self.under_way());
+        let (spare, thread) = self.rings.hand_on()?;
+        let heir = Worker { thread, taken, completed: taken, again, ..self.threads.worker.clone() };
+        let seat = self.threads.seat.clone();
+        let serve = move || {
+            seat.take();
+            heir.serve(spare);
+        };
+        let name = format!("heir of lane {}", self.threads.worker.processor);
+        match std::thread::Builder::new().name(name).spawn(serve) {
+            // The thread before it ends by itself, or never.
+            Ok(thread) => self.threads.current = Some(thread),
+            Err(e) => return Some(Err(LiveError::NoThread(e.to_string()))),
+        }
+        let what = format!("nothing was heard of a batch for {:.0} ms", watchdog.as_ms());
+        let at = since(self.threads.worker.epoch);
+        Some(Ok(Survived { at, kind: FaultKind::Hang, queries, is_retired: true, what }))
+    }
+
     /// The error that a failed completion speaks of.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.rings.take_failure()
+    }
+
+    /// What it survived since this was asked last.
+    pub(super) fn take_survived(&self) -> Vec<Survived> {
+        self.rings.take_survived()
     }
 
     /// Waits until the answers of all batches that are done have been compared, and says what is wrong with them.
@@ -167,10 +249,11 @@ pub struct Fleet {
     /// The driver, when it sleeps.
     driver: Arc<Sleeper>,
     idle: Idle,
+    /// What planned faults count from.
+    run_clock: RunClock,
     /// Set while threads with a core of their own spin for work.
     spins: Arc<AtomicBool>,
     epoch: Instant,
-    threads: Vec<JoinHandle<()>>,
 }
 
 impl Fleet {
@@ -192,7 +275,7 @@ impl Fleet {
         }
         let is_gpu = |processor: usize| model.machine.class(ProcessorId(processor as u32)).is_gpu();
         let cores_of = |work: &LaneWork| match work {
-            LaneWork::Executor(executor) => executor.num_cores(),
+            LaneWork::Executor(executor) | LaneWork::WithSpare(executor, _) => executor.num_cores(),
             LaneWork::TimeWarp => 1,
             LaneWork::Recorded => 0,
         };
@@ -208,9 +291,9 @@ impl Fleet {
             lanes: Vec::with_capacity(work.len()),
             driver: Arc::default(),
             idle: Idle::Sleep,
+            run_clock: RunClock::default(),
             spins: Arc::default(),
             epoch: Instant::now(),
-            threads: Vec::new(),
         };
         // By order of the processors, among those alike.
         let (mut gpu_lane, mut cpu_core) = (0, 0);
@@ -219,8 +302,11 @@ impl Fleet {
             let own = *number;
             *number += step;
             let lane = match work {
-                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), own)?,
-                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, own)?,
+                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), None, own)?,
+                LaneWork::WithSpare(executor, spare) => {
+                    fleet.spawn_worker(&model, i, Some(executor), Some(spare), own)?
+                }
+                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, None, own)?,
                 LaneWork::Recorded => Lane::Recorded,
             };
             fleet.lanes.push(lane);
@@ -233,10 +319,11 @@ impl Fleet {
     #[must_use]
     pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
-        let (queries, cores, driver, threads) = (Arc::default(), Cores::default(), Arc::default(), Vec::new());
+        let (queries, cores, driver) = (Arc::default(), Cores::default(), Arc::default());
         let played = model.clone();
-        let (idle, spins) = (Idle::Sleep, Arc::default());
-        Self { model, played, queries, recorded, cores, lanes, driver, idle, spins, epoch: Instant::now(), threads }
+        let (idle, spins, run_clock) = (Idle::Sleep, Arc::default(), RunClock::default());
+        let epoch = Instant::now();
+        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, epoch }
     }
 
     fn spawn_worker(
@@ -244,6 +331,7 @@ impl Fleet {
         model: &MachineModel,
         position: usize,
         executor: Option<Box<dyn Executor>>,
+        spare: Option<Box<dyn Executor>>,
         number: usize,
     ) -> Result<Lane, LiveError> {
         let processor = ProcessorId(position as u32);
@@ -261,32 +349,35 @@ impl Fleet {
             driver_sleeps: !cores.driver_owns_core(),
             owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
             spins: Arc::clone(&self.spins),
+            thread: 0,
             taken: 0,
             completed: 0,
+            again: 0,
+            without_memory: 0,
             last_done: 0,
         };
-        let pretends = executor.is_none();
+        let (pretends, had_spare) = (executor.is_none(), spare.is_some());
+        spare.into_iter().for_each(|spare| rings.keep_spare(spare));
+        let seat = Seat { cores, is_gpu: class.is_gpu(), number };
+        let (own, own_seat) = (worker.clone(), seat.clone());
         let serve = move || {
-            if class.is_gpu() {
-                cores.pin_gpu(number);
-            } else {
-                cores.pin_worker(number);
-            }
+            own_seat.take();
             match executor {
-                Some(mut executor) => worker.serve(executor.as_mut()),
-                None => worker.pretend(),
+                Some(executor) => own.serve(executor),
+                None => own.pretend(),
             }
         };
         let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
-        self.threads.push(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
-        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends }))
+        let current = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
+        let threads = Box::new(Threads { had_spare, seat, worker, current });
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, threads }))
     }
 
     /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
     /// answer shows before anything is measured.
     ///
     /// # Errors
-    /// The first that an executor reports.
+    /// The first that an executor reports, though it may have a spare.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         let began = Instant::now();
         for row in 0..self.queries.len() as u32 {
@@ -302,6 +393,9 @@ impl Fleet {
                     std::thread::yield_now();
                 }
                 lane.settle()?;
+                if let Some(Survived { what, .. }) = lane.take_survived().pop() {
+                    return Err(LiveError::LaneFailed { processor: lane.threads.worker.processor, what });
+                }
             }
         }
         Ok(())
@@ -346,8 +440,14 @@ impl Fleet {
         self.idle
     }
 
+    /// Faulty executors that were given this clock count from the beginning of each run.
+    pub fn set_run_clock(&mut self, clock: RunClock) {
+        self.run_clock = clock;
+    }
+
     /// A run begins, or has ended: threads that are to spin meanwhile are woken for it.
     pub(super) fn set_running(&mut self, is_running: bool) {
+        self.run_clock.set(is_running.then(Instant::now));
         self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
         if is_running {
             workers(&mut self.lanes).for_each(|lane| lane.rings.worker.wake());
@@ -375,6 +475,14 @@ impl Fleet {
         matches!(&self.lanes[processor.index()], Lane::Recorded)
     }
 
+    /// Lanes whose own executors have failed for good.
+    #[must_use]
+    pub fn retired(&self) -> Vec<ProcessorId> {
+        let lanes = (0..).map(ProcessorId).zip(&self.lanes);
+        let retired = lanes.filter(|(_, lane)| matches!(lane, Lane::Worker(lane) if lane.is_retired()));
+        retired.map(|(processor, _)| processor).collect()
+    }
+
     /// What stands in the GPU's place: a GPU if there is one.
     #[must_use]
     pub fn gpu(&self) -> GpuLane {
@@ -392,7 +500,7 @@ impl Fleet {
     /// other and delays come out too long.
     #[must_use]
     pub fn has_cores_enough(&self) -> bool {
-        self.threads.is_empty() || self.cores.are_enough()
+        self.lanes.iter().all(|lane| matches!(lane, Lane::Recorded)) || self.cores.are_enough()
     }
 
     pub(super) fn cores(&self) -> &Cores {
@@ -433,7 +541,7 @@ fn workers(lanes: &mut [Lane]) -> impl Iterator<Item = &mut WorkerLane> {
 impl Drop for Fleet {
     fn drop(&mut self) {
         workers(&mut self.lanes).for_each(|lane| lane.rings.close());
-        for thread in self.threads.drain(..) {
+        for thread in workers(&mut self.lanes).filter_map(|lane| lane.threads.current.take()) {
             let _ = thread.join();
         }
     }

@@ -30,6 +30,9 @@
 //!   the same ([`Journal::replay`](crate::sched::Journal::replay)).
 //! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the
 //!   simulator writes. That test is why the loop is generic over its clock.
+//! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's spare
+//!   executor, by a [rule](crate::machine::FaultPlan); the log says so. The same fault plan can be injected ([`Faulty`]) and
+//!   simulated.
 //! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with
 //!   its first, whichever processor gave it. Speed measured on wrong answers is worth nothing.
 //!
@@ -38,6 +41,7 @@
 mod clock;
 mod driver;
 mod ending;
+mod faults;
 mod fleet;
 mod interrupt;
 mod outcome;
@@ -50,6 +54,7 @@ mod served;
 mod worker;
 
 pub use ending::{Ending, LiveError};
+pub use faults::{Faulty, RunClock};
 pub use fleet::{Fleet, GpuLane, LaneWork};
 pub use interrupt::{interrupt, interrupt_flag, interrupted};
 pub use outcome::{LiveOutcome, Spread};

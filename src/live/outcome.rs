@@ -36,7 +36,7 @@ impl Spread {
 /// What was measured.
 #[derive(Debug)]
 pub struct LiveOutcome {
-    /// The jobs that finished.
+    /// The jobs that finished or were dropped, and lanes that failed on the way.
     pub log: RunLog,
     /// What the dispatcher was told, if [that was asked for](super::LiveRun::keep_journal); else empty.
     pub journal: Journal,
@@ -64,7 +64,7 @@ pub struct LiveOutcome {
     pub driver_time: Duration,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
-    /// Jobs that were released and never finished.
+    /// Jobs that were released and neither finished nor were dropped.
     pub unfinished: usize,
 }
 

@@ -22,6 +22,8 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use super::ending::LiveError;
+use crate::exec::Executor;
+use crate::machine::FaultKind;
 
 /// Rows that an order carries in its own cache line.
 const INLINE: usize = 12;
@@ -67,7 +69,10 @@ impl OrderSlot {
 #[repr(align(128))]
 struct CompletionSlot {
     turn: AtomicU32,
+    /// The turn that a thread is about to complete: of two on one lane only the first to write it does.
+    claimed: AtomicU32,
     has_failed: AtomicBool,
+    again: AtomicBool,
     picked_up: AtomicU64,
     worked: AtomicU64,
     host: AtomicU64,
@@ -89,8 +94,35 @@ pub(super) struct Completion {
     pub(super) device: u64,
     /// When it was done.
     pub(super) done: u64,
-    /// Whether an error came: [`Rings::take_failure`] gives it.
+    /// Whether an error came: [`Rings::take_failure`] gives it. [`Rings::complete`] says so.
     pub(super) has_failed: bool,
+    /// Whether it ran again on the lane's spare executor: [`Rings::take_survived`] says why.
+    pub(super) again: bool,
+}
+
+/// A fault after which a lane's spare executor took over. Times as in [`Completion`].
+#[derive(Clone, Debug)]
+pub(super) struct Survived {
+    /// When.
+    pub(super) at: u64,
+    /// What.
+    pub(super) kind: FaultKind,
+    /// Queries of the batch that failed.
+    pub(super) queries: usize,
+    /// Whether the lane goes on with its spare for good.
+    pub(super) is_retired: bool,
+    /// What happened, in words.
+    pub(super) what: String,
+}
+
+/// An executor that nobody uses.
+#[derive(Default)]
+struct Spare(Mutex<Option<Box<dyn Executor>>>);
+
+impl std::fmt::Debug for Spare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Spare")
+    }
 }
 
 /// What the driver and a lane's thread share.
@@ -103,6 +135,12 @@ pub(super) struct Rings {
     /// Batches whose answers have been compared.
     checked: AtomicU32,
     failure: Mutex<Option<LiveError>>,
+    /// What the lane survived.
+    survived: Mutex<Vec<Survived>>,
+    /// What it goes on with that fails, while nobody has taken it.
+    spare: Spare,
+    /// Set when another thread has taken the lane over: the one before it is to end.
+    heirs: AtomicU32,
     is_closed: AtomicBool,
 }
 
@@ -120,6 +158,9 @@ impl Rings {
             worker: Sleeper::default(),
             checked: AtomicU32::new(0),
             failure: Mutex::new(None),
+            survived: Mutex::new(Vec::new()),
+            spare: Spare::default(),
+            heirs: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -165,16 +206,25 @@ impl Rings {
         self.orders[self.slot(turn)].until.load(Ordering::Relaxed)
     }
 
-    /// Worker: reports a batch. The driver is to be [woken](Sleeper::wake) afterwards.
-    pub(super) fn complete(&self, turn: u32, completion: Completion) {
+    /// Worker: reports a batch, unless another thread has done so; whether it did. The driver is to be [woken](Sleeper::wake)
+    /// afterwards.
+    pub(super) fn complete(&self, turn: u32, completion: Completion, failure: Option<LiveError>) -> bool {
         let slot = &self.completions[self.slot(turn)];
-        slot.has_failed.store(completion.has_failed, Ordering::Relaxed);
+        let claimed = slot.claimed.load(Ordering::Relaxed);
+        let is_later = turn.wrapping_sub(claimed) as i32 > 0;
+        if !is_later || slot.claimed.compare_exchange(claimed, turn, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        slot.has_failed.store(failure.is_some(), Ordering::Relaxed);
+        failure.into_iter().for_each(|error| self.fail(error));
+        slot.again.store(completion.again, Ordering::Relaxed);
         slot.picked_up.store(completion.picked_up, Ordering::Relaxed);
         slot.worked.store(completion.worked, Ordering::Relaxed);
         slot.host.store(completion.host, Ordering::Relaxed);
         slot.device.store(completion.device, Ordering::Relaxed);
         slot.done.store(completion.done, Ordering::Relaxed);
         slot.turn.store(turn, Ordering::Release);
+        true
     }
 
     /// Driver: whether the completion of this turn is there.
@@ -193,12 +243,15 @@ impl Rings {
             device: slot.device.load(Ordering::Relaxed),
             done: slot.done.load(Ordering::Relaxed),
             has_failed: slot.has_failed.load(Ordering::Relaxed),
+            again: slot.again.load(Ordering::Relaxed),
         })
     }
 
     /// Worker: the answers of the batches up to this turn have been compared.
     pub(super) fn set_checked(&self, turn: u32) {
-        self.checked.store(turn, Ordering::Release);
+        // Never back: a thread that was thought lost may come with a turn that its heir is past.
+        let is_later = |checked: u32| (turn.wrapping_sub(checked) as i32 > 0).then_some(turn);
+        let _ = self.checked.fetch_update(Ordering::Release, Ordering::Relaxed, is_later);
     }
 
     /// Driver: whether they have.
@@ -214,6 +267,44 @@ impl Rings {
     /// Driver: the error that came, if one did.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Worker: notes what the lane survived.
+    pub(super) fn survive(&self, survived: Survived) {
+        self.survived.lock().unwrap_or_else(PoisonError::into_inner).push(survived);
+    }
+
+    /// Driver: what the lane has survived since this was asked last.
+    pub(super) fn take_survived(&self) -> Vec<Survived> {
+        std::mem::take(&mut self.survived.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps an executor for whoever needs it.
+    pub(super) fn keep_spare(&self, spare: Box<dyn Executor>) {
+        *self.spare.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(spare);
+    }
+
+    /// The spare executor, if nobody has taken it.
+    pub(super) fn take_spare(&self) -> Option<Box<dyn Executor>> {
+        self.spare.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether there is one.
+    pub(super) fn has_spare(&self) -> bool {
+        self.spare.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Driver: another thread takes the lane over, with the spare executor; which thread it is, from 1. Whoever finds the spare
+    /// taken so finds that the lane is not his any more.
+    pub(super) fn hand_on(&self) -> Option<(Box<dyn Executor>, u32)> {
+        let mut kept = self.spare.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let spare = kept.take()?;
+        Some((spare, self.heirs.fetch_add(1, Ordering::AcqRel) + 1))
+    }
+
+    /// Worker: whether the thread of this number, 0 for the first, is still the lane's own.
+    pub(super) fn belongs_to(&self, thread: u32) -> bool {
+        self.heirs.load(Ordering::Acquire) == thread
     }
 
     /// Ends the worker, once it has done what it was given.
@@ -303,8 +394,11 @@ mod tests {
                         device: 4,
                         done: u64::from(turn),
                         has_failed: false,
+                        again: false,
                     };
-                    rings.complete(turn, completion);
+                    assert!(rings.complete(turn, completion, None));
+                    // A thread that was thought lost comes too late.
+                    assert!(!rings.complete(turn, Completion { done: 0, again: true, ..completion }, None));
                 }
             });
             for (turn, size) in (1..).zip(sizes) {

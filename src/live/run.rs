@@ -115,6 +115,12 @@ fn check(fleet: &Fleet, jobs: &[Job]) -> Result<(), LiveError> {
             return Err(LiveError::NoRecordedTime(job.query, class));
         }
     }
+    // A recorded lane that fails goes on with a CPU's times.
+    if fleet.model().faults.faults.iter().any(|fault| recorded.contains(&fault.processor))
+        && let Some(job) = jobs.iter().find(|job| fleet.recorded_cost(job.row, Class::CPU).is_none())
+    {
+        return Err(LiveError::NoRecordedTime(job.query, Class::CPU));
+    }
     Ok(())
 }
 
@@ -133,8 +139,9 @@ fn log_with_room(rows: usize) -> RunLog {
         deadline: Nanos::ZERO,
         predicted: PerClass::default(),
         stolen: false,
+        again: false,
     };
-    RunLog { rows: room_for(rows, blank) }
+    RunLog { rows: room_for(rows, blank), ..RunLog::default() }
 }
 
 fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
@@ -151,7 +158,7 @@ fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
     let released = lags.len();
     LiveOutcome {
         unreleased: planned - released,
-        unfinished: released - log.rows.len(),
+        unfinished: released - log.ended(),
         lag: Spread::of(lags),
         decision,
         rounds,

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use super::QuerySet;
 use super::clock::since;
 use super::ending::LiveError;
-use super::ring::{Completion, Rings, Sleeper};
+use super::ring::{Completion, Rings, Sleeper, Survived};
 use crate::exec::{Answers, ExecError, Executor, Help, Hit, MAX_K, Request};
+use crate::gpu::GpuError;
 use crate::ids::ProcessorId;
-use crate::machine::Class;
+use crate::machine::{Class, FaultKind, PATIENCE};
 
 /// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
 /// waking a sleeping thread costs tens of microseconds that are no part of the query.
@@ -36,6 +37,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 const LOOKS: u32 = 16;
 
 /// What a worker thread owns.
+#[derive(Clone)]
 pub(super) struct Worker {
     pub(super) processor: ProcessorId,
     pub(super) class: Class,
@@ -51,21 +53,39 @@ pub(super) struct Worker {
     pub(super) owns_core: bool,
     /// Set while it is to poll for work however long none comes.
     pub(super) spins: Arc<AtomicBool>,
+    /// Which thread of the lane it is: 0, or one that [took it over](Rings::hand_on).
+    pub(super) thread: u32,
     /// Orders taken and batches completed.
     pub(super) taken: u32,
     pub(super) completed: u32,
+    /// So many of the next batches were another executor's before.
+    pub(super) again: u32,
+    /// Batches in a row for which there was no memory.
+    pub(super) without_memory: u32,
     /// When the last batch was done.
     pub(super) last_done: u64,
 }
 
 impl Worker {
-    /// Serves until the rings are closed.
-    pub(super) fn serve(mut self, executor: &mut dyn Executor) {
+    /// Serves until the rings are closed or another thread has taken the lane over: on `executor`, and should that fail, on the
+    /// lane's spare one.
+    pub(super) fn serve(mut self, mut executor: Box<dyn Executor>) {
         self.rings.worker.attend();
-        if self.depth > 1 && executor.pipeline().is_some() {
-            self.serve_pipeline(executor);
-        } else {
-            self.serve_singly(executor);
+        loop {
+            let served = if self.depth > 1 && executor.pipeline().is_some() {
+                self.serve_pipeline(executor.as_mut())
+            } else {
+                self.serve_singly(executor.as_mut())
+            };
+            // What has failed may hang or panic once more when it is dropped: it stays where it is.
+            match served {
+                Served::Closed => return,
+                Served::Lost => return std::mem::forget(executor),
+                Served::Broken(spare) => std::mem::forget(std::mem::replace(&mut executor, spare)),
+            }
+            // What the other held is taken once more.
+            self.again = self.taken.wrapping_sub(self.completed);
+            self.taken = self.completed;
         }
     }
 
@@ -79,114 +99,152 @@ impl Worker {
             while since(self.epoch) < self.rings.until(self.taken) {
                 self.pause();
             }
-            self.complete(picked_up, Halves::default(), Ok(()));
+            self.complete(picked_up, Halves::default(), Ok(()), false);
             self.rings.set_checked(self.completed);
         }
     }
 
-    fn serve_singly(&mut self, executor: &mut dyn Executor) {
+    fn serve_singly(&mut self, executor: &mut dyn Executor) -> Served {
         let queries = Arc::clone(&self.queries);
-        let mut desk = Desk { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() };
+        let mut desk = Desk::new();
         let mut rows = Vec::new();
         while self.wait_for_order(|| executor.help()) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
-            let run = guarded(|| self.run(executor, &queries, &rows, &mut desk));
-            let result = run.map_err(|fault| self.fault(&queries, &rows, fault));
-            let result = result.and_then(|()| self.check_all(&queries, &rows, &desk.answers));
-            self.complete(picked_up, Halves::default(), result);
+            let run = guarded(|| run(executor, &queries, &rows, &mut desk));
+            let result = match run {
+                Ok(()) => {
+                    self.without_memory = 0;
+                    Ok(false)
+                }
+                Err(fault) => self.weather(fault, &rows, &queries, &mut desk),
+            };
+            let result = match result {
+                Ok(again) => self.check_all(&queries, &rows, &desk.answers).map(|()| again),
+                Err(Storm::Error(error)) => Err(error),
+                Err(Storm::Broken(spare)) => return Served::Broken(spare),
+            };
+            let again = result.as_ref().is_ok_and(|&again| again);
+            if !self.complete(picked_up, Halves::default(), result.map(|_| ()), again) {
+                return Served::Lost;
+            }
             self.rings.set_checked(self.completed);
         }
+        if self.rings.belongs_to(self.thread) { Served::Closed } else { Served::Lost }
     }
 
-    fn run<'q>(
-        &self,
-        executor: &mut dyn Executor,
-        queries: &'q QuerySet,
+    /// An executor failed with a batch: runs it on the spare, if the lane is to be retried, with the answers on the desk.
+    ///
+    /// # Errors
+    /// See [`Storm`].
+    #[cold]
+    fn weather<'q>(
+        &mut self,
+        fault: Fault,
         rows: &[u32],
+        queries: &'q QuerySet,
         desk: &mut Desk<'q>,
-    ) -> Result<(), ExecError> {
-        let Desk { hits, answers, requests } = desk;
-        if let &[row] = rows {
-            let Request { query, mode, k } = queries.request(row);
-            executor.search(query, mode, k, hits)?;
-            answers.clear();
-            answers.push(hits);
-        } else {
-            requests.clear();
-            requests.extend(rows.iter().map(|&row| queries.request(row)));
-            executor.search_batch(requests, answers)?;
+    ) -> Result<bool, Storm> {
+        let kind = fault.kind();
+        let what = self.fault(queries, rows, fault);
+        let Some(kind) = kind else { return Err(Storm::Error(what)) };
+        let Some(mut spare) = self.rings.take_spare() else { return Err(Storm::Error(what)) };
+        self.without_memory += u32::from(kind == FaultKind::Memory);
+        let is_retired = kind != FaultKind::Memory || self.without_memory >= PATIENCE;
+        let (at, what) = (since(self.epoch), what.to_string());
+        self.rings.survive(Survived { at, kind, queries: rows.len(), is_retired, what });
+        if is_retired {
+            return Err(Storm::Broken(spare));
         }
-        Ok(())
+        let run = guarded(|| run(spare.as_mut(), queries, rows, desk));
+        run.map_err(|fault| Storm::Error(self.fault(queries, rows, fault)))?;
+        self.rings.keep_spare(spare);
+        Ok(true)
     }
 
-    fn serve_pipeline(&mut self, executor: &mut dyn Executor) {
+    fn serve_pipeline(&mut self, executor: &mut dyn Executor) -> Served {
         let queries = Arc::clone(&self.queries);
-        let mut requests = Vec::new();
-        let mut answers = Answers::default();
+        let mut desk = Desk::new();
         let mut under_way: VecDeque<Submitted> = VecDeque::with_capacity(self.depth);
         let mut unchecked: Option<Vec<u32>> = None;
-        let mut spare: Vec<Vec<u32>> = Vec::new();
+        let mut used: Vec<Vec<u32>> = Vec::new();
         // What the thread has been at since the last batch ended, besides what the executor tells of itself.
         let mut host = 0;
         loop {
             if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
-                return;
+                break;
             }
-            let Some(pipeline) = executor.pipeline() else { return };
+            if !self.rings.belongs_to(self.thread) {
+                break;
+            }
+            let Some(pipeline) = executor.pipeline() else { break };
             if under_way.len() < self.depth.min(pipeline.depth()) {
-                let mut rows = spare.pop().unwrap_or_default();
+                let mut rows = used.pop().unwrap_or_default();
                 let began = since(self.epoch);
                 if self.take(&mut rows) {
-                    requests.clear();
-                    requests.extend(rows.iter().map(|&row| queries.request(row)));
+                    desk.requests.clear();
+                    desk.requests.extend(rows.iter().map(|&row| queries.request(row)));
                     let picked_up = since(self.epoch);
                     host += picked_up - began;
-                    let submitted = guarded(|| pipeline.submit(&requests));
-                    let fault = submitted.err().map(|fault| self.fault(&queries, &rows, fault));
+                    let fault = guarded(|| pipeline.submit(&desk.requests)).err();
                     under_way.push_back(Submitted { rows, picked_up, fault });
                 } else {
-                    spare.push(rows);
+                    used.push(rows);
                 }
             }
             // Answers are replaced by the next poll: those of the batch before must have been compared.
             if let Some(rows) = unchecked.take() {
                 let began = since(self.epoch);
-                if let Err(error) = self.check_all(&queries, &rows, &answers) {
+                if let Err(error) = self.check_all(&queries, &rows, &desk.answers) {
                     self.rings.fail(error);
                 }
                 self.rings.set_checked(self.completed);
-                spare.push(rows);
+                used.push(rows);
                 host += since(self.epoch) - began;
             }
             let Some(oldest) = under_way.front_mut() else { continue };
-            let result = match oldest.fault.take() {
+            let polled = match oldest.fault.take() {
                 Some(fault) => Err(fault),
-                None => match guarded(|| pipeline.poll(&mut answers).transpose()) {
+                None => match guarded(|| pipeline.poll(&mut desk.answers).transpose()) {
                     Ok(None) => {
                         self.pause();
                         continue;
                     }
                     Ok(Some(execution)) => Ok(execution),
-                    Err(fault) => Err(self.fault(&queries, &oldest.rows, fault)),
+                    // This batch is lost, and perhaps those after it.
+                    Err(Fault::Error(error)) => Err(Fault::Lost(error)),
+                    Err(fault) => Err(fault),
                 },
             };
-            let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
-            let is_answered = result.is_ok();
             let mut halves = Halves::default();
-            if let Ok(execution) = &result {
-                let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
-                halves = Halves { host: host + ns(execution.host_us), device: ns(execution.device_us) };
-            }
+            let result = match polled {
+                Ok(execution) => {
+                    self.without_memory = 0;
+                    let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
+                    halves = Halves { host: host + ns(execution.host_us), device: ns(execution.device_us) };
+                    Ok(false)
+                }
+                Err(fault) => self.weather(fault, &oldest.rows, &queries, &mut desk),
+            };
+            let result = match result {
+                Ok(again) => Ok(again),
+                Err(Storm::Error(error)) => Err(error),
+                Err(Storm::Broken(spare)) => return Served::Broken(spare),
+            };
+            let (is_answered, again) = (result.is_ok(), result.as_ref().is_ok_and(|&again| again));
+            let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
             host = 0;
-            self.complete(picked_up, halves, result.map(drop));
+            if !self.complete(picked_up, halves, result.map(|_| ()), again) {
+                return Served::Lost;
+            }
             if is_answered {
                 unchecked = Some(rows);
             } else {
                 self.rings.set_checked(self.completed);
-                spare.push(rows);
+                used.push(rows);
             }
         }
+        if self.rings.belongs_to(self.thread) { Served::Closed } else { Served::Lost }
     }
 
     /// Takes the next order, if it is there.
@@ -196,23 +254,35 @@ impl Worker {
         is_there
     }
 
-    fn complete(&mut self, picked_up: u64, Halves { host, device }: Halves, result: Result<(), LiveError>) {
+    /// Reports the oldest batch that was taken; `again` says that the spare executor ran it. Whether that was this thread's to
+    /// report: another may have taken the lane over.
+    fn complete(
+        &mut self,
+        picked_up: u64,
+        Halves { host, device }: Halves,
+        result: Result<(), LiveError>,
+        again: bool,
+    ) -> bool {
         let done = since(self.epoch);
         let worked = done - picked_up.max(self.last_done);
         self.last_done = done;
         self.completed = self.completed.wrapping_add(1);
-        let has_failed = result.is_err();
-        if let Err(error) = result {
-            self.rings.fail(error);
+        let again = again || self.again > 0;
+        self.again = self.again.saturating_sub(1);
+        // What is another's is not this thread's to fail with.
+        if result.is_err() && !self.rings.belongs_to(self.thread) {
+            return false;
         }
-        self.rings.complete(self.completed, Completion { picked_up, worked, host, device, done, has_failed });
-        if self.driver_sleeps {
+        let completion = Completion { picked_up, worked, host, device, done, has_failed: result.is_err(), again };
+        let is_ours = self.rings.complete(self.completed, completion, result.err());
+        if is_ours && self.driver_sleeps {
             self.driver.wake();
         }
+        is_ours
     }
 
     /// Polls for an order, then sleeps for it; an executor that can `help` others does so meanwhile. `false` when the
-    /// fleet is dropped.
+    /// fleet is dropped, or the lane is another thread's.
     fn wait_for_order(&self, mut help: impl FnMut() -> Help) -> bool {
         let next = self.taken.wrapping_add(1);
         let mut idle = Instant::now();
@@ -223,7 +293,7 @@ impl Worker {
                 }
                 self.pause();
             }
-            if self.rings.is_closed() {
+            if self.rings.is_closed() || !self.rings.belongs_to(self.thread) {
                 return false;
             }
             let is_tired = idle.elapsed() > POLL && !(self.owns_core && self.spins.load(Ordering::Relaxed));
@@ -262,10 +332,33 @@ impl Worker {
     #[cold]
     fn fault(&self, queries: &QuerySet, rows: &[u32], fault: Fault) -> LiveError {
         match fault {
-            Fault::Error(error) => LiveError::Executor { query: queries.id(rows[0]), processor: self.processor, error },
+            Fault::Error(error) | Fault::Lost(error) => {
+                LiveError::Executor { query: queries.id(rows[0]), processor: self.processor, error }
+            }
             Fault::Panic => LiveError::WorkerPanicked(self.processor),
         }
     }
+}
+
+/// Runs a batch on an executor, and leaves the answers on the desk.
+fn run<'q>(
+    executor: &mut dyn Executor,
+    queries: &'q QuerySet,
+    rows: &[u32],
+    desk: &mut Desk<'q>,
+) -> Result<(), ExecError> {
+    let Desk { hits, answers, requests } = desk;
+    if let &[row] = rows {
+        let Request { query, mode, k } = queries.request(row);
+        executor.search(query, mode, k, hits)?;
+        answers.clear();
+        answers.push(hits);
+    } else {
+        requests.clear();
+        requests.extend(rows.iter().map(|&row| queries.request(row)));
+        executor.search_batch(requests, answers)?;
+    }
+    Ok(())
 }
 
 /// Memory of a worker, used again from batch to batch.
@@ -275,12 +368,18 @@ struct Desk<'q> {
     requests: Vec<Request<'q>>,
 }
 
+impl Desk<'_> {
+    fn new() -> Self {
+        Self { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() }
+    }
+}
+
 /// A batch in the pipeline.
 struct Submitted {
     rows: Vec<u32>,
     picked_up: u64,
     /// Why it is not there after all: reported in its turn.
-    fault: Option<LiveError>,
+    fault: Option<Fault>,
 }
 
 /// What a batch took of a lane that overlaps its batches, in nanoseconds; see [`Completion`].
@@ -293,10 +392,45 @@ struct Halves {
 /// What went wrong in a call of an executor.
 enum Fault {
     Error(ExecError),
+    /// A batch that had been submitted.
+    Lost(ExecError),
     Panic,
 }
 
-/// A panic in an executor must end the run with an error, not leave the driver waiting for ever.
+impl Fault {
+    /// What it is if it is the executor's; `None` for a request that no executor of its kind would take.
+    fn kind(&self) -> Option<FaultKind> {
+        match self {
+            Self::Panic => Some(FaultKind::Panic),
+            Self::Error(ExecError::Gpu(GpuError::OutOfMemory { .. })) => Some(FaultKind::Memory),
+            Self::Error(error) | Self::Lost(error) => match error {
+                ExecError::Gpu(_) | ExecError::NoThread(_) => Some(FaultKind::Error),
+                ExecError::Panicked => Some(FaultKind::Panic),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Why a worker stops serving on an executor.
+enum Served {
+    /// The rings are closed.
+    Closed,
+    /// It has failed, and the spare one is to go on.
+    Broken(Box<dyn Executor>),
+    /// Another thread serves the lane.
+    Lost,
+}
+
+/// Why a batch has no answers.
+enum Storm {
+    /// It is no fault of the lane's, or there is no spare executor, or that failed as well.
+    Error(LiveError),
+    /// The lane is retired: this spare executor is to go on.
+    Broken(Box<dyn Executor>),
+}
+
+/// A panic in an executor must end the run with an error or the executor's part in it, not leave the driver waiting for ever.
 fn guarded<T>(call: impl FnOnce() -> Result<T, ExecError>) -> Result<T, Fault> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(Fault::Error),

@@ -17,9 +17,11 @@
 //! a stream, or the recorded times of one) is known to [`live`](crate::live) only.
 
 mod class;
+mod faults;
 mod idle;
 mod processors;
 
 pub use class::{Class, PerClass};
+pub use faults::{FaultKind, FaultPlan, LaneFault, PATIENCE, PlannedFault, read_faults};
 pub use idle::Idle;
 pub use processors::{Machine, Processor};

@@ -171,6 +171,7 @@ mod tests {
             deadline: Nanos(2_500),
             predicted: PerClass::from_fn(|_| Nanos(700)),
             stolen: false,
+            again: false,
         }
     }
 
@@ -183,7 +184,7 @@ mod tests {
             row(3, [700, 2000, 4000], Class::GPU, 2),
         ];
         let mut trace = PerfettoTrace::default();
-        trace.add("stealing at 5 q/s", &RunLog { rows });
+        trace.add("stealing at 5 q/s", &RunLog { rows, ..RunLog::default() });
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("trace.json");
         trace.write(&path, &Provenance::new().with("command", "tandem \"x\"")).unwrap();

@@ -56,6 +56,9 @@ pub(super) struct Line {
     p999_ms: Decimals<6>,
     throughput_qps: Digits<9>,
     lag_max_ms: Decimals<6>,
+    shed: usize,
+    again: usize,
+    lane_faults: usize,
     /// What live runs say beyond simulated ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lag_p50_ms: Option<Decimals<6>>,
@@ -124,6 +127,9 @@ impl Line {
             p999_ms: Decimals(s.p999_ms),
             throughput_qps: Digits(s.throughput_qps),
             lag_max_ms: Decimals(s.lag_max_ms),
+            shed: s.shed,
+            again: s.again,
+            lane_faults: s.lane_faults,
             lag_p50_ms: None,
             lag_p99_ms: None,
             handoff_p50_us: None,

@@ -9,16 +9,16 @@
 //! One number balances the sides: how many queries may wait for each worker before the other side helps. It is tuned to the
 //! machine: 0 shares everything, a large one keeps both sides to their own.
 //!
-//! What is held is told by row of the workload: a policy knows no lists. Source: Wang et al., "Efficient GPU-based Query
+//! Whether a GPU holds all lists of a query is told by the query's cost, which then takes no bus: a policy knows no lists.
+//! Source: Wang et al., "Efficient GPU-based Query
 //! Processing with Pruned List Caching in Search Engines", ICPADS 2017, section 4.4, whose rule it is, made to work on
 //! arrivals. Memory and time: a queue for each side; O(1) a job.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyOptions};
+use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -31,7 +31,6 @@ const NAME: &str = "cached-first";
 pub struct CachedFirst {
     limits: BatchLimits,
     forecast: Forecast,
-    is_held: Arc<[bool]>,
     gpu: Option<Class>,
     worker: Option<Class>,
     /// Waiting jobs of a side above which the other one helps.
@@ -41,17 +40,11 @@ pub struct CachedFirst {
 }
 
 impl CachedFirst {
-    /// Empty queues. `is_held` tells of each row of the workload whether GPUs hold all of its lists; rows behind its end are
-    /// not held. `patience` is how many queries may wait for each worker before the other side helps.
+    /// Empty queues.
     ///
     /// # Errors
     /// If the machine has no processor, or an option makes no sense.
-    pub fn new(
-        options: &PolicyOptions,
-        model: &MachineModel,
-        is_held: Arc<[bool]>,
-        patience: u32,
-    ) -> Result<Self, PolicyError> {
+    pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, NAME, &[])?;
         let classes: Vec<Class> = model.machine.processors().map(|(_, processor)| processor.class).collect();
@@ -59,10 +52,9 @@ impl CachedFirst {
         Ok(Self {
             limits: BatchLimits::new(options),
             forecast: Forecast::new(model),
-            is_held,
             gpu: classes.iter().copied().find(|class| class.is_gpu()),
             worker: classes.iter().copied().find(|class| !class.is_gpu()),
-            patience: patience as usize * workers,
+            patience: options.patience as usize * workers,
             held: VecDeque::new(),
             others: VecDeque::new(),
         })
@@ -109,7 +101,7 @@ impl Policy for CachedFirst {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        let is_held = self.is_held.get(job.row as usize).copied().unwrap_or(false);
+        let is_held = self.gpu.is_some_and(|gpu| job.predicted[gpu].bus == Nanos::ZERO);
         let (queue, first, then) = match is_held {
             true => (&mut self.held, self.gpu, self.worker),
             false => (&mut self.others, self.worker, self.gpu),
@@ -125,26 +117,5 @@ impl Policy for CachedFirst {
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.forecast.finished(lane, now);
         Ask::Nobody
-    }
-}
-
-/// Makes [`CachedFirst`] policies of one workload and one cache.
-#[derive(Clone, Debug)]
-pub struct CachedFirstFactory {
-    /// By row of the workload: whether GPUs hold all lists of the query.
-    pub is_held: Arc<[bool]>,
-    /// Queries that may wait for each worker before the other side helps.
-    pub patience: u32,
-    /// How large batches grow.
-    pub options: PolicyOptions,
-}
-
-impl PolicyFactory for CachedFirstFactory {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
-        Ok(Box::new(CachedFirst::new(&self.options, model, Arc::clone(&self.is_held), self.patience)?))
     }
 }

@@ -1,6 +1,6 @@
 //! Factories: what makes a policy for a machine, and what it promises of all that it makes.
 
-use super::{Policy, PolicyError};
+use super::{Policy, PolicyError, Shed};
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
@@ -27,6 +27,11 @@ pub trait PolicyFactory: Send + Sync {
     /// What its policies promise; `None`, if nothing: then every rate is played.
     fn promise(&self) -> Option<Promise> {
         None
+    }
+
+    /// What its policies [let be dropped](Policy::sheds).
+    fn sheds(&self) -> Shed {
+        Shed::Nothing
     }
 
     /// Whether a query with these predicted costs may run on `class`; of interest where there is a [`Promise`].

@@ -43,7 +43,8 @@ impl Forecast {
         let time = self.model.batch_time(class, load);
         let begin = (now + self.model.handoff[class]).max(before.host_free);
         let host_free = begin + time.host;
-        LaneForecast { host_free, finish: ((begin + time.exposed).max(before.finish) + time.device).max(host_free) }
+        let finish = ((begin + time.exposed).max(before.finish) + time.on_device()).max(host_free);
+        LaneForecast { host_free, finish }
     }
 
     /// When to close the next batch of a lane that runs one: so many queries need their time to be prepared in.

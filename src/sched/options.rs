@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PolicyError;
+use super::{PolicyError, Shed};
 use crate::time::Nanos;
 
 /// What a thief heeds.
@@ -64,6 +64,11 @@ pub struct PolicyOptions {
     pub window_queries: u32,
     /// length-based: queries whose lists have fewer blocks go to GPUs
     pub length_threshold: u32,
+    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    pub patience: u32,
+    /// All policies: queries that are dropped when a processor takes them up
+    #[serde(default)]
+    pub shed: Shed,
 }
 
 impl Default for PolicyOptions {
@@ -80,6 +85,8 @@ impl Default for PolicyOptions {
             window_us: 500.0,
             window_queries: 256,
             length_threshold: 15_000,
+            patience: 4,
+            shed: Shed::Nothing,
         }
     }
 }

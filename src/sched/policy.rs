@@ -1,6 +1,6 @@
 //! The contract of a policy.
 
-use super::{Job, Jobs};
+use super::{Job, Jobs, Shed};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::Class;
 use crate::time::Nanos;
@@ -65,9 +65,15 @@ pub trait Policy: Send {
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next;
 
     /// Learns that `lane` has finished `batch` after `service`, for policies that adapt or count, and says whom that
-    /// concerns besides the lane itself, which is asked in any case.
+    /// concerns besides the lane itself, which is asked in any case. Of a batch that was [dropped](Self::sheds) whole before it
+    /// started, it learns at once: `batch` is then empty, and `service` zero.
     fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> Ask {
         let _ = (lane, batch, jobs, service, now);
         Ask::Nobody
+    }
+
+    /// What the dispatcher may drop of what it takes up; asked once.
+    fn sheds(&self) -> Shed {
+        Shed::Nothing
     }
 }

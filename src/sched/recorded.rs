@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   FOLDER/run.json      policy and options; processors, and what policies know of the machine's costs
-//!   FOLDER/jobs.csv      every job of the plan: query, row, arrival, deadline, what it was expected to cost
+//!   FOLDER/jobs.csv      every job of the plan: query, row, arrival, deadline, what it was expected to cost, its lists' blocks
 //!   FOLDER/journal.csv   what the dispatcher was told, and when
 //!   FOLDER/log.csv       what was decided: which job ran where, when, in which batch
 //! ```
@@ -58,6 +58,9 @@ struct StoredProcessor {
     depth: u32,
 }
 
+/// No workload has more rows: a file that names one is damaged.
+const MOST_ROWS: usize = 1 << 28;
+
 /// A line of `jobs.csv`. A cost is empty on classes that the machine lacks.
 #[derive(Debug, Serialize, Deserialize)]
 struct JobLine {
@@ -70,12 +73,18 @@ struct JobLine {
     cpu_added_us: Option<Us>,
     gpu_us: Option<Us>,
     gpu_added_us: Option<Us>,
+    /// Left out where it is nothing.
+    gpu_bus_us: Option<Us>,
+    /// Blocks in all lists of the query, where the policy knows.
+    blocks: Option<u32>,
 }
 
-impl Record for JobLine {}
+impl Record for JobLine {
+    const OPTIONAL: &'static [&'static str] = &["gpu_bus_us", "blocks"];
+}
 
 impl JobLine {
-    fn of(job: &Job) -> Self {
+    fn of(job: &Job, blocks: &[u32]) -> Self {
         let some = |time: Nanos| (time != Nanos::MAX).then_some(Us(time));
         let costs = |class: Class| (some(job.predicted[class].alone), some(job.predicted[class].added));
         let ((cpu_us, cpu_added_us), (gpu_us, gpu_added_us)) = (costs(Class::CPU), costs(Class::GPU));
@@ -89,15 +98,21 @@ impl JobLine {
             cpu_added_us,
             gpu_us,
             gpu_added_us,
+            gpu_bus_us: Some(job.predicted[Class::GPU].bus).filter(|&bus| bus > Nanos::ZERO).map(Us),
+            blocks: blocks.get(job.row as usize).copied(),
         }
     }
 
     fn job(&self) -> Job {
         let or_never = |time: Option<Us>| time.map_or(Nanos::MAX, |us| us.0);
-        let cost = |alone, added| Cost { alone: or_never(alone), added: or_never(added) };
+        let cost = |alone, added, bus: Option<Us>| Cost {
+            alone: or_never(alone),
+            added: or_never(added),
+            bus: bus.map_or(Nanos::ZERO, |us| us.0),
+        };
         let predicted = PerClass::from_fn(|class| match class {
-            Class::CPU => cost(self.cpu_us, self.cpu_added_us),
-            Class::GPU => cost(self.gpu_us, self.gpu_added_us),
+            Class::CPU => cost(self.cpu_us, self.cpu_added_us, None),
+            Class::GPU => cost(self.gpu_us, self.gpu_added_us, self.gpu_bus_us),
             _ => Cost::NEVER,
         });
         Job {
@@ -137,7 +152,11 @@ impl RecordedRun {
             stored.serialize(&mut serde_json::Serializer::pretty(&mut *out))?;
             out.write_all(b"\n")
         })?;
-        write_csv(&folder.join("jobs.csv"), provenance, self.jobs.iter().map(JobLine::of))?;
+        write_csv(
+            &folder.join("jobs.csv"),
+            provenance,
+            self.jobs.iter().map(|job| JobLine::of(job, &self.policy.blocks)),
+        )?;
         self.journal.write(&folder.join("journal.csv"), provenance)?;
         self.log.write(&folder.join("log.csv"), provenance)
     }
@@ -167,10 +186,10 @@ impl RecordedRun {
         let mut model = MachineModel::from(machine);
         stored.batches.into_iter().for_each(|(class, cost)| model.batches[class] = Some(cost));
         stored.handoff_ns.into_iter().for_each(|(class, ns)| model.handoff[class] = Nanos(ns));
-        let jobs = read_jobs(&folder.join("jobs.csv"))?;
+        let (jobs, blocks) = read_jobs(&folder.join("jobs.csv"))?;
         let (journal, _) = Journal::read(&folder.join("journal.csv"))?;
         let (log, _) = RunLog::read(&folder.join("log.csv"))?;
-        Ok(Self { policy: kind.with(stored.options), model, jobs, journal, log })
+        Ok(Self { policy: kind.with(stored.options).with_lengths(blocks.into()), model, jobs, journal, log })
     }
 }
 
@@ -181,19 +200,29 @@ impl StoredProcessor {
     }
 }
 
-fn read_jobs(path: &Path) -> Result<Vec<Job>, InputError> {
+/// The jobs of a file; and by row of the workload, the blocks of its query where the file tells: 0 of rows that no job names.
+fn read_jobs(path: &Path) -> Result<(Vec<Job>, Vec<u32>), InputError> {
     let mut lines = CsvReader::<JobLine, _>::new(path, open_text(path)?)?;
     if !lines.has_header() {
         return Err(InputError::file(path, "is empty, expected jobs with a header line"));
     }
     let mut jobs: Vec<Job> = Vec::new();
+    let mut blocks: Vec<u32> = Vec::new();
     while let Some(line) = lines.next_row()? {
         if line.value.job.index() != jobs.len() {
             return Err(line.unexpected("job", "the number after that of the line before, from 0"));
         }
+        if let Some(of_query) = line.value.blocks {
+            let row = line.value.row as usize;
+            if row >= MOST_ROWS {
+                return Err(line.unexpected("row", &format!("a row of a workload, below {MOST_ROWS}")));
+            }
+            blocks.resize(blocks.len().max(row + 1), 0);
+            blocks[row] = of_query;
+        }
         jobs.push(line.value.job());
     }
-    Ok(jobs)
+    Ok((jobs, blocks))
 }
 
 #[cfg(test)]
@@ -205,13 +234,15 @@ mod tests {
     fn run() -> RecordedRun {
         let policy = PolicyKind::Mct.with(PolicyOptions { threshold_ratio: 1.1, ..PolicyOptions::default() });
         let model = MachineModel::from(Machine::new(1, 0).with_gpus(1, 1, 2));
+        let mut predicted = Cost::on_cpu_and_gpu(Nanos(30), Nanos(500));
+        predicted[Class::GPU].bus = Nanos(200);
         let job = |id: u32, at| Job {
             id: JobId(id),
             query: QueryId(id + 7),
             row: id,
             arrival: Nanos(at),
             deadline: Nanos(at + 1000),
-            predicted: Cost::on_cpu_and_gpu(Nanos(30), Nanos(500)),
+            predicted,
         };
         let jobs = vec![job(0, 5), job(1, 9)];
         let cpu = crate::ids::ProcessorId(0);

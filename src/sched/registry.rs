@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::shedding::Shedding;
 use super::{
-    Adaptive, BestOf, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError, PolicyFactory,
-    PolicyOptions, Promise, RandomSplit, Stealing, StealingAdaptive, StealingPublished, Window, preferred_class,
+    Adaptive, BestOf, CachedFirst, Combined, EarliestCompletion, Greedy, LengthBased, OnlyOn, Policy, PolicyError,
+    PolicyFactory, PolicyOptions, Promise, RandomSplit, Shed, Stealing, StealingAdaptive, StealingPublished, Window,
+    preferred_class,
 };
 use crate::cost::{Cost, MachineModel};
 use crate::machine::{Class, PerClass};
@@ -39,11 +41,14 @@ pub enum PolicyKind {
     RandomSplit,
     /// Stealing between classes whose prices follow the load
     StealingAdaptive,
+    /// Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help where one side has too many (Wang et al.
+    /// 2017)
+    CachedFirst,
 }
 
 impl PolicyKind {
     /// All policies, in the order of tables and figures.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::GpuOnly,
         Self::CpuOnly,
         Self::BestOf,
@@ -57,6 +62,7 @@ impl PolicyKind {
         Self::LengthBased,
         Self::RandomSplit,
         Self::StealingAdaptive,
+        Self::CachedFirst,
     ];
 
     /// The name, as in options and in files.
@@ -76,6 +82,7 @@ impl PolicyKind {
             Self::LengthBased => "length-based",
             Self::RandomSplit => "random-split",
             Self::StealingAdaptive => "stealing-adaptive",
+            Self::CachedFirst => "cached-first",
         }
     }
 
@@ -96,7 +103,13 @@ impl PolicyKind {
     pub fn batches(self) -> bool {
         matches!(
             self,
-            Self::Greedy | Self::Window | Self::Adaptive | Self::Combined | Self::LengthBased | Self::RandomSplit
+            Self::Greedy
+                | Self::Window
+                | Self::Adaptive
+                | Self::Combined
+                | Self::LengthBased
+                | Self::RandomSplit
+                | Self::CachedFirst
         )
     }
 
@@ -109,7 +122,7 @@ impl PolicyKind {
             Self::BestOf | Self::Stealing | Self::StealingPublished | Self::LengthBased | Self::RandomSplit => {
                 &[Class::CPU, Class::GPU]
             }
-            Self::Mct | Self::Combined | Self::StealingAdaptive => &[],
+            Self::Mct | Self::Combined | Self::StealingAdaptive | Self::CachedFirst => &[],
         }
     }
 
@@ -153,7 +166,7 @@ impl PolicyFactory for BuiltIn {
 
     fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
         let (options, machine) = (&self.options, &model.machine);
-        Ok(match self.kind {
+        let policy: Box<dyn Policy> = match self.kind {
             PolicyKind::GpuOnly => Box::new(OnlyOn::new(Class::GPU, machine)?),
             PolicyKind::CpuOnly => Box::new(OnlyOn::new(Class::CPU, machine)?),
             PolicyKind::BestOf => Box::new(BestOf::new(machine)?),
@@ -167,10 +180,23 @@ impl PolicyFactory for BuiltIn {
             PolicyKind::LengthBased => Box::new(LengthBased::new(options, model, Arc::clone(&self.blocks))?),
             PolicyKind::RandomSplit => Box::new(RandomSplit::new(options, model)?),
             PolicyKind::StealingAdaptive => Box::new(StealingAdaptive::new(options, machine)?),
+            PolicyKind::CachedFirst => Box::new(CachedFirst::new(options, model)?),
+        };
+        Ok(match options.shed {
+            Shed::Nothing => policy,
+            shed @ Shed::Late => Box::new(Shedding { inner: policy, shed }),
         })
     }
 
+    fn sheds(&self) -> Shed {
+        self.options.shed
+    }
+
     fn promise(&self) -> Option<Promise> {
+        // What is dropped goes by estimates, and the promise is one of true costs.
+        if self.options.shed != Shed::Nothing {
+            return None;
+        }
         let idle_wait = if self.kind == PolicyKind::Window { self.options.window() } else { Nanos::ZERO };
         Some(Promise { idle_wait })
     }
@@ -187,7 +213,8 @@ impl PolicyFactory for BuiltIn {
             | PolicyKind::Mct
             | PolicyKind::Combined
             | PolicyKind::LengthBased
-            | PolicyKind::RandomSplit => true,
+            | PolicyKind::RandomSplit
+            | PolicyKind::CachedFirst => true,
         }
     }
 }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! What a query takes is the *least* that it can take, in the best of batches ([`MachineModel::least_use`]). A class that
-//! batches has two resources, the lanes' threads and the devices; a query takes of both, so either alone gives a bound,
-//! and the tighter one counts.
+//! batches has two resources, the lanes' threads and the devices, and a third where queries read what lies in the host's
+//! memory, the devices' buses; a query takes of all, so each alone gives a bound, and the tightest one counts.
 //!
 //! With two classes no solver is needed: sort by c/g and move queries to the CPUs, smallest ratio first, until both
 //! sides take equally long; one query is split. With more, the dual is climbed: every price of every resource gives a
@@ -61,13 +61,20 @@ type Shares = PerClass<f64>;
 enum View {
     Lanes,
     Devices,
+    Buses,
 }
 
 impl View {
-    /// The views that differ on this machine.
-    fn of(model: &MachineModel) -> &'static [Self] {
-        let batches = model.machine.classes().any(|class| model.batches[class].is_some());
-        if batches { &[Self::Devices, Self::Lanes] } else { &[Self::Lanes] }
+    /// The views that differ on this machine, for queries of these costs.
+    fn of<'a>(model: &MachineModel, mut services: impl Iterator<Item = &'a PerClass<Cost>>) -> &'static [Self] {
+        let batches = |class: &Class| model.batches[*class].is_some();
+        if !model.machine.classes().any(|class| batches(&class)) {
+            return &[Self::Lanes];
+        }
+        let takes_bus = |costs: &PerClass<Cost>| {
+            model.machine.classes().filter(batches).any(|class| costs[class].bus > Nanos::ZERO)
+        };
+        if services.any(takes_bus) { &[Self::Devices, Self::Lanes, Self::Buses] } else { &[Self::Devices, Self::Lanes] }
     }
 
     /// What a query takes of each class, in this view. Infinite on classes that the machine lacks.
@@ -82,6 +89,9 @@ impl View {
                 Self::Devices if model.batches[class].is_some() => {
                     least.device.as_secs() / model.machine.num_devices(class) as f64
                 }
+                Self::Buses if model.batches[class].is_some() => {
+                    least.bus.as_secs() / model.machine.num_devices(class) as f64
+                }
                 _ => least.lane.as_secs() / lanes,
             }
         })
@@ -94,7 +104,7 @@ impl View {
 #[must_use]
 pub fn region(services: impl IntoIterator<Item = PerClass<Cost>>, model: &MachineModel) -> Option<Region> {
     let services: Vec<PerClass<Cost>> = services.into_iter().collect();
-    let regions = View::of(model).iter().filter_map(|view| {
+    let regions = View::of(model, services.iter()).iter().filter_map(|view| {
         let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs)).collect();
         region_of(shares, model)
     });
@@ -189,11 +199,11 @@ pub fn clairvoyant_qps(
     let classes: Vec<Class> = model.machine.classes().collect();
     // Played some hundred times: drawn once.
     let drawn: Vec<(f64, u32)> = arrivals.iter().collect();
-    // The longest query holds up its batch, and halves may overlap: what it needs of one processor is a lower bound.
+    // The longest query holds up its batch, and what it needs may overlap: what it needs of one thing is a lower bound.
     let fastest = |service: PerClass<Cost>| {
         let needed = |&class: &Class| {
             let least = model.least_use(class, service[class]);
-            least.lane.max(least.device)
+            least.lane.max(least.device).max(least.bus)
         };
         classes.iter().map(needed).min()
     };
@@ -203,7 +213,7 @@ pub fn clairvoyant_qps(
     // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
     let deadline_s = deadline.as_secs() + 2e-9;
     let mut best = limit_qps;
-    for &view in View::of(model) {
+    for &view in View::of(model, queries.iter().map(|query| &query.service)) {
         let shares: Vec<Shares> = queries.iter().map(|query| view.shares(model, &query.service)).collect();
         let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
         let tight = region_of(asked, model).map(|region| region.price);
@@ -379,10 +389,11 @@ mod tests {
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 4.0), (1000, 1.0)],
+            bus_crowding: Vec::new(),
             most_queries: 1000,
         };
         // Alone 4 ms; in a large batch 1 ms of the device, 0.1 of the host.
-        let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0) };
+        let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0), ..Cost::default() };
         let costs = PerClass::from_fn(|class| if class == Class::GPU { cost } else { Cost::NEVER });
         let rate = |machine: Machine, host_each_us: f64| {
             let batches = crate::cost::BatchCost { host_each_us, ..batches.clone() };

@@ -76,7 +76,7 @@ mod tests {
                 PerClass::from_fn(|class| {
                     let alone = time();
                     let is_there = matches!(class, Class::CPU | Class::GPU);
-                    if is_there { Cost { alone, added: alone.scaled(0.1) } } else { Cost::NEVER }
+                    if is_there { Cost { alone, added: alone.scaled(0.1), ..Cost::default() } } else { Cost::NEVER }
                 })
             };
             SimQuery { id: QueryId(id), service: costs(), estimate: costs() }
@@ -89,6 +89,7 @@ mod tests {
             device_fixed_us: 5.0,
             longest: 0.9,
             crowding: vec![(1, 5.0), (64, 1.0)],
+            bus_crowding: Vec::new(),
             most_queries: 64,
         };
         let machine = Machine::new(1 + seed as usize % 3, 0).with_gpus(1, 1, 1 + seed as u32 % 2);

@@ -24,9 +24,10 @@ use super::table::QueryTable;
 use super::{SimQuery, bounds};
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
+use crate::machine::LaneFault;
 use crate::machine::PerClass;
 use crate::random::{Random, exp, mix};
-use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, Sink};
+use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, ShedJob, Sink};
 use crate::time::Nanos;
 
 /// Streams of randomness: a shard's costs, and the choice of its nodes.
@@ -151,13 +152,7 @@ impl Cluster {
 impl SimQuery {
     /// The same, on a node that takes `factor` times as long.
     fn times(&self, factor: f64) -> Self {
-        let times = |cost: Cost| {
-            if cost == Cost::NEVER {
-                cost
-            } else {
-                Cost { alone: cost.alone.scaled(factor), added: cost.added.scaled(factor) }
-            }
-        };
+        let times = |cost: Cost| cost.scaled(factor);
         Self { id: self.id, service: self.service.map(times), estimate: self.estimate.map(times) }
     }
 }
@@ -185,15 +180,25 @@ pub(super) struct ClusterRun<'a> {
     pub(super) deadline: Nanos,
 }
 
-/// A node's finished queries, until the broker has taken them.
+/// How a node's queries ended, until the broker has taken it.
 #[derive(Debug, Default)]
 struct Returned {
     rows: Vec<LogRow>,
+    shed: Vec<ShedJob>,
+    faults: Vec<LaneFault>,
 }
 
 impl Sink for Returned {
     fn record(&mut self, row: &LogRow) {
         self.rows.push(*row);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        self.shed.push(*job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.faults.push(fault.clone());
     }
 }
 
@@ -283,6 +288,10 @@ struct Open {
     missing: usize,
     /// The row of the shard that has taken longest so far.
     slowest: Option<LogRow>,
+    /// The last shard that has dropped it: then it has no answer.
+    shed: Option<ShedJob>,
+    /// Whether it ran twice on any shard.
+    again: bool,
 }
 
 /// Puts the shards' answers together.
@@ -292,11 +301,12 @@ struct Broker {
     open: VecDeque<Open>,
     first: u32,
     complete: Vec<LogRow>,
+    shed: Vec<ShedJob>,
 }
 
 impl Broker {
     fn send(&mut self, arrival: Nanos, query: QueryId, shards: usize) {
-        self.open.push_back(Open { arrival, query, missing: shards, slowest: None });
+        self.open.push_back(Open { arrival, query, missing: shards, slowest: None, shed: None, again: false });
     }
 
     /// Lets all nodes play until `until`, and passes on what is complete; `false` once that is enough.
@@ -309,8 +319,10 @@ impl Broker {
     ) -> Result<bool, LawBroken> {
         for member in shards.iter_mut().flatten() {
             member.advance(until)?;
-            let returned = &mut member.node.dispatcher_mut().sink_mut().rows;
-            returned.drain(..).for_each(|row| self.join(row));
+            let Returned { rows, shed, faults } = member.node.dispatcher_mut().sink_mut();
+            rows.drain(..).for_each(|row| self.join(row));
+            shed.drain(..).for_each(|job| self.join_shed(job));
+            faults.drain(..).for_each(|fault| sink.lane_fault(&fault));
         }
         while self.open.front().is_some_and(|open| open.missing == 0) {
             self.open.pop_front();
@@ -323,6 +335,13 @@ impl Broker {
                 return Ok(false);
             }
         }
+        self.shed.sort_unstable_by_key(|shed| (shed.dropped, shed.job));
+        for shed in self.shed.drain(..) {
+            sink.shed(&shed);
+            if enough(sink) {
+                return Ok(false);
+            }
+        }
         Ok(true)
     }
 
@@ -331,11 +350,31 @@ impl Broker {
         let number = row.query.0;
         let open = &mut self.open[(number - self.first) as usize];
         open.missing -= 1;
+        open.again |= row.again;
         if open.slowest.is_none_or(|slowest| row.finished > slowest.finished) {
             open.slowest = Some(row);
         }
-        if let (0, Some(slowest)) = (open.missing, open.slowest) {
-            self.complete.push(LogRow { job: JobId(number), query: open.query, arrival: open.arrival, ..slowest });
+        self.complete_if_all_are_there(number);
+    }
+
+    /// A shard has dropped its part: the whole has no answer.
+    fn join_shed(&mut self, job: ShedJob) {
+        let number = job.query.0;
+        let open = &mut self.open[(number - self.first) as usize];
+        open.missing -= 1;
+        if open.shed.is_none_or(|shed| job.dropped > shed.dropped) {
+            open.shed = Some(job);
+        }
+        self.complete_if_all_are_there(number);
+    }
+
+    fn complete_if_all_are_there(&mut self, number: u32) {
+        let open = &self.open[(number - self.first) as usize];
+        let (job, query, arrival, again) = (JobId(number), open.query, open.arrival, open.again);
+        match (open.missing, open.shed, open.slowest) {
+            (0, Some(shed), _) => self.shed.push(ShedJob { job, query, arrival, ..shed }),
+            (0, None, Some(slowest)) => self.complete.push(LogRow { job, query, arrival, again, ..slowest }),
+            _ => {}
         }
     }
 }

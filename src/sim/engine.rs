@@ -7,7 +7,7 @@ use super::table::QueryTable;
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::PerClass;
-use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, Sink};
+use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
 use crate::time::Nanos;
 
 /// A query of the workload: what it costs in truth, and what the policy is told.
@@ -57,13 +57,12 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
 /// If an arrival names a query that `run.queries` lacks.
 pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<RunLog, LawBroken> {
     let jobs = run.arrivals.size_hint().0;
-    let log = RunLog { rows: Vec::with_capacity(jobs.min(1 << 24)) };
-    let mut log = simulate_into(run, log, |_| false)?;
-    log.rows.sort_unstable_by_key(|row| row.job);
+    let mut log = simulate_into(run, RunLog::with_room_for(jobs), |_| false)?;
+    log.sort();
     Ok(log)
 }
 
-/// Like [`simulate`], but gives each finished query's row to `sink`, in order of finish, and keeps nothing else; ends
+/// Like [`simulate`], but gives each query's end to `sink`, in order, and keeps nothing else; ends
 /// early, in the middle of the run, once `enough` says so of the sink.
 ///
 /// # Errors
@@ -156,6 +155,10 @@ pub struct NoMiss {
 impl Sink for NoMiss {
     fn record(&mut self, row: &LogRow) {
         self.is_broken |= row.missed();
+    }
+
+    fn shed(&mut self, _job: &ShedJob) {
+        self.is_broken = true;
     }
 }
 

@@ -84,22 +84,32 @@ impl Experiment {
         } else {
             self.arrivals.iter().flat_map(Arrivals::queries).collect()
         };
+        let model = self.model.with_spares();
         match &self.cluster {
-            Some(cluster) => cluster.region(&self.model, &rows),
-            None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &self.model),
+            Some(cluster) => cluster.region(&model, &rows),
+            None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &model),
         }
     }
 
-    /// The same for a policy that does not run every query everywhere: above this rate it is not stable.
+    /// The same for a policy that does not run every query everywhere, and of a workload of which this share, of the queries
+    /// that cost most, is dropped: above this rate it is not stable.
     #[must_use]
-    pub fn region_of(&self, policy: &dyn PolicyFactory) -> Option<bounds::Region> {
+    pub fn region_of(&self, policy: &dyn PolicyFactory, dropped: f64) -> Option<bounds::Region> {
         let masked = |query: &SimQuery| SimQuery {
             service: PerClass::from_fn(|class| {
                 if policy.may_run_on(class, &query.estimate) { query.service[class] } else { Cost::NEVER }
             }),
             ..*query
         };
-        let queries: Vec<SimQuery> = self.queries.iter().map(masked).collect();
+        let mut queries: Vec<SimQuery> = self.queries.iter().map(masked).collect();
+        if dropped > 0.0 {
+            let least = |query: &SimQuery| self.model.machine.classes().map(|class| query.service[class].alone).min();
+            let mut dearest: Vec<usize> = (0..queries.len()).collect();
+            dearest.sort_by_key(|&row| std::cmp::Reverse(least(&queries[row])));
+            for &row in &dearest[..(queries.len() as f64 * dropped).ceil() as usize] {
+                queries[row].service = PerClass::from_fn(|_| Cost::alone(Nanos::ZERO));
+            }
+        }
         let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
         Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }.region()
     }
@@ -114,7 +124,7 @@ impl Experiment {
                 return None;
             }
             let arrivals = arrivals.first(most);
-            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model, self.deadline, limit_qps)
+            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model.with_spares(), self.deadline, limit_qps)
         };
         self.arrivals.par_iter().map(bound).collect()
     }

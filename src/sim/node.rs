@@ -111,6 +111,9 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                 Action::Start(processor, number) => {
                     let rows = self.dispatcher.rows(processor, number);
                     self.events.finish_at(self.times.start(processor, rows, self.free_at), processor);
+                    if let Some(rerun) = self.times.take_rerun() {
+                        self.dispatcher.rerun(processor, number, &rerun);
+                    }
                 }
                 Action::WakeAt(at) => self.events.wake_at(at),
             }

@@ -20,8 +20,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
-use super::options::{IndexAndLog, check_k};
+use super::options::{IndexAndLog, budget, check_k};
 use super::output::{result_file, say};
+use crate::cost::MemoryBudget;
 use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
 use crate::measure::{CopyRate, Times, copy_rate};
@@ -47,6 +48,13 @@ pub(super) struct Arguments {
     /// CPU lanes of the dispatcher's machine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     lanes: u16,
+    /// Budgets of `gpu-budgets`, between commas: GPU memory for the index, such as 2GiB, or shares of what all of it takes
+    #[arg(long, value_name = "LIST", value_parser = budget, value_delimiter = ',', default_value = "100%,80%,60%,40%,20%")]
+    gpu_memory: Vec<MemoryBudget>,
+    /// Query log that tells `gpu-budgets` what queries need most [default: the first half of the queries; the other half is then
+    /// measured]
+    #[arg(long, value_name = "FILE")]
+    gpu_memory_log: Option<PathBuf>,
     /// Where bench.csv goes
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
@@ -75,6 +83,8 @@ enum Part {
     GpuQueries,
     /// Several GPUs together, by queries and by documents, against one
     GpuCluster,
+    /// Rates with a part of the index in the host's memory, by budget of GPU memory, measured and predicted
+    GpuBudgets,
     /// Whether the GPU's memory is given back, over a million queries
     GpuMemory,
 }
@@ -109,6 +119,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuCluster => gpu::cluster::measure(arguments)?,
+            Part::GpuBudgets => gpu::budgets::measure(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(arguments.rounds as usize)?,

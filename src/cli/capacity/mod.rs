@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::defaults::{Bars, warn_of_few_cores};
+use super::kept::Kept;
 use super::options::{
     DeadlineArgument, GpuMemoryArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments,
     ProcessArguments, SearchArguments, any_rate, check_k, parse_seeds,
 };
-use super::output::result_file;
 use super::{Failure, interrupts};
 use crate::files::{Provenance, check_writable};
 use crate::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
@@ -78,11 +78,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupts::catch();
     let found = answer(&mut node, &factories, &question, &Bars::default())?;
     let path = arguments.out.join("capacity.csv");
+    let mut kept = Kept::new();
     if !found.capacities.is_empty() {
         let refuted = found.refuted.iter().map(|(policy, at)| format!("{policy} {:.0} q/s", at.qps));
         let provenance = refuted.fold(provenance(arguments, &node, &question), |all, one| all.with("refuted", one));
-        write_capacities(&path, &provenance, &rows(&found))?;
-        result_file("capacity", &path);
+        kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows(&found)));
     }
     outln!("\n{}", words::answer(&found, &question.objective.within(question.deadline)));
     if let Some(best) = found.capacities.first()
@@ -91,9 +91,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outln!("{note}");
     }
     if !found.capacities.is_empty() {
-        outln!("written: {}; took {:.0} s", path.display(), started.elapsed().as_secs_f64());
+        outln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
     }
-    Ok(())
+    kept.finish()
 }
 
 /// Checks what can be before anything is opened, and gives the question.

@@ -40,8 +40,12 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     let mut queries = defaults::read_queries(&log, &index)?;
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
+    arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
     let (name, workload) = match &arguments.workload {
-        Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
+        Some(path) => {
+            let (name, workload) = workload_of_index(path, arguments.search.mode, &index)?;
+            (name, arguments.gpu_memory.apply(workload, processors.gpu_name().is_some())?)
+        }
         None => {
             queries.truncate(arguments.limit as usize);
             costs(arguments, &mut processors, &queries, &index, &log)?

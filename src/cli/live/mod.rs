@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::options::{
-    ArrivalArguments, DeadlineArgument, GpuArguments, GpuMemoryArguments, IndexAndLog, MachineFileArgument,
-    ObjectiveArguments, PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
+    ArrivalArguments, DeadlineArgument, FaultArguments, GpuArguments, GpuMemoryArguments, IndexAndLog,
+    MachineFileArgument, ObjectiveArguments, PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
-use super::output::{result_file, say};
+use super::output::say;
 use super::run_logs::LogArguments;
 use super::{Failure, interrupts};
 use crate::exec::cpu::Algorithm;
 use crate::files::check_writable;
 use crate::gpu::list_gpus;
 use crate::lab::{Estimates, GpuChoice, Multicore, Node, draw, traced};
-use crate::machine::{Class, Idle};
+use crate::machine::{Class, Idle, PlannedFault};
 use crate::query::{Mode, Trace};
 use crate::report::number;
 use crate::sched::PolicyKind;
@@ -85,6 +85,8 @@ pub(super) struct Arguments {
     /// Also write every run with all that its dispatcher was told, into folders that `replay-log` takes
     #[arg(long)]
     journal: bool,
+    #[command(flatten)]
+    faults: FaultArguments,
     /// Let the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
     /// queries cost is known
     #[arg(long)]
@@ -120,6 +122,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(no_rates)?;
     let plans = plans(arguments, &node, &rates, traced)?;
     let runs = policies.len() * plans.len();
+    check_faults(&node, runs)?;
     let queries: usize = plans.iter().map(|plan| plan.arrivals.len()).sum();
     arguments.logs.check(queries.saturating_mul(policies.len()))?;
 
@@ -129,12 +132,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut session = Session::new(arguments, criterion, node, workload_name, runs);
     say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
     let driven = session.drive_all(&policies, &plans);
-    // Whatever has happened, what was measured is kept.
-    let summary_path = arguments.out.join("summary.csv");
-    session.write(&summary_path)?;
-    result_file("summary", &summary_path);
-    session.print(&summary_path)?;
-    driven
+    // Whatever has happened, what was measured is kept: on paper, too, should there be no room for it anywhere else.
+    let kept = session.finish();
+    driven.and(kept)
 }
 
 /// Checks what can be before anything is opened, and reads what policies are to know.
@@ -160,6 +160,8 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     arguments.arrivals.seeds(SEEDS)?;
     arguments.objective.checked()?;
     arguments.options.checked()?;
+    // Which lanes there are is known once they are there.
+    arguments.faults.plan(usize::MAX)?;
     let estimates = Estimates::named(&arguments.estimates)?;
     own_rate(&arguments.arrivals.process.process()?, arguments.arrivals.rates()?.as_deref())?;
     arguments.arrivals.trace.as_deref().map(Trace::read).transpose()?;
@@ -167,6 +169,20 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
     rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))?;
     Ok(estimates)
+}
+
+/// An executor that a plan has retired stays so: of the runs after the first nobody could say what they measure.
+fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
+    let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.fleet().is_recorded(fault.processor);
+    if runs > 1
+        && let Some(fault) = node.model().faults.faults.iter().find(|fault| stays(fault))
+    {
+        return Err(Failure::input(format!(
+            "--faults: after its {} lane {} would be retired in all {runs} runs: name one policy and one rate, or --time-warp",
+            fault.kind, fault.processor
+        )));
+    }
+    Ok(())
 }
 
 /// CPU workers.

@@ -32,9 +32,16 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let bars = Bars::default();
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
+    let has_gpu = processors.gpu_name().is_some();
+    let lanes = processors.num_lanes();
+    processors.plan_faults(arguments.faults.plan(lanes)?);
     let (name, workload) = match &arguments.workload {
-        Some(path) => workload_of_index(path, arguments.mode, &index)?,
+        Some(path) => {
+            let (name, workload) = workload_of_index(path, arguments.mode, &index)?;
+            (name, arguments.gpu_memory.apply(workload, has_gpu)?)
+        }
         None => {
+            arguments.gpu_memory.needs_gpu(has_gpu)?;
             let some = &queries[..queries.len().min(QUICK_QUERIES)];
             check_trace(arguments, some)?;
             let options =
@@ -47,6 +54,8 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         processors.pretend();
     }
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
+    // Of the lanes that are wanted, some may not be there.
+    arguments.faults.plan(node.machine().len())?;
     node.set_idle(Idle::default());
     if let Some((_, file)) = arguments.machine.read(true)? {
         node.set_machine(&file);

@@ -1,23 +1,57 @@
 //! The runs of one command: driving them, and what is kept of each.
 
-use std::path::{Path, PathBuf};
+use serde::{Deserialize, Serialize};
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::cli::Failure;
+use crate::cli::kept::Kept;
 use crate::cli::output::say;
 use crate::cli::run_logs::KeptRuns;
-use crate::files::Provenance;
+use crate::files::{Decimals, Digits, Provenance, Record, write_csv};
+use crate::ids::ProcessorId;
 use crate::lab::{Criterion, Drive, Judge, Node};
 use crate::live::{Ending, GpuLane, LiveOutcome};
-use crate::machine::Class;
+use crate::machine::{Class, LaneFault};
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
-use crate::sched::{BuiltIn, LogRow, PolicyFactory, RecordedRun};
+use crate::sched::{BuiltIn, PolicyFactory, RecordedRun, Shed};
 use crate::time::Nanos;
+
+/// A line of `faults.csv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct FaultRow {
+    policy: String,
+    rate_qps: Digits<9>,
+    seed: u64,
+    at_ms: Decimals<6>,
+    processor: ProcessorId,
+    fault: String,
+    queries: usize,
+    retired: bool,
+    what: String,
+}
+
+impl FaultRow {
+    fn of(policy: &str, plan: &Plan, fault: &LaneFault) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            rate_qps: Digits(plan.rate_qps),
+            seed: plan.arrivals.seed,
+            at_ms: Decimals(fault.at.as_ms()),
+            processor: fault.processor,
+            fault: fault.kind.name().to_owned(),
+            queries: fault.queries,
+            retired: fault.is_retired,
+            what: fault.what.clone(),
+        }
+    }
+}
+
+impl Record for FaultRow {}
 
 /// The runs of one command.
 pub(super) struct Session<'a> {
@@ -26,11 +60,10 @@ pub(super) struct Session<'a> {
     node: Node,
     workload_name: String,
     rows: Vec<LiveSummaryRow>,
+    faults: Vec<FaultRow>,
     /// What the user has to know beyond the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
-    /// Files besides the summary.
-    written: Vec<PathBuf>,
 }
 
 impl<'a> Session<'a> {
@@ -42,8 +75,8 @@ impl<'a> Session<'a> {
         runs: usize,
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, notes, written) = (Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, rows, notes, kept, written }
+        let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -60,12 +93,17 @@ impl<'a> Session<'a> {
                 );
                 let mut drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
                 drive.keep_journal = self.arguments.journal;
+                // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
+                if self.arguments.faults.faults.is_some() || policy.sheds() != Shed::Nothing {
+                    drive.abandon_after = None;
+                }
                 let outcome = self.node.drive(policy, drive)?;
-                self.keep_run(policy, plan, drive, &outcome)?;
                 done += 1;
                 self.note(policy, plan, &outcome);
-                self.keep_log(policy, plan, &outcome)?;
                 self.rows.extend(self.row(policy, plan, &outcome));
+                self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(policy.name(), plan, fault)));
+                self.keep_run(policy, plan, drive, &outcome)?;
+                self.keep_log(policy, plan, &outcome)?;
                 match outcome.ending {
                     Ending::Complete | Ending::Overloaded => {}
                     Ending::Interrupted => {
@@ -86,6 +124,22 @@ impl<'a> Session<'a> {
 
     fn note(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
+        for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
+            let lost = number::counted(*queries, "query", "queries");
+            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
+            let at_ms = at.as_ms();
+            self.notes.push(format!(
+                "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
+            ));
+        }
+        let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
+        for lane in self.node.fleet().retired().into_iter().filter(before) {
+            self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
+        }
+        if !outcome.log.shed.is_empty() {
+            let dropped = number::counted(outcome.log.shed.len(), "query", "queries");
+            self.notes.push(format!("{run}: {dropped} dropped, late when a processor took them up"));
+        }
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
             let why = match outcome.ending {
@@ -117,13 +171,27 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Writes `summary.csv`: the runs that have finished; and the trace of their logs.
-    pub(super) fn write(&mut self, path: &Path) -> Result<(), Failure> {
+    /// Writes `summary.csv`, the runs that have finished; `faults.csv`, the lanes that have failed in them, if any were to or
+    /// have; and the trace of their logs. What can be written is, whatever else can't.
+    fn write(&mut self) -> Kept {
         let provenance = self.provenance();
-        write_live_summaries(path, &provenance, &self.rows)?;
+        let mut kept = Kept::new();
+        let summary = self.arguments.out.join("summary.csv");
+        kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
+        if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
+            let faults = self.arguments.out.join("faults.csv");
+            kept.rows("faults", &faults, write_csv(&faults, &provenance, self.faults.iter().cloned()));
+        }
         let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
-        self.written = std::mem::replace(&mut self.kept, none).finish(&provenance)?;
-        Ok(())
+        kept.files(std::mem::replace(&mut self.kept, none).finish(&provenance));
+        kept
+    }
+
+    /// Writes what was measured, and prints it.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let kept = self.write();
+        let printed = self.print(&kept);
+        kept.finish().and(printed)
     }
 
     fn provenance(&self) -> Provenance {
@@ -138,7 +206,7 @@ impl<'a> Session<'a> {
 
     fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
         let gpu_is_replayed = self.node.fleet().gpu() == GpuLane::Replay;
-        let lane = |row: &LogRow| match row.class {
+        let lane = |_: ProcessorId, class: Class| match class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
         };
@@ -164,7 +232,7 @@ impl<'a> Session<'a> {
         Ok(recorded.write(&self.arguments.out.join("runs").join(name), &self.provenance())?)
     }
 
-    pub(super) fn print(&self, summary_path: &Path) -> Result<(), Failure> {
+    fn print(&self, kept: &Kept) -> Result<(), Failure> {
         let headings = [
             "policy",
             "qps",
@@ -201,7 +269,6 @@ impl<'a> Session<'a> {
             ]);
         }
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
-        let logs: String = self.written.iter().map(|path| format!(", {}", path.display())).collect();
-        say(&format!("\n{table}objective: {}\n{notes}written: {}{logs}\n", self.criterion, summary_path.display()))
+        say(&format!("\n{table}objective: {}\n{notes}{}\n", self.criterion, kept.in_words()))
     }
 }

@@ -1,9 +1,10 @@
-//! `--gpu-memory`, `--gpu-memory-log`: an index of which a part alone lies in the GPU's memory.
+//! `--gpu-memory`, `--gpu-memory-log`: an index of which a part alone lies in the GPU's memory, driven or simulated.
 
 use std::path::PathBuf;
 
 use crate::cli::index::bytes;
 use crate::cli::{Failure, defaults};
+use crate::cost::{MemoryBudget, Workload};
 use crate::exec::gpu::GpuMemory;
 use crate::index::Index;
 use crate::query::Query;
@@ -20,7 +21,61 @@ pub(in crate::cli) struct GpuMemoryArguments {
     gpu_memory_log: Option<PathBuf>,
 }
 
+/// A budget for a simulation, where the workload knows what the whole index takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(in crate::cli) struct MemoryBudgetArgument {
+    /// GPU memory for the index, such as 2GiB, or a share of what all of it takes, such as 40%: for workloads that `profile
+    /// --tiered` has written [default: all of the index]
+    #[arg(long, value_name = "BYTES", value_parser = budget)]
+    gpu_memory: Option<MemoryBudget>,
+}
+
+impl MemoryBudgetArgument {
+    /// The workload under the budget.
+    pub(in crate::cli) fn apply(&self, workload: Workload) -> Result<Workload, Failure> {
+        match self.gpu_memory {
+            Some(budget) => under(workload, budget),
+            None => Ok(workload),
+        }
+    }
+}
+
+/// A workload under a budget.
+fn under(workload: Workload, budget: MemoryBudget) -> Result<Workload, Failure> {
+    workload.under(budget).map_err(|e| Failure::input(format!("--gpu-memory: {e}")))
+}
+
+/// `2GiB` or `40%`.
+pub(in crate::cli) fn budget(text: &str) -> Result<MemoryBudget, String> {
+    let Some(percent) = text.trim().strip_suffix('%') else { return Ok(MemoryBudget::Bytes(bytes(text.trim())?)) };
+    let share = percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0);
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share
+        .map(MemoryBudget::Share)
+        .ok_or_else(|| String::from("expected a share from 0% to 100%, or bytes, such as 2GiB"))
+}
+
 impl GpuMemoryArguments {
+    /// A workload that was measured before, under the budget. One that knows no budgets is taken as measured under this one,
+    /// which only a GPU that is driven can have been.
+    pub(in crate::cli) fn apply(&self, workload: Workload, has_gpu: bool) -> Result<Workload, Failure> {
+        match self.gpu_memory {
+            Some(bytes) if workload.tiers.is_some() => under(workload, MemoryBudget::Bytes(bytes)),
+            _ => self.needs_gpu(has_gpu).map(|()| workload),
+        }
+    }
+
+    /// Refuses a budget where recorded times would stand in a GPU's place: they are of an index that lies whole in its memory.
+    pub(in crate::cli) fn needs_gpu(&self, has_gpu: bool) -> Result<(), Failure> {
+        if self.gpu_memory.is_none() || has_gpu {
+            return Ok(());
+        }
+        Err(Failure::input(
+            "--gpu-memory: no GPU is driven, and recorded times are of an index that lies whole in its memory (`tandem simulate \
+             --gpu-memory` plays budgets, of workloads that `tandem profile --tiered` has written)",
+        ))
+    }
+
     /// The budget, with what the log says; `None` if all of the index is to lie there.
     pub(in crate::cli) fn open(&self, index: &Index, queries: &[Query]) -> Result<Option<GpuMemory>, Failure> {
         let Some(bytes) = self.gpu_memory else { return Ok(None) };
@@ -28,5 +83,19 @@ impl GpuMemoryArguments {
             Some(log) => GpuMemory::new(bytes, &defaults::read_queries(log, index)?),
             None => GpuMemory::new(bytes, queries),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_bytes_or_shares() {
+        assert_eq!(budget("2GiB"), Ok(MemoryBudget::Bytes(2 << 30)));
+        assert_eq!(budget(" 12.5 % "), Ok(MemoryBudget::Share(0.125)));
+        for text in ["", "%", "101%", "-1%", "nan%", "5 parsecs"] {
+            assert!(budget(text).is_err(), "{text}");
+        }
     }
 }

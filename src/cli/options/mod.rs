@@ -12,6 +12,7 @@
 //! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
 //! | `--objective WHAT`, `--p99`, `--miss-share X` | what a rate must come up to ([`ObjectiveArguments`]) |
 //! | `--estimates WHAT` | what policies know of costs ([`Estimates`](crate::lab::Estimates)) |
+//! | `--faults`, `--watchdog-ms` | lanes that fail ([`FaultArguments`]) |
 //! | `-o`, `--out` | where the result goes: a file, or a folder where there are several |
 //!
 //! Every option is checked before the work that would be lost, and what is wrong with one names it.
@@ -19,6 +20,7 @@
 mod arrivals;
 mod cluster;
 mod deadline;
+mod faults;
 mod gpu_memory;
 mod index_and_log;
 mod list;
@@ -34,7 +36,8 @@ mod search;
 pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
 pub(super) use cluster::{ClusterArguments, RoutingArguments, check_nodes, cluster_in_words};
 pub(super) use deadline::{DEFAULT_MS, DeadlineArgument};
-pub(super) use gpu_memory::GpuMemoryArguments;
+pub(super) use faults::FaultArguments;
+pub(super) use gpu_memory::{GpuMemoryArguments, MemoryBudgetArgument, budget};
 pub(super) use index_and_log::IndexAndLog;
 pub(super) use list::{counts, numbers};
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};

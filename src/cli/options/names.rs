@@ -10,7 +10,7 @@ use crate::index::Idf;
 use crate::lab::{GpuChoice, Multicore};
 use crate::machine::Idle;
 use crate::query::{Mode, Replay};
-use crate::sched::{PolicyKind, StealGuard};
+use crate::sched::{PolicyKind, Shed, StealGuard};
 use crate::sim::Routing;
 
 /// Lets options take the values of a type that has a `name()`, each with what it means.
@@ -77,6 +77,11 @@ options_take!(StealGuard {
     Gain: "Steals only jobs that it is predicted to finish before their own processors would have worked off their queue",
 });
 
+options_take!(Shed {
+    Nothing: "Every query runs, however late",
+    Late: "Queries that are predicted to finish after their deadline are dropped",
+});
+
 options_take!(GpuChoice {
     Auto: "The GPU if there is one, else `replay` where there are recorded times, else `none`",
     Real: "The GPU; an error without one",
@@ -117,6 +122,7 @@ options_take!(PolicyKind {
     LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
     RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
     StealingAdaptive: "Stealing between classes whose prices follow the load",
+    CachedFirst: "Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help (Wang et al.)",
 });
 
 #[cfg(test)]
@@ -129,6 +135,7 @@ mod tests {
         assert_eq!(Replay::value_variants(), Replay::ALL);
         assert_eq!(Algorithm::value_variants(), Algorithm::ALL);
         assert_eq!(StealGuard::value_variants(), StealGuard::ALL);
+        assert_eq!(Shed::value_variants(), Shed::ALL);
         assert_eq!(PolicyKind::value_variants(), PolicyKind::ALL);
         assert_eq!(GpuChoice::value_variants(), GpuChoice::ALL);
         assert_eq!(Idle::value_variants(), Idle::ALL);

@@ -3,7 +3,7 @@
 use crate::cli::Failure;
 use crate::cost::MachineModel;
 use crate::lab::QueryLengths;
-use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, StealGuard};
+use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions, Shed, StealGuard};
 
 /// The options of all policies; each policy reads its own.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -42,6 +42,13 @@ pub(in crate::cli) struct PolicyArguments {
     /// side waits for the other]
     #[arg(long, value_name = "BLOCKS")]
     pub(in crate::cli) length_threshold: Option<u32>,
+    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    #[arg(long, value_name = "N", default_value_t = PolicyOptions::default().patience)]
+    patience: u32,
+    /// which queries are dropped when a processor takes them up: `late`, those that are predicted to finish after their
+    /// deadline; objectives count them as late
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = PolicyOptions::default().shed)]
+    shed: Shed,
 }
 
 impl PolicyArguments {
@@ -49,7 +56,7 @@ impl PolicyArguments {
     pub(in crate::cli) fn checked(&self) -> Result<PolicyOptions, Failure> {
         let Self { threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard, .. } =
             *self;
-        let Self { batch_limit, batch_share, window_us, window_queries, length_threshold, .. } = *self;
+        let Self { batch_limit, batch_share, window_us, window_queries, length_threshold, patience, shed, .. } = *self;
         let options = PolicyOptions {
             threshold_ratio,
             urgent_share,
@@ -62,6 +69,8 @@ impl PolicyArguments {
             window_us,
             window_queries,
             length_threshold: length_threshold.unwrap_or(PolicyOptions::default().length_threshold),
+            patience,
+            shed,
         };
         options.check()?;
         Ok(options)

@@ -15,12 +15,12 @@ use super::{Failure, defaults};
 use crate::cost::batches::BatchModel;
 use crate::cost::{ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::UploadReport;
+use crate::exec::gpu::{GpuMemory, UploadReport};
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
 use crate::gpu::GpuError;
 use crate::index::Index;
-use crate::lab::Multicore;
+use crate::lab::{Multicore, measure_far};
 use crate::machine::Class;
 use crate::quantile::{median, nearest_rank};
 use crate::query::{Mode, Query};
@@ -44,6 +44,13 @@ pub(super) struct Arguments {
     cpus: u16,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
+    /// Measure the GPU twice, with all of the index in its memory and with all lists in the host's: `simulate --gpu-memory` and
+    /// `sweep --gpu-memory` then know what any budget between costs
+    #[arg(long, conflicts_with = "gpu_memory")]
+    tiered: bool,
+    /// Query log that tells --tiered what a budget should hold [default: the queries themselves]
+    #[arg(long, value_name = "FILE", requires = "tiered", conflicts_with = "gpu_memory_log")]
+    tiered_log: Option<PathBuf>,
     /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
     multicore: Multicore,
@@ -79,7 +86,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.machine.machine {
         return machine::run(&arguments.machine, path, &index, queries);
     }
-    let mut executors = executors(arguments, &index, &queries)?;
+    let (mut executors, staying_bytes) = executors(arguments, &index, &queries)?;
+    if arguments.tiered && staying_bytes.is_none() {
+        return Err(Failure::input("--tiered measures a GPU, and there is none among the processors"));
+    }
+    let tiered_log = arguments.tiered_log.as_ref().map(|log| defaults::read_queries(log, &index)).transpose()?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
         "{} queries in {} modes on {}: checked once, then measured {} times",
@@ -93,6 +104,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
     let mut workload = measured?;
+    let num_executors = executors.len();
+    let refused = refusals(&workload, &executors);
+    if let Some(staying_bytes) = staying_bytes.filter(|_| arguments.tiered) {
+        // The index goes up once more.
+        drop(executors);
+        let memory = GpuMemory::new(staying_bytes, tiered_log.as_deref().unwrap_or(&queries));
+        let bars = defaults::Bars::default();
+        measure_far(&index, &queries, &memory, staying_bytes, &mut workload, &options, &bars)?;
+    }
     let mut provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
     for key in ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"] {
         if let Some(value) = workload.provenance.get(key) {
@@ -101,9 +121,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     workload.provenance = provenance;
     workload.write(&arguments.out)?;
-    print_table(&workload, executors.len() > 1);
-    print_refused(&workload, &executors);
+    print_table(&workload, num_executors > 1);
+    refused.iter().for_each(|line| outln!("{line}"));
     print_batches(&workload);
+    print_tiers(&workload);
     result("workload", arguments.out.display().to_string());
     result(
         "batches",
@@ -138,8 +159,12 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
+/// What is measured: an executor of each kind, and what of the index lies in GPU memory in any case, if one is a GPU.
+type Measured = (Vec<Box<dyn Executor>>, Option<u64>);
+
 /// One executor for each kind that is asked for, or present.
-fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
+fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Measured, Failure> {
+    let mut staying = None;
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
     let mut executors: Vec<Box<dyn Executor>> = Vec::new();
@@ -151,7 +176,9 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
         let memory = arguments.gpu_memory.open(index, queries)?;
         match defaults::gpu_executor(index, bm25, memory.as_ref()) {
             Ok(gpu) => {
-                let UploadReport { device_bytes, far_bytes, copied_bytes, seconds } = gpu.upload_report();
+                let UploadReport { device_bytes, staying_bytes, far_bytes, copied_bytes, seconds } =
+                    gpu.upload_report();
+                staying = Some(staying_bytes);
                 errln!(
                     "the index takes {:.2} GB of the GPU's memory and {:.2} GB of the host's; {:.2} GB were copied, in \
                      {seconds:.2} s",
@@ -165,21 +192,44 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
             Err(e) => return Err(e.into()),
         }
     }
-    Ok(executors)
+    Ok((executors, staying))
 }
 
 /// How many rows a processor left empty, since it takes fewer terms or documents than others do.
-fn print_refused(workload: &Workload, executors: &[Box<dyn Executor>]) {
-    for class in executors.iter().map(|executor| executor.class()) {
+fn refusals(workload: &Workload, executors: &[Box<dyn Executor>]) -> Vec<String> {
+    let line = |class: Class| {
         let empty = workload.rows.iter().filter(|row| row.measured[class].is_none()).count();
-        if empty > 0 {
-            outln!(
-                "{class} does not take {empty} of the {} rows (too many terms, or documents asked for): its times are \
-                 left empty there",
-                workload.rows.len(),
-            );
-        }
-    }
+        let rows = workload.rows.len();
+        (empty > 0).then(|| {
+            format!(
+                "{class} does not take {empty} of the {rows} rows (too many terms, or documents asked for): its times are \
+                 left empty there"
+            )
+        })
+    };
+    executors.iter().filter_map(|executor| line(executor.class())).collect()
+}
+
+/// What the bus to the host's memory costs.
+fn print_tiers(workload: &Workload) {
+    let Some(tiers) = &workload.tiers else { return };
+    let mut longer: Vec<f64> = workload
+        .rows
+        .iter()
+        .filter_map(|row| Some(row.far.as_ref()?.all_far_us / row.measured[Class::GPU]?.median_us))
+        .collect();
+    longer.sort_by(f64::total_cmp);
+    let at = |share| nearest_rank(&longer, share).unwrap_or(f64::NAN);
+    outln!(
+        "with all lists in the host's memory a query alone takes {:.1} times as long on the GPU in the median, {:.1} times at the \
+         95th percentile; {:.1} of {:.1} MB stay in the GPU's; batches of these are predicted within {:.1} % in the mean",
+        at(0.5),
+        at(0.95),
+        tiers.staying_bytes as f64 / 1e6,
+        tiers.all_bytes() as f64 / 1e6,
+        tiers.mean_relative_error * 100.0,
+    );
+    result("tiers", json!(tiers));
 }
 
 /// What batches cost, and how wrong the fit is.

@@ -12,14 +12,15 @@ use self::inputs::{
     DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, rates_around,
     wants_gpu,
 };
-use self::report::{capacity_table, delay_chart, delay_table};
+use self::report::{capacity_table, delay_chart, delay_table, loss_table};
 use super::Failure;
+use super::kept::Kept;
 use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, MachineFileArgument, ObjectiveArguments, PolicyArguments,
-    check_processors, cluster_in_words, no_rates,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, MemoryBudgetArgument,
+    ObjectiveArguments, PolicyArguments, check_processors, cluster_in_words, no_rates,
 };
 use super::origin;
-use super::output::{result_file, say};
+use super::output::say;
 use super::run_logs::{KeptRuns, LogArguments};
 use crate::cost::{Cost, MachineModel};
 use crate::files::{Provenance, check_writable};
@@ -27,7 +28,7 @@ use crate::lab::{
     Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, in_stream, named_workload_in,
     play_all, settle_gpu_times, sim_queries,
 };
-use crate::machine::{Class, PerClass};
+use crate::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::query::Mode;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::source::Source;
@@ -76,6 +77,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
     #[command(flatten)]
+    gpu_memory: MemoryBudgetArgument,
+    #[command(flatten)]
     cluster: ClusterArguments,
     /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
     /// measured without a GPU, those of an NVIDIA H200, of these very queries where it answered them, else as a model that
@@ -92,6 +95,8 @@ pub(super) struct Arguments {
     estimates: String,
     #[command(flatten)]
     machine: MachineFileArgument,
+    #[command(flatten)]
+    faults: FaultArguments,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -116,12 +121,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (workload_name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     origin::warn_of_another(&estimates, &workload_name, &workload);
     let replayed = settle_gpu_times(&workload_name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
+    let workload = arguments.gpu_memory.apply(workload)?;
     let file = arguments.machine.read(is_of_here(&workload))?;
     let machine = machine(arguments, &workload, file.is_some())?;
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
     // Recorded times in a GPU's place are played as they are.
     let is_played = |class: Class| class.is_gpu() && replayed.is_some();
     let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, is_played));
+    let model = MachineModel { faults: faults(arguments, &machine)?, ..model };
     let queries = in_stream(&sim_queries(&workload, &estimates, &machine)?, &model);
     let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
     let lengths = QueryLengths::of(&workload, &estimated, &model);
@@ -180,27 +187,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let summaries: Vec<SummaryRow> = played.into_iter().map(|run| SummaryRow::of(Source::Simulated, run)).collect();
 
-    let mut files = Vec::new();
+    let mut kept = Kept::new();
     if !summaries.is_empty() {
-        files.push(arguments.out.join("summary.csv"));
-        write_summaries(&arguments.out.join("summary.csv"), &provenance, &summaries)?;
-        result_file("summary", &arguments.out.join("summary.csv"));
+        let path = arguments.out.join("summary.csv");
+        kept.rows("summary", &path, write_summaries(&path, &provenance, &summaries));
     }
     if !capacities.is_empty() {
-        files.push(arguments.out.join("capacity.csv"));
+        let path = arguments.out.join("capacity.csv");
         let rows = capacities.iter().flat_map(Capacities::iter);
         let rows: Vec<CapacityRow> = rows.map(|found| CapacityRow { capacity: found.clone(), live: None }).collect();
-        write_capacities(&arguments.out.join("capacity.csv"), &provenance, &rows)?;
-        result_file("capacity", &arguments.out.join("capacity.csv"));
+        kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows));
     }
     if arguments.what.contains(&Part::Plot) && !summaries.is_empty() {
         let chart = arguments.out.join("delay");
         let what = origin::in_words(&workload_name, &workload.provenance, arguments.mode, replayed.is_some());
-        delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms, what).write(&chart)?;
-        files.extend([chart.with_extension("svg"), chart.with_extension("png")]);
+        let drawn = delay_chart(&summaries, &policies, &rates, Some(region_qps), arguments.deadline.ms, what);
+        let pictures = vec![chart.with_extension("svg"), chart.with_extension("png")];
+        kept.files(drawn.write(&chart).map(|()| pictures));
     }
     if arguments.logs.any() {
-        files.extend(keep_logs(arguments, &experiment, &policies, &rates, &provenance)?);
+        kept.files(keep_logs(arguments, &experiment, &policies, &rates, &provenance));
     }
     let title = format!(
         "{workload_name}, mode {}: {} queries; {}, {}; deadline {} ms; estimates: {}{}{}",
@@ -232,9 +238,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     notes.iter().for_each(|note| text.push_str(&format!("{note}\n")));
     if !summaries.is_empty() {
         text.push_str(&delay_table(&summaries, &policies, &rates, &experiment));
+        text.push_str(&loss_table(&summaries, arguments.faults.faults.is_some()));
     }
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    say(&fitted(&format!("{text}\nwritten: {}\n", names.join(", "))))
+    let printed = say(&fitted(&format!("{text}\n{}\n", kept.in_words())));
+    kept.finish().and(printed)
+}
+
+/// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.
+fn faults(arguments: &Arguments, machine: &Machine) -> Result<FaultPlan, Failure> {
+    if arguments.faults.faults.is_some() {
+        if machine.count(Class::CPU) == 0 {
+            let message = "--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1";
+            return Err(Failure::input(message));
+        }
+        if arguments.cluster.shape()?.is_some() {
+            return Err(Failure::input("--faults: a plan is of one machine: leave --shards and --replicas out"));
+        }
+    }
+    arguments.faults.plan(machine.len())
 }
 
 fn progress_bar(what: &'static str, runs: u64) -> ProgressBar {

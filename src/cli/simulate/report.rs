@@ -192,3 +192,26 @@ pub(super) fn delay_table(
     }
     text
 }
+
+/// What was lost on the way at each rate, summed over the seeds: one line a policy and rate at which something was; nothing
+/// if nothing was, unless lanes were `to_fail`.
+pub(super) fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
+    let mut sums: Vec<(&str, f64, [usize; 3])> = Vec::new();
+    for SummaryRow { policy, rate_qps, summary: s, .. } in summaries {
+        let counts = [s.lane_faults, s.again, s.shed];
+        match sums.iter_mut().find(|(name, rate, _)| name == policy && rate == rate_qps) {
+            Some((.., sum)) => sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count),
+            None => sums.push((policy, *rate_qps, counts)),
+        }
+    }
+    sums.retain(|(.., counts)| counts.iter().any(|&count| count > 0));
+    if sums.is_empty() {
+        return String::from(if to_fail { "\nNo query was under way on a lane that failed.\n" } else { "" });
+    }
+    let mut table = Table::new(["policy", "qps", "lanes failed", "queries ran again", "queries dropped"]);
+    for (policy, rate_qps, counts) in sums {
+        let [failed, again, shed] = counts.map(|count| count.to_string());
+        table.row([policy.to_owned(), number::text(rate_qps, 6), failed, again, shed]);
+    }
+    format!("\nLost on the way, over all runs:\n{table}")
+}

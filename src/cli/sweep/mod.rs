@@ -16,10 +16,11 @@ use self::report::{chart, table};
 use self::slurm::Job;
 use super::options::{
     ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, PolicyArguments, RoutingArguments, any_rate,
-    check_nodes, counts, numbers, own_rate,
+    budget, check_nodes, counts, numbers, own_rate,
 };
 use super::output::{result_file, say};
 use super::{Failure, interrupts};
+use crate::cost::MemoryBudget;
 use crate::files::{Provenance, check_writable};
 use crate::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use crate::lab::{Estimates, GpuChoice, LabError, named_workload_in, settle_gpu_times};
@@ -58,6 +59,10 @@ pub(super) struct Arguments {
     /// Streams of each GPU, likewise
     #[arg(long, value_name = "LIST", default_value = "1")]
     streams: String,
+    /// GPU memory for the index, between commas, each as of `simulate`: sizes such as 2GiB, or shares such as 40% [default: all
+    /// of the index]
+    #[arg(long, value_name = "LIST", value_parser = budget, value_delimiter = ',')]
+    gpu_memory: Vec<MemoryBudget>,
     /// Times from a query's arrival to its deadline, in milliseconds, between commas
     #[arg(long, value_name = "LIST", default_value_t = DEFAULT_MS.to_string())]
     deadline_ms: String,
@@ -204,12 +209,21 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
         cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
         gpus: counts("--gpus", &arguments.gpus, 0, MAX_PROCESSORS)?,
         streams: counts("--streams", &arguments.streams, 1, 64)?,
+        gpu_memories: match arguments.gpu_memory[..] {
+            [] => vec![None],
+            ref budgets => budgets.iter().copied().map(Some).collect(),
+        },
         deadlines_ms: numbers("--deadline-ms", &arguments.deadline_ms, 1e-6, MAX_DEADLINE_MS)?,
         noises: numbers("--noise", &arguments.noise, 0.0, MAX_NOISE)?,
         shards: counts("--shards", &arguments.shards, 1, MAX_PROCESSORS)?,
         replicas: counts("--replicas", &arguments.replicas, 1, MAX_PROCESSORS)?,
         rates_qps: arguments.arrivals.rates()?.unwrap_or_default(),
     };
+    let repeats =
+        axes.gpu_memories.iter().enumerate().any(|(place, budget)| axes.gpu_memories[..place].contains(budget));
+    if repeats {
+        return Err(Failure::input("--gpu-memory: a budget is given twice"));
+    }
     let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(1);
     check_nodes(most(&axes.shards), most(&axes.replicas))?;
     match axes.num_points() {
@@ -241,6 +255,7 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
         settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
         digest.push_str(&format!(" {name} {:?}", workload.rows));
+        digest.push_str(&format!(" {:?}", workload.tiers));
         workloads.insert(mode, SweepWorkload { name, workload });
     }
     digest.push_str(&format!(" {estimates:?}"));

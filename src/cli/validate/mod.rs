@@ -9,17 +9,18 @@
 mod node;
 mod tables;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::Failure;
 use super::defaults::Bars;
 use super::interrupts;
+use super::kept::Kept;
 use super::options::{
     DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, PolicyArguments,
     SearchArguments, check_k, check_seconds, workers_here,
 };
-use super::output::result_file;
 use crate::cost::MachineModel;
 use crate::files::check_writable;
 use crate::lab::{
@@ -116,8 +117,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut validated = Validated::start(arguments)?;
     // Until here nothing was measured that an interrupt should keep.
     interrupts::catch();
-    let results = validate(arguments, &mut validated, deadline)?;
+    let mut results = Results::default();
+    let validated_all = validate(arguments, &mut validated, deadline, &mut results);
     if results.rows.is_empty() && results.compared.is_empty() {
+        validated_all?;
         return Err(Failure::failed("no live run finished: nothing to compare"));
     }
     outln!("\n{}", tables::delays(&results.rows));
@@ -127,13 +130,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let criterion = arguments.objective.checked()?.within(deadline);
     outln!("{}", tables::capacities(&results.capacities, &criterion, arguments.seconds));
     validated.print_gpu_note();
-    write_results(arguments, &validated, &results, &criterion)?;
+    // Whatever has failed, what was measured before is kept.
+    let written = write_results(arguments, &validated, &results, &criterion);
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
-    Ok(())
+    validated_all.and(written)
 }
 
-/// Every policy that the machine can run, up to an interrupt.
-fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -> Result<Results, Failure> {
+/// Every policy that the machine can run, up to an interrupt or a failure: what comes of each goes to `results`.
+fn validate(
+    arguments: &Arguments,
+    validated: &mut Validated,
+    deadline: Nanos,
+    results: &mut Results,
+) -> Result<(), Failure> {
     let lengths = validated.node.lengths();
     let policies = arguments.options.suited_to(&lengths)?;
     let objective = arguments.objective.checked()?;
@@ -154,7 +163,6 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
     let chosen = if arguments.policies.is_empty() { &usual } else { &arguments.policies };
     let bars = Bars::default();
     let mut validation = Validation::new(&mut validated.node, options, &bars, &mut keep);
-    let mut results = Results::default();
     for &policy in chosen {
         if policy.required_classes().iter().any(|&kind| machine.count(kind) == 0) {
             errln!("{policy}: left out, it needs a GPU");
@@ -172,13 +180,13 @@ fn validate(arguments: &Arguments, validated: &mut Validated, deadline: Nanos) -
         results.rows.extend(found.rows);
         results.compared.extend(found.compared);
         results.capacities.extend(found.capacity);
+        results.service = validation.service().to_vec();
         if live::interrupted() {
             errln!("interrupted: writing what was measured so far");
             break;
         }
     }
-    results.service = validation.service().to_vec();
-    Ok(results)
+    Ok(())
 }
 
 /// What is compared where no policy is named: those of Ding et al. and the best that batches, or what needs no GPU.
@@ -224,12 +232,11 @@ fn write_results(
 ) -> Result<(), Failure> {
     let out = &arguments.out;
     let provenance = validated.provenance();
-    write_validation(&out.join("validation.csv"), &provenance, criterion, &results.rows)?;
-    write_validation_capacity(&out.join("validation_capacity.csv"), &provenance, &results.capacities)?;
-    write_validation_service(&out.join("validation_service.csv"), &provenance, &results.service)?;
-    write_runs(&out.join("validation_runs.csv"), &provenance, &results.compared)?;
-    write_validity(&out.join("validation_validity.csv"), &provenance, &results.compared)?;
-    write_queries(&out.join("validation_queries.csv"), &provenance, &results.compared)?;
+    let mut kept = Kept::new();
+    let mut keep = |name: &str, write: &dyn Fn(&Path) -> io::Result<()>| {
+        let path = out.join(format!("{name}.csv"));
+        kept.rows(name, &path, write(&path));
+    };
     let both = |row: &ValidationRow| {
         [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| {
             let (policy, rate_qps, seed) = (row.policy.clone(), row.rate_qps, arguments.seed);
@@ -237,20 +244,16 @@ fn write_results(
         })
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
-    write_summaries(&out.join("summary.csv"), &provenance, &summaries)?;
-    let names = [
-        "validation",
-        "validation_capacity",
-        "validation_service",
-        "validation_runs",
-        "validation_validity",
-        "validation_queries",
-        "summary",
-    ];
-    for name in names {
-        result_file(name, &out.join(format!("{name}.csv")));
-    }
-    delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"))?;
+    keep("validation", &|path| write_validation(path, &provenance, criterion, &results.rows));
+    keep("validation_capacity", &|path| write_validation_capacity(path, &provenance, &results.capacities));
+    keep("validation_service", &|path| write_validation_service(path, &provenance, &results.service));
+    keep("validation_runs", &|path| write_runs(path, &provenance, &results.compared));
+    keep("validation_validity", &|path| write_validity(path, &provenance, &results.compared));
+    keep("validation_queries", &|path| write_queries(path, &provenance, &results.compared));
+    keep("summary", &|path| write_summaries(path, &provenance, &summaries));
+    let picture = delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"));
+    kept.files(picture.map(|()| Vec::new()));
+    kept.finish()?;
     outln!(
         "Written to {}:\n  \
          validation.csv, .svg, .png  the delays above, and their picture\n  \

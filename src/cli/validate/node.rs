@@ -42,6 +42,7 @@ impl Validated {
         let bars = Bars::default();
         let memory = arguments.gpu_memory.open(&index, &queries)?;
         let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
+        arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
         let options = ProfileOptions {
             modes: vec![arguments.search.mode],
             k: arguments.search.k,

@@ -21,9 +21,9 @@ use crate::query::Mode;
 use crate::time::Nanos;
 
 /// Batches of the last sizes up to this share of the largest tell what queries add.
-const LARGE_SHARE: f64 = 0.25;
+pub(super) const LARGE_SHARE: f64 = 0.25;
 /// Parts for cross-validation.
-const FOLDS: usize = 5;
+pub(super) const FOLDS: usize = 5;
 /// Shares of the longest query's time that are tried, from 0 to 1.
 const LONGEST_STEPS: u32 = 20;
 /// However much the longest query explains, what others add is not for nothing.
@@ -158,6 +158,7 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
             device_fixed_us: 0.0,
             longest,
             crowding,
+            bus_crowding: Vec::new(),
             most_queries: largest as u32,
         },
         samples: samples.len(),
@@ -197,7 +198,7 @@ fn error(rows: &[BatchRow], longest: f64, crowding: &[(u32, f64)]) -> f64 {
     rows.iter().map(of_row).sum::<f64>() / rows.len().max(1) as f64
 }
 
-fn mode_index(mode: Mode) -> usize {
+pub(super) fn mode_index(mode: Mode) -> usize {
     match mode {
         Mode::And => 0,
         Mode::Or => 1,
@@ -208,7 +209,7 @@ fn mode_index(mode: Mode) -> usize {
 /// The coefficients, none below zero, of the sum of terms that comes nearest to the values of `rows`, by relative error.
 ///
 /// With so few of them, each set that might be above zero is tried.
-fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
+pub(super) fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     let mut best = ([0.0; N], f64::INFINITY);
     for allowed in 0u32..1 << N {
         let found = solve(rows, |i| allowed & (1 << i) != 0);
@@ -276,6 +277,7 @@ mod tests {
                 device_fixed_us: 0.0,
                 longest: 0.0,
                 crowding: vec![(2, 6.0), (16, 3.0), (256, 1.2), (1024, 1.0), (4096, 1.0)],
+                bus_crowding: Vec::new(),
                 most_queries: 4096,
             },
             samples: 0,

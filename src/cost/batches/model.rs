@@ -68,20 +68,26 @@ impl BatchModel {
         if cost.most_queries == 0 {
             return Err("most_queries is 0, expected at least 1".to_owned());
         }
-        let is_ascending = cost.crowding.is_sorted_by(|a, b| a.0 < b.0);
-        let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
-        if !is_ascending || !cost.crowding.iter().all(is_possible) {
-            return Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned());
-        }
-        Ok(())
+        check_crowding(&cost.crowding)?;
+        check_crowding(&cost.bus_crowding)
     }
 
     /// What a query that takes `alone` by itself costs.
     #[must_use]
     pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
         let shared = alone.since(Nanos::from_us(self.overhead_us));
-        Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone) }
+        Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone), bus: Nanos::ZERO }
     }
+}
+
+/// Whether factors by size of batch make sense.
+pub(in crate::cost) fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
+    let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
+    let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
+    if is_ascending && crowding.iter().all(is_possible) {
+        return Ok(());
+    }
+    Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned())
 }
 
 /// The batch models of a machine's classes.

@@ -214,11 +214,9 @@ impl MachineModel {
     /// What a query takes in a stream of others that was profiled at these costs.
     #[must_use]
     pub fn in_stream(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
-        PerClass::from_fn(|class| match (&self.lanes[class], profiled[class]) {
-            (Some(lanes), cost) if cost != Cost::NEVER => {
-                Cost { alone: cost.alone.scaled(lanes.stream()), added: cost.added.scaled(lanes.stream()) }
-            }
-            (_, cost) => cost,
+        PerClass::from_fn(|class| match &self.lanes[class] {
+            Some(lanes) => profiled[class].scaled(lanes.stream()),
+            None => profiled[class],
         })
     }
 }

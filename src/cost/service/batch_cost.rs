@@ -15,6 +15,10 @@
 //! interpolated between them over the logarithm of n. The longest query holds up its batch by the part of its work that
 //! is not shared out.
 //!
+//! Where a part of an index lies in the host's memory, a batch also takes the bus for what its queries read there, longer in
+//! small batches, too, where reads wait for each other. Scoring goes on meanwhile, so a batch has finished when the later of the
+//! two has.
+//!
 //! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
 //! them so. Capacity certificates rest on that.
 
@@ -30,11 +34,13 @@ pub struct Cost {
     pub alone: Nanos,
     /// What it adds to the device's time for a large batch; as `alone` where batches gain nothing.
     pub added: Nanos,
+    /// How long it takes the bus to the host's memory; zero where all that it reads lies near.
+    pub bus: Nanos,
 }
 
 impl Cost {
     /// On a class that the machine lacks: later than anything.
-    pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
+    pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX, bus: Nanos::ZERO };
 
     /// Of a query that takes so long alone on a CPU and on a GPU, gains nothing from company, and runs nowhere else.
     #[must_use]
@@ -49,7 +55,16 @@ impl Cost {
     /// Of a query that gains nothing from company.
     #[must_use]
     pub fn alone(alone: Nanos) -> Self {
-        Self { alone, added: alone }
+        Self { alone, added: alone, bus: Nanos::ZERO }
+    }
+
+    /// So many times as much of everything; [`NEVER`](Self::NEVER) stays.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        if self == Self::NEVER {
+            return self;
+        }
+        Self { alone: self.alone.scaled(factor), added: self.added.scaled(factor), bus: self.bus.scaled(factor) }
     }
 }
 
@@ -64,6 +79,8 @@ pub struct BatchLoad {
     pub longest: Nanos,
     /// What they add to a large batch.
     pub added: Nanos,
+    /// How long they take the bus.
+    pub bus: Nanos,
 }
 
 impl BatchLoad {
@@ -75,11 +92,12 @@ impl BatchLoad {
             alone: self.alone + cost.alone,
             longest: self.longest.max(cost.alone),
             added: self.added + cost.added,
+            bus: self.bus + cost.bus,
         }
     }
 }
 
-/// What a batch takes of a processor's two halves, which overlap.
+/// What a batch takes of a processor's two halves, which overlap, and of the bus, which works beside the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTime {
     /// Preparing, launching and reading: the lane's thread.
@@ -88,6 +106,8 @@ pub struct BatchTime {
     pub exposed: Nanos,
     /// The device's own time.
     pub device: Nanos,
+    /// The bus to the host's memory, while the device works.
+    pub bus: Nanos,
 }
 
 impl BatchTime {
@@ -100,7 +120,13 @@ impl BatchTime {
     /// From start to finish on an idle processor.
     #[must_use]
     pub fn total(self) -> Nanos {
-        (self.exposed + self.device).max(self.host)
+        (self.exposed + self.on_device()).max(self.host)
+    }
+
+    /// From the first kernel's start to the last one's end: device and bus work side by side.
+    #[must_use]
+    pub fn on_device(self) -> Nanos {
+        self.device.max(self.bus)
     }
 }
 
@@ -131,6 +157,9 @@ pub struct BatchCost {
     pub longest: f64,
     /// How many times what they add the queries of a batch take: `(n, crowding)`, n ascending.
     pub crowding: Vec<(u32, f64)>,
+    /// The same of the bus; empty where nothing is known of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bus_crowding: Vec<(u32, f64)>,
     /// The largest batch that was measured: larger ones are not to be asked for.
     pub most_queries: u32,
 }
@@ -143,11 +172,12 @@ impl BatchCost {
         if load.queries <= 1 {
             return singly;
         }
-        let crowded = self.crowding(load.queries) * load.added.as_us();
+        let crowded = crowding(&self.crowding, load.queries) * load.added.as_us();
         let together = BatchTime {
             host: self.host(load.queries),
             exposed: self.exposed(load.queries),
             device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()),
+            bus: self.bus(load),
         };
         if together.total() <= singly.total() { together } else { singly }
     }
@@ -162,13 +192,15 @@ impl BatchCost {
     /// beside the device's time stays.
     #[must_use]
     pub fn slower(&self, host: f64, device: f64) -> Self {
+        let slower = |factors: &[(u32, f64)]| factors.iter().map(|&(size, factor)| (size, factor * device)).collect();
         Self {
             host_fixed_us: self.host_fixed_us * host,
             host_each_us: self.host_each_us * host,
             exposed: self.exposed.or(Some(Exposed { fixed_us: self.host_fixed_us, each_us: self.host_each_us })),
             device_fixed_us: self.device_fixed_us * device,
             longest: self.longest * device,
-            crowding: self.crowding.iter().map(|&(size, crowding)| (size, crowding * device)).collect(),
+            crowding: slower(&self.crowding),
+            bus_crowding: slower(&self.bus_crowding),
             most_queries: self.most_queries,
         }
     }
@@ -186,34 +218,46 @@ impl BatchCost {
     fn singly(&self, load: &BatchLoad) -> BatchTime {
         let of_all = |one: Nanos| Nanos(one.0.saturating_mul(u64::from(load.queries))).min(load.alone);
         let exposed = of_all(self.exposed(1));
-        BatchTime { host: of_all(self.host(1)), exposed, device: load.alone.since(exposed) }
+        let device = load.alone.since(exposed);
+        BatchTime { host: of_all(self.host(1)), exposed, device, bus: self.bus(load).min(device) }
     }
 
-    /// How far from full a batch of `n` queries leaves the device.
-    fn crowding(&self, n: u32) -> f64 {
-        let after = self.crowding.partition_point(|&(size, _)| size < n);
-        match (after.checked_sub(1).map(|before| self.crowding[before]), self.crowding.get(after)) {
-            (Some((small, high)), Some(&(large, low))) => {
-                let share = (f64::from(n) / f64::from(small)).ln() / (f64::from(large) / f64::from(small)).ln();
-                high + share * (low - high)
-            }
-            (Some((_, last)), None) => last,
-            (None, Some(&(_, first))) => first,
-            (None, None) => 1.0,
-        }
+    /// What a batch takes of the bus.
+    fn bus(&self, load: &BatchLoad) -> Nanos {
+        if load.bus == Nanos::ZERO { load.bus } else { load.bus.scaled(crowding(&self.bus_crowding, load.queries)) }
     }
 
     /// The least that a query takes of host and device, in whatever batch it runs.
     pub(super) fn least(&self, cost: Cost) -> BatchTime {
-        let least_crowding = self.crowding.iter().map(|&(_, crowding)| crowding).fold(f64::INFINITY, f64::min);
-        let crowding = if least_crowding.is_finite() { least_crowding } else { 1.0 };
         let alone = self.singly(&BatchLoad::default().with(cost));
         BatchTime {
             host: Nanos::from_us(self.host_each_us).min(alone.host),
             exposed: Nanos::ZERO,
-            device: cost.added.scaled(crowding).min(alone.device),
+            device: cost.added.scaled(least(&self.crowding)).min(alone.device),
+            bus: cost.bus.scaled(least(&self.bus_crowding)).min(alone.device),
         }
     }
+}
+
+/// How many times what they bring the queries of a batch of `n` take, by factors that are known at some sizes: how far from full
+/// such a batch is.
+fn crowding(factors: &[(u32, f64)], n: u32) -> f64 {
+    let after = factors.partition_point(|&(size, _)| size < n);
+    match (after.checked_sub(1).map(|before| factors[before]), factors.get(after)) {
+        (Some((small, high)), Some(&(large, low))) => {
+            let share = (f64::from(n) / f64::from(small)).ln() / (f64::from(large) / f64::from(small)).ln();
+            high + share * (low - high)
+        }
+        (Some((_, last)), None) => last,
+        (None, Some(&(_, first))) => first,
+        (None, None) => 1.0,
+    }
+}
+
+/// The least of such factors.
+fn least(factors: &[(u32, f64)]) -> f64 {
+    let least = factors.iter().map(|&(_, factor)| factor).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -230,12 +274,17 @@ mod tests {
             device_fixed_us: 4.0,
             longest: 0.8,
             crowding: vec![(1, 8.0), (16, 4.0), (256, 1.5), (4096, 1.0)],
+            bus_crowding: vec![(16, 1.0), (64, 2.0), (256, 1.0)],
             most_queries: 4096,
         }
     }
 
+    fn cost_of(alone_us: u64, added_us: u64, bus_us: u64) -> Cost {
+        Cost { alone: Nanos(alone_us * 1000), added: Nanos(added_us * 1000), bus: Nanos(bus_us * 1000) }
+    }
+
     fn load(costs: impl IntoIterator<Item = (u64, u64)>) -> BatchLoad {
-        let cost = |(alone_us, added_us)| Cost { alone: Nanos(alone_us * 1000), added: Nanos(added_us * 1000) };
+        let cost = |(alone_us, added_us)| cost_of(alone_us, added_us, 0);
         costs.into_iter().map(cost).fold(BatchLoad::default(), BatchLoad::with)
     }
 
@@ -243,7 +292,9 @@ mod tests {
     fn a_batch_takes_its_halves() {
         // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
         let time = gpu().time(&load(vec![(25, 2); 16]));
-        assert_eq!(time, BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000) });
+        let halves =
+            BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000), bus: Nanos::ZERO };
+        assert_eq!(time, halves);
         // Between sizes: 64 lies half way from 16 to 256.
         let time = gpu().time(&load(vec![(25, 2); 64]));
         assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
@@ -255,9 +306,22 @@ mod tests {
 
     #[test]
     fn a_query_alone_takes_what_it_takes_alone() {
-        let halves = BatchTime { host: Nanos(8500), exposed: Nanos(8500), device: Nanos(15_500) };
+        let halves = BatchTime { host: Nanos(8500), exposed: Nanos(8500), device: Nanos(15_500), bus: Nanos::ZERO };
         assert_eq!(gpu().time(&load([(24, 2)])), halves);
         assert_eq!(gpu().time(&load([(5, 1)])).total(), Nanos(5000));
+    }
+
+    #[test]
+    fn the_bus_works_beside_the_device_and_the_later_one_ends_the_batch() {
+        let batch = |bus_us| (0..16).map(|_| cost_of(25, 2, bus_us)).fold(BatchLoad::default(), BatchLoad::with);
+        // As without it, 152 us of the device, while the bus takes no more.
+        let hidden = gpu().time(&batch(5));
+        assert_eq!((hidden.device, hidden.bus), (Nanos(152_000), Nanos(80_000)));
+        assert_eq!(hidden.total(), Nanos(168_000));
+        // From then on the bus binds.
+        assert_eq!(gpu().time(&batch(15)).total(), Nanos(16_000 + 240_000));
+        // Whatever it is said to take, a batch is no slower than its queries one after another.
+        assert_eq!(gpu().time(&batch(100)).total(), Nanos(16 * 25_000));
     }
 
     #[test]
@@ -272,21 +336,21 @@ mod tests {
     proptest! {
         #[test]
         fn a_batch_takes_at_most_the_sum_and_at_least_the_least(
-            costs in prop::collection::vec((1u64..2000, 0u64..2000), 1..300),
+            // No query takes less than the host does for one.
+            costs in prop::collection::vec((9u64..2000, 0u64..2000, 0u64..2000), 1..300),
         ) {
-            let costs: Vec<_> = costs.into_iter().map(|(alone, added)| (alone, added.min(alone))).collect();
-            let load = load(costs.iter().copied());
+            let costs: Vec<Cost> =
+                costs.into_iter().map(|(alone, added, bus)| cost_of(alone, added.min(alone), bus)).collect();
+            let load = costs.iter().copied().fold(BatchLoad::default(), BatchLoad::with);
             let time = gpu().time(&load);
             prop_assert!(time.total() <= load.alone);
-            let least: Vec<BatchTime> = costs
-                .iter()
-                .map(|&(alone, added)| gpu().least(Cost { alone: Nanos(alone * 1000), added: Nanos(added * 1000) }))
-                .collect();
+            let least: Vec<BatchTime> = costs.iter().map(|&cost| gpu().least(cost)).collect();
             let sum = |half: fn(&BatchTime) -> Nanos| least.iter().map(half).fold(Nanos::ZERO, std::ops::Add::add);
             // Each query's share is rounded to a nanosecond.
             let slack = Nanos(costs.len() as u64);
             prop_assert!(sum(|least| least.device) <= time.device + slack);
             prop_assert!(sum(|least| least.host) <= time.host + slack);
+            prop_assert!(sum(|least| least.bus) <= time.bus + slack);
         }
     }
 }

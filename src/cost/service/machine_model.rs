@@ -1,8 +1,12 @@
 //! A machine with all that is known of its costs beyond those of single queries.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::cost::machine_file::{DispatcherCosts, LaneCosts};
-use crate::machine::{Class, Machine, PerClass};
+use crate::ids::ProcessorId;
+use crate::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::time::Nanos;
 
 /// What a scheduler may know of the machine before a run, and what the simulator plays.
@@ -22,6 +26,8 @@ pub struct MachineModel {
     pub lanes: PerClass<Option<LaneCosts>>,
     /// The same of the dispatcher, in `decision`'s place.
     pub dispatcher: Option<DispatcherCosts>,
+    /// What goes wrong in a run; policies don't know.
+    pub faults: FaultPlan,
 }
 
 /// The least that a query can take of what a class has: no schedule needs less.
@@ -31,6 +37,8 @@ pub struct LeastUse {
     pub lane: Nanos,
     /// Time of one of its devices; zero where lanes share nothing.
     pub device: Nanos,
+    /// Time of a device's bus to the host's memory.
+    pub bus: Nanos,
 }
 
 impl From<Machine> for MachineModel {
@@ -47,10 +55,22 @@ impl MachineModel {
         self.dispatcher.as_ref().map_or((Nanos::ZERO, self.decision), |dispatcher| dispatcher.of(policy))
     }
 
-    /// Whether what work takes is known but for chance: no machine file says how it varies.
+    /// Whether what work takes is known but for chance: no machine file says how it varies, and nothing fails.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.dispatcher.is_none() && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
+        self.dispatcher.is_none()
+            && self.faults.faults.is_empty()
+            && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
+    }
+
+    /// The same with a CPU beside each lane that a fault may befall: what goes on in their place adds no more than that.
+    #[must_use]
+    pub fn with_spares(&self) -> Cow<'_, Self> {
+        let failing: BTreeSet<ProcessorId> = self.faults.faults.iter().map(|fault| fault.processor).collect();
+        if failing.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self { machine: self.machine.clone().with_cpus(failing.len()), ..self.clone() })
     }
 
     /// What a batch takes on an idle processor of `class`.
@@ -79,10 +99,10 @@ impl MachineModel {
     pub fn least_use(&self, class: Class, cost: Cost) -> LeastUse {
         match &self.batches[class] {
             Some(batches) => {
-                let BatchTime { host, device, .. } = batches.least(cost);
-                LeastUse { lane: host, device }
+                let BatchTime { host, device, bus, .. } = batches.least(cost);
+                LeastUse { lane: host, device, bus }
             }
-            None => LeastUse { lane: cost.alone, device: Nanos::ZERO },
+            None => LeastUse { lane: cost.alone, ..LeastUse::default() },
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Batches as long as measured queries and a fitted machine say.
 
-use super::{BatchLoad, BatchTime, Cost, MachineModel, ServiceTimes};
+use super::{BatchLoad, BatchTime, Cost, MachineModel, Rerun, ServiceTimes};
 use crate::cost::machine_file::{LaneCosts, LaneState};
 use crate::ids::ProcessorId;
-use crate::machine::{Class, PerClass, Processor};
+use crate::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::time::Nanos;
 
 /// A lane's two halves.
@@ -17,16 +17,42 @@ struct LaneClock {
     done: Nanos,
     /// What a machine file lets be remembered of it.
     state: LaneState,
+    /// When it was noticed that it had failed for good: from then on a CPU works in its place.
+    retired_at: Option<Nanos>,
+    /// Batches in a row for which it found no memory.
+    without_memory: u32,
+}
+
+/// A device, and its bus to the host's memory: streams share both, and one batch may have the one while another has the
+/// other.
+#[derive(Clone, Copy, Debug, Default)]
+struct DeviceClock {
+    free: Nanos,
+    bus_free: Nanos,
+}
+
+impl DeviceClock {
+    /// When a batch has finished that is prepared at `ready`, and takes both for so long.
+    #[inline]
+    fn take(&mut self, ready: Nanos, device: Nanos, bus: Nanos) -> Nanos {
+        self.free = ready.max(self.free) + device;
+        if bus == Nanos::ZERO {
+            return self.free;
+        }
+        self.bus_free = ready.max(self.bus_free) + bus;
+        self.free.max(self.bus_free)
+    }
 }
 
 impl LaneClock {
     /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
     #[inline]
-    fn run(&mut self, time: BatchTime, begin: Nanos, device_free: &mut Nanos) -> Nanos {
+    fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
         let begin = begin.max(self.host_free);
         self.host_free = begin + time.host;
-        *device_free = (begin + time.exposed).max(*device_free) + time.device;
-        self.host_free.max(*device_free)
+        let done = device.take(begin + time.exposed, time.device, time.bus);
+        // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
+        self.host_free.max(done).max(self.done)
     }
 }
 
@@ -38,9 +64,13 @@ pub struct MeasuredTimes<'a, F> {
     cost: F,
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
-    devices: PerClass<Vec<Nanos>>,
+    devices: PerClass<Vec<DeviceClock>>,
     /// Batches so far: what varies by chance varies by this number.
     number: u64,
+    /// Planned faults that may still come, in order of time.
+    faults: Vec<PlannedFault>,
+    /// What became of the batch that was started last.
+    rerun: Option<Rerun>,
 }
 
 impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
@@ -48,8 +78,8 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     #[must_use]
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
-        let devices = PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]);
-        Self { model, cost, lanes, devices, number: 0 }
+        let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
+        Self { model, cost, lanes, devices, number: 0, faults: model.faults.faults.clone(), rerun: None }
     }
 
     /// By class, how many lanes work now, the one that starts counted.
@@ -57,15 +87,22 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     fn busy(&self, class: Class, processor: ProcessorId, now: Nanos) -> PerClass<u32> {
         let mut busy = PerClass::default();
         for ((other, on), lane) in self.model.machine.processors().zip(&self.lanes) {
-            busy[on.class] += u32::from(lane.done > now && other != processor);
+            let class = if lane.retired_at.is_some() { Class::CPU } else { on.class };
+            busy[class] += u32::from(lane.done > now && other != processor);
         }
         busy[class] += 1;
         busy
     }
 
     /// As [`ServiceTimes::start`], on a machine of which a machine file tells.
-    fn start_among_others(&mut self, costs: &LaneCosts, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
-        let Processor { class, device, .. } = self.model.machine.processor(processor);
+    fn start_among_others(
+        &mut self,
+        costs: &LaneCosts,
+        (processor, class): (ProcessorId, Class),
+        rows: &[u32],
+        now: Nanos,
+    ) -> Nanos {
+        let device = self.model.machine.processor(processor).device;
         let idle = now.since(self.lanes[processor.index()].done);
         let crowded = costs.crowded(class, &self.busy(class, processor, now));
         self.number += 1;
@@ -81,12 +118,13 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
                 1 => {
                     let device = load.alone.scaled(costs.spacing()).min(taken);
                     let exposed = taken.since(device);
-                    BatchTime { host: exposed, exposed, device }
+                    BatchTime { host: exposed, exposed, device, bus: time.bus.scaled(times).min(device) }
                 }
                 _ => BatchTime {
                     host: time.host.scaled(times * costs.batch_host()),
                     exposed: time.exposed.scaled(times),
                     device: time.device.scaled(times * costs.batch_device()),
+                    bus: time.bus.scaled(times),
                 },
             };
             lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
@@ -101,10 +139,106 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
 impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        if self.faults.is_empty() && self.lanes[processor.index()].retired_at.is_none() {
+            return self.start_well(processor, self.model.machine.class(processor), rows, now);
+        }
+        self.start_or_fail(processor, rows, now)
+    }
+
+    #[inline]
+    fn take_rerun(&mut self) -> Option<Rerun> {
+        self.rerun.take()
+    }
+}
+
+impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
+    /// As [`ServiceTimes::start`], where something may go wrong on the way: by the [rule](crate::machine::FaultPlan) that live
+    /// lanes keep to.
+    ///
+    /// A batch that a lane loses runs again on a CPU in its place, query after query, from the moment on at which the fault is
+    /// noticed: at once, or when the watchdog barks. A stall holds up the batch that is under way, and passes unnoticed on a
+    /// lane that has none. Memory is asked for when a batch is handed over.
+    #[cold]
+    fn start_or_fail(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         let Processor { class, device, .. } = self.model.machine.processor(processor);
+        let before = self.lanes[processor.index()];
+        if let Some(retired_at) = before.retired_at {
+            // What was handed over before is lost like the batch that failed.
+            self.rerun = (now < retired_at).then_some(Rerun { fault: None });
+            return self.start_well(processor, Class::CPU, rows, now);
+        }
+        let device_before = self.devices[class][device.index()];
+        let begin = now.max(before.done);
+        let barks_at = begin + self.model.faults.watchdog;
+        let mut finish = self.start_well(processor, class, rows, now);
+        let meets = |fault: &PlannedFault, finish| match fault.kind {
+            FaultKind::Memory => fault.at <= now,
+            _ => fault.at < finish,
+        };
+        let failed = loop {
+            let of_lane = |fault: &PlannedFault| fault.processor == processor && meets(fault, finish);
+            let Some(next) = self.faults.iter().position(of_lane) else { break None };
+            let fault = self.faults[next];
+            let is_over = match fault.kind {
+                FaultKind::Memory => fault.end() <= now,
+                _ => fault.end() <= begin,
+            };
+            if is_over {
+                self.faults.remove(next);
+                continue;
+            }
+            match fault.kind {
+                FaultKind::Error | FaultKind::Panic => break Some((fault.kind, begin.max(fault.at))),
+                FaultKind::Hang => break Some((FaultKind::Hang, barks_at.max(fault.at))),
+                FaultKind::Memory => break Some((FaultKind::Memory, begin)),
+                FaultKind::Stall => {
+                    let until = finish + fault.end().since(begin.max(fault.at));
+                    if until > barks_at {
+                        break Some((FaultKind::Hang, barks_at.max(fault.at)));
+                    }
+                    self.faults.remove(next);
+                    finish = until;
+                    let lane = &mut self.lanes[processor.index()];
+                    (lane.done, lane.host_free, lane.finish) = (finish, finish, finish);
+                }
+            }
+        };
+        let Some((kind, noticed)) = failed else {
+            self.lanes[processor.index()].without_memory = 0;
+            return finish;
+        };
+        self.devices[class][device.index()] = device_before;
+        let without_memory = before.without_memory + u32::from(kind == FaultKind::Memory);
+        let is_retired = kind != FaultKind::Memory || without_memory >= PATIENCE;
+        self.lanes[processor.index()] = LaneClock {
+            done: noticed,
+            host_free: noticed,
+            finish: noticed,
+            retired_at: is_retired.then_some(noticed),
+            without_memory,
+            ..before
+        };
+        let fault = LaneFault {
+            processor,
+            at: noticed,
+            kind,
+            queries: rows.len(),
+            is_retired,
+            what: String::from("as planned"),
+        };
+        self.rerun = Some(Rerun { fault: Some(fault) });
+        self.start_well(processor, Class::CPU, rows, noticed)
+    }
+
+    /// As [`ServiceTimes::start`], where nothing goes wrong.
+    ///
+    /// `class` is the lane's own, or a CPU's where that has taken its place.
+    #[inline]
+    fn start_well(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let model = self.model;
+        let device = model.machine.processor(processor).device;
         if let Some(costs) = &model.lanes[class] {
-            return self.start_among_others(costs, processor, rows, now);
+            return self.start_among_others(costs, (processor, class), rows, now);
         }
         let begin = now + self.model.handoff[class];
         let lane = &mut self.lanes[processor.index()];
@@ -127,12 +261,14 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
 mod tests {
     use super::*;
     use crate::cost::service::{BatchCost, Exposed};
-    use crate::machine::Machine;
+    use crate::machine::{FaultPlan, Machine};
 
     /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
         if class.is_gpu() {
-            Cost { alone: Nanos(15_000), added: Nanos(10_000) }
+            // Rows from 100 on take the bus for 30 us.
+            let bus = if row < 100 { Nanos::ZERO } else { Nanos(30_000) };
+            Cost { alone: Nanos(15_000) + bus, added: Nanos(10_000), bus }
         } else {
             Cost::alone(Nanos(10_000 * (u64::from(row) + 1)))
         }
@@ -146,6 +282,7 @@ mod tests {
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 1.0)],
+            bus_crowding: Vec::new(),
             most_queries: 64,
         };
         MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
@@ -173,13 +310,31 @@ mod tests {
     }
 
     #[test]
+    fn the_bus_is_shared_by_streams_and_overlaps_what_others_score() {
+        let model = model(Machine::new(1, 0).with_gpus(1, 2, 2));
+        let mut times = MeasuredTimes::new(&model, cost);
+        let other = ProcessorId(2);
+        // 10 us of host; the device has scored after 30, the bus has read what the two need after 70.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(0)), Nanos(70_000));
+        // Another stream's batch of near lists scores as soon as the device is free, long before.
+        assert_eq!(times.start(other, &[0, 1], Nanos(0)), Nanos(50_000));
+        // One that needs the bus, too, waits for it.
+        assert_eq!(times.start(other, &[102, 103], Nanos(0)), Nanos(130_000));
+        // Batches of a lane finish in order, also one that needs no bus.
+        assert_eq!(times.start(other, &[2], Nanos(0)), Nanos(130_000));
+        // After a pause all is free.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_070_000));
+    }
+
+    #[test]
     fn whichever_is_longer_sets_the_pace_of_batches_in_a_stream() {
         let mut model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
         if let Some(batches) = &mut model.batches[Class::GPU] {
             batches.host_each_us = 30.0;
             batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
         }
-        let mut times = MeasuredTimes::new(&model, |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) });
+        let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000), ..Cost::default() };
+        let mut times = MeasuredTimes::new(&model, cost);
         // 60 us of the thread, of which 10 before the device begins on its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
         assert_eq!(ends, [60_000, 120_000, 180_000]);
@@ -194,6 +349,60 @@ mod tests {
         };
         assert_eq!(start_both(Machine::new(1, 0).with_gpus(1, 2, 1)), [15_000, 25_000]);
         assert_eq!(start_both(Machine::new(1, 2)), [15_000, 15_000]);
+    }
+
+    #[test]
+    fn a_lane_that_fails_runs_its_batch_again_on_a_cpu_and_goes_on_with_that() {
+        let fault = |kind, at, lasts| PlannedFault { at: Nanos(at), processor: GPU, kind, lasts: Nanos(lasts) };
+        // Batches of one query each: when it finishes, whether it ran again, and of which fault.
+        let played = |faults: Vec<PlannedFault>| {
+            let faults = FaultPlan::new(faults, Nanos(1_000_000));
+            let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 1)) };
+            let mut times = MeasuredTimes::new(&model, cost);
+            // Alone each takes 15 us there, and 10, 20, 30, 40 on a CPU.
+            [(0, 0), (1, 15_000), (2, 2_000_000), (3, 4_000_000)].map(|(row, at)| {
+                let finish = times.start(GPU, &[row], Nanos(at)).0;
+                let rerun = times.take_rerun();
+                (finish, rerun.map(|rerun| rerun.fault.map(|fault| (fault.kind, fault.at.0, fault.is_retired))))
+            })
+        };
+        let (well, retired) = (|at: u64| (at + 15_000, None), |finish: u64| (finish, None));
+        assert_eq!(played(vec![]), [well(0), well(15_000), well(2_000_000), well(4_000_000)]);
+        let told = |finish: u64, kind, at: u64, is_retired| (finish, Some(Some((kind, at, is_retired))));
+        for kind in [FaultKind::Error, FaultKind::Panic] {
+            let expected = [well(0), told(40_000, kind, 20_000, true), retired(2_030_000), retired(4_040_000)];
+            assert_eq!(played(vec![fault(kind, 20_000, 0)]), expected);
+        }
+        let hangs =
+            [well(0), told(1_035_000, FaultKind::Hang, 1_015_000, true), retired(2_030_000), retired(4_040_000)];
+        assert_eq!(played(vec![fault(FaultKind::Hang, 20_000, 0)]), hangs);
+        // A stall that outlasts the watchdog is one; a shorter one holds up what is under way, or nothing.
+        assert_eq!(played(vec![fault(FaultKind::Stall, 20_000, 2_000_000)]), hangs);
+        let held = [well(0), (37_000, None), well(2_000_000), well(4_000_000)];
+        assert_eq!(played(vec![fault(FaultKind::Stall, 20_000, 7_000)]), held);
+        let idle = [well(0), well(15_000), well(2_000_000), well(4_000_000)];
+        assert_eq!(played(vec![fault(FaultKind::Stall, 50_000, 7_000)]), idle);
+        // Without memory a batch runs elsewhere and the next is tried again, three times in a row.
+        let memory = |lasts| played(vec![fault(FaultKind::Memory, 10_000, lasts)]);
+        let one = told(35_000, FaultKind::Memory, 15_000, false);
+        assert_eq!(memory(100_000), [well(0), one, well(2_000_000), well(4_000_000)]);
+        let two = told(2_030_000, FaultKind::Memory, 2_000_000, false);
+        assert_eq!(memory(9_000_000), [well(0), one, two, told(4_040_000, FaultKind::Memory, 4_000_000, true)]);
+    }
+
+    #[test]
+    fn what_a_lane_holds_when_it_fails_runs_again_too() {
+        let fault = PlannedFault { at: Nanos(5_000), processor: GPU, kind: FaultKind::Error, lasts: Nanos::ZERO };
+        let faults = FaultPlan::new(vec![fault], FaultPlan::WATCHDOG);
+        let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 2)) };
+        let mut times = MeasuredTimes::new(&model, cost);
+        assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_000));
+        assert!(times.take_rerun().unwrap().fault.is_some());
+        // Handed over before the fault; the next after it.
+        assert_eq!(times.start(GPU, &[1], Nanos(4_000)), Nanos(35_000));
+        assert_eq!(times.take_rerun(), Some(Rerun { fault: None }));
+        assert_eq!(times.start(GPU, &[0], Nanos(15_000)), Nanos(45_000));
+        assert_eq!(times.take_rerun(), None);
     }
 
     #[test]

@@ -10,6 +10,15 @@
 //!                    start A   start B    A done    B done
 //! ```
 //!
+//! Where a part of an index lies in the host's memory, the bus is one more thing that streams share; it reads for one batch
+//! while the device scores another:
+//!
+//! ```text
+//!   device          |==A==|==B==|              A: all near; B: half of it far
+//!   bus                   |~~~~~B~~~~~|
+//!                         B prepared  B done
+//! ```
+//!
 //! [`BatchCost`] says what a batch takes of host and device; [`MachineModel`] is a machine with all that is known of its
 //! costs beyond those of single queries; [`MeasuredTimes`] plays the two.
 
@@ -22,6 +31,7 @@ pub use machine_model::{LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 
 use crate::ids::ProcessorId;
+use crate::machine::LaneFault;
 use crate::time::Nanos;
 
 /// When batches finish that start on the processors of a machine.
@@ -32,11 +42,30 @@ pub trait ServiceTimes {
     /// The queries of these rows of the workload start together on `processor` at `now`: when they will have finished.
     /// Batches of one processor finish in the order in which they start.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
+
+    /// Whether the batch that was started last will run again on its lane's spare executor, since the lane fails meanwhile;
+    /// to be asked after each start.
+    #[inline]
+    fn take_rerun(&mut self) -> Option<Rerun> {
+        None
+    }
+}
+
+/// A batch runs again, on the spare executor of a lane that has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rerun {
+    /// The fault; `None` where the lane failed with another batch, and held this one, too.
+    pub fault: Option<LaneFault>,
 }
 
 impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         (**self).start(processor, rows, now)
+    }
+
+    #[inline]
+    fn take_rerun(&mut self) -> Option<Rerun> {
+        (**self).take_rerun()
     }
 }

@@ -25,6 +25,7 @@ use super::slot::{End, Slot, Taken};
 use super::terms::TermTable;
 use super::tiered::GpuMemory;
 use super::upload::{UploadOptions, UploadReport};
+use crate::cache::FarCurve;
 use crate::exec::cpu::multicore::Part;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
@@ -186,6 +187,12 @@ impl GpuExecutor {
     #[must_use]
     pub fn upload_report(&self) -> UploadReport {
         self.lone.lists.report
+    }
+
+    /// What share of a query's expected reads is in the host's memory, under any budget; `None` where none was given.
+    #[must_use]
+    pub fn far_curve(&self, query: &Query) -> Option<FarCurve> {
+        self.lone.lists.far_curve(query)
     }
 
     /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.

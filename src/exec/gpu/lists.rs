@@ -13,11 +13,13 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::Rows;
+use super::tiered::{Rows, far_curve};
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
+use crate::cache::{FarCurve, Placement};
 use crate::exec::ExecError;
 use crate::gpu::Device;
 use crate::index::{Bm25, Index};
+use crate::query::Query;
 
 /// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub(super) struct DeviceLists {
     rows: Rows,
     d_directory: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
+    placement: Option<Placement>,
     pub(super) report: UploadReport,
 }
 
@@ -52,9 +55,14 @@ impl DeviceLists {
     }
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, report } = uploaded;
+        let Uploaded { d_blocks, rows, d_directory, d_norms, placement, report } = uploaded;
         let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, report }
+        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, placement, report }
+    }
+
+    /// What share of a query's reads is far, under any budget; `None` where none was given.
+    pub(super) fn far_curve(&self, query: &Query) -> Option<FarCurve> {
+        Some(far_curve(&self.host, self.placement.as_ref()?, query))
     }
 
     /// The lists as kernels take them.

@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
 use super::kernels::{Kernels, RowCounts};
 use super::tiered::{GpuMemory, ROW_BYTES, Rows};
+use crate::cache::Placement;
 use crate::exec::ExecError;
 use crate::gpu::{Device, GpuError, STAGING_WORDS, Staging};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
@@ -51,6 +52,8 @@ impl UploadOptions<'_> {
 pub struct UploadReport {
     /// Device memory of the lists, as searches read them, and of the documents' norms.
     pub device_bytes: u64,
+    /// Of that, what would lie there under any budget: headers, directories, norms.
+    pub staying_bytes: u64,
     /// What lies in the host's memory, and is read from there across the bus.
     pub far_bytes: u64,
     /// What was copied to the device.
@@ -66,6 +69,8 @@ pub(super) struct Uploaded {
     pub(super) rows: Rows,
     pub(super) d_directory: CudaSlice<u32>,
     pub(super) d_norms: CudaSlice<u32>,
+    /// The order of rows, where a budget was given.
+    pub(super) placement: Option<Placement>,
     pub(super) report: UploadReport,
 }
 
@@ -125,16 +130,16 @@ pub(super) fn upload(
         progress(staging.copied_bytes(), total_bytes);
     }
 
-    let (num_rows, num_near) = match options.memory {
+    let (num_rows, num_near, placement) = match options.memory {
         None => {
             let num_rows = kernels.scan_rows(stream, &mut counts).map_err(failed)?;
-            (num_rows, num_rows)
+            (num_rows, num_rows, None)
         }
         Some(memory) => {
             let near_bytes = memory.rows_bytes(staying_bytes(&lists), room_bytes)?;
-            let placement = memory.place(index, &counts.rows(stream).map_err(failed)?, near_bytes / ROW_BYTES);
+            let placement = memory.place(index, counts.rows(stream).map_err(failed)?);
             counts.place(stream, &placement.first_rows).map_err(failed)?;
-            (placement.num_rows, placement.num_near)
+            (placement.num_rows, placement.num_near(near_bytes / ROW_BYTES), Some(placement))
         }
     };
     let rows_bytes = ROW_BYTES * num_near;
@@ -179,11 +184,12 @@ pub(super) fn upload(
 
     let report = UploadReport {
         device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
+        staying_bytes: staying_bytes(&lists),
         far_bytes: ROW_BYTES * rows.num_far(),
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };
-    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report })
+    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement, report })
 }
 
 /// The number of blocks or rows, which kernels count in 32 bits.

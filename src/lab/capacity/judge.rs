@@ -1,7 +1,7 @@
 //! Judging a run as its queries finish, in constant memory.
 
 use crate::lab::{Criterion, Verdict};
-use crate::sched::{LogRow, RunLog, Sink};
+use crate::sched::{LogRow, RunLog, ShedJob, Sink};
 use crate::stats::drift_of_means;
 use crate::time::Nanos;
 
@@ -12,12 +12,15 @@ const SIGNIFICANCE: f64 = 0.01;
 /// How far ahead, in limits: what grows so slowly that it is no matter in a run of a hundred limits, is none.
 pub(super) const LIMITS_AHEAD: f64 = 100.0;
 
-/// Counts the late queries of a run, and keeps the mean delays of its stretches.
+/// Counts the late queries of a run, and keeps the mean delays of its stretches. A query that is dropped is late, and has
+/// missed its deadline.
 #[derive(Clone, Debug)]
 pub struct Judge {
     criterion: Criterion,
     planned: usize,
-    finished: usize,
+    /// Those that finished or were dropped,
+    ended: usize,
+    /// and of them: those that were late, or missed the deadline.
     late: usize,
     missed: usize,
     /// By stretch: the sum of delays, in nanoseconds, and how many there were.
@@ -34,7 +37,7 @@ impl Judge {
         let half = planned / 2;
         let stretch_a_query = STRETCHES as f64 / (planned - half).max(1) as f64;
         let stretches = [(0.0, 0); STRETCHES];
-        Self { criterion, planned, finished: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
+        Self { criterion, planned, ended: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
     }
 
     /// Judges the log of a run of `planned` queries that arrived at `rate_qps`: those that are not in it were never
@@ -43,13 +46,14 @@ impl Judge {
     pub fn of_log(criterion: Criterion, log: &RunLog, planned: usize, rate_qps: f64) -> Verdict {
         let mut judge = Self::new(criterion, planned);
         log.rows.iter().for_each(|row| judge.record(row));
+        log.shed.iter().for_each(|job| judge.shed(job));
         judge.verdict(rate_qps)
     }
 
     /// What the run came to, which arrived at `rate_qps`. What has not finished is late.
     #[must_use]
     pub fn verdict(&self, rate_qps: f64) -> Verdict {
-        let unanswered = self.planned.saturating_sub(self.finished);
+        let unanswered = self.planned.saturating_sub(self.ended);
         Verdict {
             queries: self.planned,
             late: self.late + unanswered,
@@ -61,12 +65,12 @@ impl Judge {
 
     /// Those that were late so far, and those that were not.
     pub(super) fn late_and_not(&self) -> (usize, usize) {
-        (self.late, self.finished - self.late)
+        (self.late, self.ended - self.late)
     }
 
     /// Those that missed their deadline so far, and those that did not.
     pub(super) fn missed_and_not(&self) -> (usize, usize) {
-        (self.missed, self.finished - self.missed)
+        (self.missed, self.ended - self.missed)
     }
 
     fn grows(&self, rate_qps: f64) -> bool {
@@ -85,7 +89,7 @@ impl Sink for Judge {
     #[inline]
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
-        self.finished += 1;
+        self.ended += 1;
         self.late += usize::from(delay > self.criterion.limit);
         self.missed += usize::from(delay > self.criterion.deadline);
         if let Some(after) = row.job.index().checked_sub(self.half) {
@@ -94,6 +98,12 @@ impl Sink for Judge {
             *sum += delay.0 as f64;
             *count += 1;
         }
+    }
+
+    fn shed(&mut self, _job: &ShedJob) {
+        self.ended += 1;
+        self.late += 1;
+        self.missed += 1;
     }
 }
 
@@ -163,13 +173,14 @@ mod tests {
             deadline: Nanos(arrival + 1000),
             predicted: PerClass::default(),
             stolen: false,
+            again: false,
         }
     }
 
     fn judged(delays: impl IntoIterator<Item = u64>, planned: usize) -> Verdict {
         let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
         let rows = (0..).zip(delays).map(|(job, delay)| row(job, u64::from(job) * 10, delay)).collect();
-        Judge::of_log(criterion, &RunLog { rows }, planned, 1e8)
+        Judge::of_log(criterion, &RunLog { rows, ..RunLog::default() }, planned, 1e8)
     }
 
     #[test]

@@ -37,7 +37,7 @@ use self::probe::Aim;
 use self::search::{Grounds, Ladder, SeedSearch};
 use super::{Criterion, LabError, Objective};
 use crate::quantile::nearest_rank;
-use crate::sched::PolicyFactory;
+use crate::sched::{PolicyFactory, Shed};
 use crate::sim::{Arrivals, Experiment, SimError, certificate};
 use crate::stats::{Interval, quantile_interval};
 use crate::time::Nanos;
@@ -245,10 +245,13 @@ impl<'a> CapacitySearch<'a> {
 
     fn candidate<'p>(&self, policy: &'p dyn PolicyFactory) -> Candidate<'p> {
         let experiment = self.experiment;
-        let region_qps = experiment.region_of(policy).map_or(self.region_qps, |region| region.rate_qps);
+        // What is dropped costs nothing, and so much may be dropped as may be late.
+        let dropped = if policy.sheds() == Shed::Nothing { 0.0 } else { self.criterion.late_share() };
+        let region_qps = experiment.region_of(policy, dropped).map_or(self.region_qps, |region| region.rate_qps);
+        let most_qps = if dropped > 0.0 { f64::INFINITY } else { self.region_qps };
         Candidate {
             policy,
-            ladder: Ladder { top_qps: region_qps.min(self.region_qps).min(self.told_qps) },
+            ladder: Ladder { top_qps: region_qps.min(most_qps).min(self.told_qps) },
             // What is certified is one machine.
             dearest: match experiment.cluster {
                 Some(_) => None,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::judge::{Judge, Overdue};
 use crate::lab::Criterion;
-use crate::sched::{LogRow, PolicyFactory, Sink};
+use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError, SimRun, simulate_into};
 use crate::time::Nanos;
 
@@ -90,12 +90,25 @@ impl Sink for Watch {
     #[inline]
     fn record(&mut self, row: &LogRow) {
         self.judge.record(row);
+        self.look(row.finished);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        self.judge.shed(job);
+        self.look(job.dropped);
+    }
+}
+
+impl Watch {
+    /// Whether the run is lost by now.
+    #[inline]
+    fn look(&mut self, now: Nanos) {
         let (late, in_time) = match self.aim {
             Aim::Objective => self.judge.late_and_not(),
             Aim::NoMiss => self.judge.missed_and_not(),
         };
         // Of those that are due, at most all that have finished in time were in time.
-        let overdue = self.overdue.borrow_mut().due(row.finished, self.limit).saturating_sub(in_time);
+        let overdue = self.overdue.borrow_mut().due(now, self.limit).saturating_sub(in_time);
         self.is_lost = late.max(overdue) > self.allowed;
     }
 }

@@ -26,6 +26,8 @@ const FEW: usize = 4;
 const ENOUGH: usize = 12;
 /// Of samples, so large a share counts: those that were held up most do not.
 const UNDISTURBED: f64 = 0.9;
+/// Work that takes so many times as long as the middle of its like was stalled.
+const STALLED: f64 = 3.0;
 /// The quantiles of noise and of speeds that are kept: beyond lie stalls.
 const SHARES: [f64; 9] = [0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98];
 
@@ -226,12 +228,21 @@ impl Moments {
         moments.lasts_ms = -(MOMENT_US / 1e3) / likeness.ln();
         // Medians lie below means: the mean of the residuals is what the rest of the file is about.
         moments.residuals.sort_by(f64::total_cmp);
-        let undisturbed = &moments.residuals[..(moments.residuals.len() as f64 * UNDISTURBED) as usize];
-        let residual = undisturbed.iter().sum::<f64>() / undisturbed.len().max(1) as f64;
+        let calm = &moments.residuals[..undisturbed(moments.residuals.iter().copied())];
+        let residual = calm.iter().sum::<f64>() / calm.len().max(1) as f64;
         moments.residuals.iter_mut().for_each(|one| *one /= residual);
         moments.speeds = all.into_iter().map(|speed| speed / mean).collect();
         moments
     }
+}
+
+/// How many of these ratios, which ascend, count: those that were held up most, and all that are several times the middle
+/// one, do not. They are what stalls are.
+fn undisturbed(ratios: impl ExactSizeIterator<Item = f64> + Clone) -> usize {
+    let count = ratios.len();
+    let most = ratios.clone().nth(count / 2).unwrap_or(0.0) * STALLED;
+    let calm = ratios.take_while(|&ratio| ratio <= most).count();
+    calm.min((count as f64 * UNDISTURBED).ceil() as usize)
 }
 
 /// How many times as long as expected, of all together; 1 of none.
@@ -244,7 +255,7 @@ fn longer(times: impl Iterator<Item = (Nanos, Nanos)>) -> f64 {
 fn ratio(samples: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> f64 {
     let mut both: Vec<(f64, f64)> = samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect();
     both.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
-    both.truncate((both.len() as f64 * UNDISTURBED) as usize);
+    both.truncate(undisturbed(both.iter().map(|(worked, expected)| worked / expected)));
     let (worked, expected) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     if expected > 0.0 { worked / expected } else { 1.0 }
 }
@@ -262,7 +273,7 @@ fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
     let mean = |half: &[(f64, f64)]| {
         let mut half = half.to_vec();
         half.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
-        half.truncate((half.len() as f64 * UNDISTURBED).ceil() as usize);
+        half.truncate(undisturbed(half.iter().map(|(alone, worked)| worked / alone)));
         let n = half.len() as f64;
         half.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0 / n, sum.1 + one.1 / n))
     };
@@ -286,4 +297,18 @@ fn quantiles(values: &mut [f64]) -> Vec<Quantile> {
 /// To four digits after the point: what is told is no surer than that.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalls_are_left_to_stalls_however_many_a_bin_has() {
+        let count = |ratios: Vec<f64>| undisturbed(ratios.into_iter());
+        // Nine tenths of what varies a little; of what a stall held up for milliseconds, nothing.
+        assert_eq!(count((0..100).map(|i| 1.0 + f64::from(i) / 500.0).collect()), 90);
+        assert_eq!(count((0..100).map(|i| if i < 70 { 1.0 } else { 200.0 }).collect()), 70);
+        assert_eq!((count(vec![1.0]), count(Vec::new())), (1, 0));
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Axes, Point, SweepRow};
-use crate::cost::{Cost, MachineModel, Workload};
+use crate::cost::{Cost, MachineModel, MemoryBudget, Workload};
 use crate::files::Digits;
 use crate::lab::{
     CapacitySearch, Estimates, Judge, LabError, Objective, QueryLengths, RunLength, Tally, draw_all, sim_queries,
@@ -54,19 +54,22 @@ pub struct SweepOptions {
     pub length_threshold: Option<u32>,
 }
 
+/// What costs depend on: the mode, whether there are CPUs and GPUs, and a budget of GPU memory, as a kind and its bits.
+type CostKey = (Mode, bool, bool, Option<(u8, u64)>);
+
 /// A sweep, ready to be played.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     options: SweepOptions,
-    /// By mode, and whether there are CPUs and GPUs: what queries cost, and are expected to.
-    queries: BTreeMap<(Mode, bool, bool), Vec<SimQuery>>,
+    /// What queries cost, and are expected to, of all points for which that is the same.
+    queries: BTreeMap<CostKey, Vec<SimQuery>>,
 }
 
 impl Sweep {
     /// Over these axes.
     ///
     /// # Errors
-    /// If a workload lacks a measurement or an estimate that a point needs.
+    /// If a workload lacks a measurement or an estimate that a point needs, or a budget of GPU memory is too small.
     pub fn new(axes: &Axes, options: SweepOptions) -> Result<Self, LabError> {
         let mut queries = BTreeMap::new();
         for point in axes.points().iter().filter(|point| point.cpus + point.gpus > 0) {
@@ -74,7 +77,14 @@ impl Sweep {
             if !queries.contains_key(&key)
                 && let Some(SweepWorkload { workload, .. }) = options.workloads.get(&point.mode)
             {
-                queries.insert(key, sim_queries(workload, &options.estimates, &machine(point))?);
+                let machine = machine(point);
+                queries.insert(
+                    key,
+                    match point.gpu_memory {
+                        Some(budget) => sim_queries(&workload.clone().under(budget)?, &options.estimates, &machine)?,
+                        None => sim_queries(workload, &options.estimates, &machine)?,
+                    },
+                );
             }
         }
         Ok(Self { options, queries })
@@ -89,6 +99,11 @@ impl Sweep {
     fn model(&self, point: &Point) -> Option<MachineModel> {
         let workload = &self.options.workloads.get(&point.mode)?.workload;
         Some(MachineModel { batches: workload.batches.batch_costs(), ..machine(point).into() })
+    }
+
+    fn gpu_memory_mb(&self, point: &Point) -> Option<f64> {
+        let tiers = self.options.workloads.get(&point.mode)?.workload.tiers.as_ref()?;
+        Some(tiers.bytes(point.gpu_memory?) as f64 / 1e6)
     }
 
     /// The point's policy, for the lengths of its queries.
@@ -136,6 +151,7 @@ impl Sweep {
             cpus: point.cpus,
             gpus: point.gpus,
             streams: point.streams,
+            gpu_memory_mb: self.gpu_memory_mb(point).map(Digits),
             deadline_ms: Digits(point.deadline_ms),
             noise: Digits(point.noise),
             shards: point.shards,
@@ -213,8 +229,12 @@ fn machine(point: &Point) -> Machine {
 }
 
 /// Points that ask for the same costs.
-fn kinds(point: &Point) -> (Mode, bool, bool) {
-    (point.mode, point.cpus > 0, point.gpus > 0)
+fn kinds(point: &Point) -> CostKey {
+    let budget = point.gpu_memory.map(|budget| match budget {
+        MemoryBudget::Bytes(bytes) => (0, bytes),
+        MemoryBudget::Share(share) => (1, share.to_bits()),
+    });
+    (point.mode, point.cpus > 0, point.gpus > 0, budget)
 }
 
 /// Makes estimates wrong, each class's by a factor of its own: lognormal of mean 1. The same draws for every noise, so that
@@ -227,10 +247,7 @@ fn blur(queries: &mut [SimQuery], noise: f64) {
         let mut random = Random::new(number, NOISE_STREAM);
         let factors: PerClass<f64> = PerClass::from_fn(|_| exp(noise * random.normal() - noise * noise / 2.0));
         for class in Class::ALL {
-            let cost = &mut query.estimate[class];
-            if *cost != Cost::NEVER {
-                *cost = Cost { alone: cost.alone.scaled(factors[class]), added: cost.added.scaled(factors[class]) };
-            }
+            query.estimate[class] = query.estimate[class].scaled(factors[class]);
         }
     }
 }

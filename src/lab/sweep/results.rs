@@ -29,6 +29,8 @@ pub struct SweepRow {
     pub gpus: usize,
     /// Streams of a GPU.
     pub streams: usize,
+    /// GPU memory for the index, in millions of bytes; empty for all that it takes.
+    pub gpu_memory_mb: Option<Digits<9>>,
     /// Time from arrival to deadline.
     pub deadline_ms: Digits<12>,
     /// By how much the logarithm of an estimate deviates.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::backlog::{Sharing, serve};
 use super::bench::Bench;
 use super::charts::{chart, line, papers_line};
 use super::cpu::{CPU_ROUND, answer, answer_all};
@@ -17,8 +18,10 @@ use crate::papers::{Context, ExperimentError, Findings};
 const KS: [(usize, f64); 4] = [(1, 3.0), (5, 19.0), (10, 24.0), (15, 24.0)];
 /// Threads.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
-/// Shares of the queries that the GPU takes when both work: one of them is the tuned one.
-const GPU_SHARES: [f64; 8] = [0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
+/// Queries that may wait for each worker before the other side helps: one of them is the tuned one.
+const PATIENCES: [u32; 6] = [4, 16, 64, 256, 512, 1024];
+/// Queries that the GPU takes at a time when both work.
+const GPU_QUERIES: u32 = 4096;
 /// Runs of which the fastest counts.
 const REPEATS: usize = 3;
 /// Threads beside the GPU's main thread and the one that post-processes.
@@ -98,15 +101,16 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     findings.chart(chart("throughput", "Throughput by k", 10, "k", "queries/s", lines));
     findings.note(format!(
         "M is {:.1} MB. The CPU runs the same algorithm, a query a thread, in rounds of {CPU_ROUND} documents; up to \
-         {most} threads on {} cores. Combined: fully cached queries first to the GPU, the rest to as many threads as cores \
-         are left, at most 8; the share of the GPU is the best of {GPU_SHARES:?}.",
+         {most} threads on {} cores. Combined: a backlog under `cached-first`, the policy that the lab simulates, too: fully \
+         cached queries first to the GPU, up to {GPU_QUERIES} at a time, the rest to as many threads as cores are left, at most \
+         8, and help where one side has too many; how many may wait for each thread before is the best of {PATIENCES:?}.",
         memory as f64 / 1e6,
         context.cores
     ));
     Ok(findings)
 }
 
-/// Queries a second of both processors together, and the GPU's share of the queries with which that was reached.
+/// Queries a second of both processors together, and the share of them that the GPU served with which that was reached.
 fn together(
     bench: &Bench<'_>,
     prefixes: &Prefixes,
@@ -115,29 +119,26 @@ fn together(
     k: usize,
 ) -> Result<(f64, f64), ExperimentError> {
     let world = bench.world;
-    // Fully cached queries first; both parts keep their order.
-    let is_cached = |query: &&RankedQuery| query.lists.iter().all(|&list| prefixes.is_cached(list));
-    let (mut order, others): (Vec<&RankedQuery>, Vec<&RankedQuery>) = world.test.iter().partition(is_cached);
-    order.extend(others);
+    let is_cached = |query: &RankedQuery| query.lists.iter().all(|&list| prefixes.is_cached(list));
+    let is_held: Vec<bool> = world.test.iter().map(is_cached).collect();
     let mut session = Session::new(&bench.gpu, prefixes.clone(), cache_bytes, buffer_bytes)?;
     let mut best = (0.0, 0.0);
-    for share in GPU_SHARES {
-        let (to_gpu, to_cpu) = order.split_at((order.len() as f64 * share) as usize);
+    for patience in PATIENCES {
         for _ in 0..REPEATS {
             let began = Instant::now();
-            std::thread::scope(|scope| {
-                for worker in 0..workers {
-                    scope.spawn(move || {
-                        for query in to_cpu.iter().skip(worker).step_by(workers) {
-                            std::hint::black_box(answer(&world.ranker(), &world.lists, query, k));
-                        }
-                    });
-                }
-                session.run(to_gpu, RunOptions::new(k)).map(drop)
-            })?;
-            let qps = order.len() as f64 / began.elapsed().as_secs_f64();
+            let log = serve(
+                &is_held,
+                Sharing { workers, patience, batch_limit: GPU_QUERIES },
+                |rows| {
+                    let batch: Vec<&RankedQuery> = rows.iter().map(|&row| &world.test[row as usize]).collect();
+                    session.run(&batch, RunOptions::new(k)).map(drop)
+                },
+                |row| drop(std::hint::black_box(answer(&world.ranker(), &world.lists, &world.test[row as usize], k))),
+            )?;
+            let qps = is_held.len() as f64 / began.elapsed().as_secs_f64();
             if qps > best.0 {
-                best = (qps, share);
+                let on_gpu = log.rows.iter().filter(|row| row.class.is_gpu()).count();
+                best = (qps, on_gpu as f64 / is_held.len() as f64);
             }
         }
     }

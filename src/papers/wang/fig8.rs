@@ -12,7 +12,7 @@ const MEMORIES: [f64; 7] = [0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0];
 /// Divisions around the modelled best that are measured.
 const TRIED: usize = 3;
 /// Threads that post-process, in a row of our own.
-const MORE_THREADS: usize = 4;
+pub(super) const MORE_THREADS: usize = 4;
 
 /// The best that was measured of a policy in a memory.
 #[derive(Debug)]

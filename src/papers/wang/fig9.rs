@@ -2,8 +2,9 @@
 
 use super::bench::Bench;
 use super::charts::{chart, line};
-use super::fig8::winner;
+use super::fig8::{MORE_THREADS, winner};
 use super::world::{MEMORY_SHARE, World, policies};
+use crate::cache::AdmissionPolicy;
 use crate::papers::{Context, ExperimentError, Findings};
 
 /// Limits of a batch's time: the paper's is the last; today's machine has to be asked for less.
@@ -15,9 +16,9 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     let memory = world.share_bytes(MEMORY_SHARE);
     let bench = Bench::open(&world, &mut findings)?;
     let (mut rates, mut times) = (vec![Vec::new(); 3], vec![Vec::new(); 3]);
-    let mut is_best = Vec::new();
+    let (mut is_best, mut is_best_with_more) = (Vec::new(), Vec::new());
     for limit_ms in LIMITS_MS {
-        let mut found = [None; 3];
+        let (mut found, mut with_more) = ([None; 3], None);
         for (place, policy) in policies(1.0).into_iter().enumerate() {
             let winner = match &bench {
                 Some(bench) => winner(bench, place, memory, limit_ms)?,
@@ -30,13 +31,26 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             findings.compare(format!("{name}: response time, mean"), "ms", None, batch_ms);
             rates[place].extend(found[place].map(|qps| (limit_ms, qps)));
             times[place].extend(batch_ms.map(|ms| (limit_ms, ms)));
+            if let (AdmissionPolicy::Vfb { .. }, Some(bench), Some(winner)) = (policy, &bench, &winner) {
+                let busy = 100.0 * winner.report.post_seconds / winner.report.seconds;
+                findings.compare(format!("{name}: the second thread is busy"), "% of the run", None, busy);
+                let prefixes = world.admission(winner.policy)?.within(winner.division.cache_bytes, &world.lists);
+                let more = bench.measure_with(prefixes, &winner.division, MORE_THREADS)?;
+                let what = format!("{name}, {MORE_THREADS} threads post-process: throughput");
+                findings.compare(what, "q/s", None, more.qps());
+                with_more = Some(more.qps());
+            }
         }
         if let [Some(qtf), Some(qtf_df), Some(vfb)] = found {
-            is_best.push(if vfb >= qtf && vfb >= qtf_df { 100.0 } else { 0.0 });
+            is_best.push(vfb >= qtf.max(qtf_df));
+            is_best_with_more.extend(with_more.map(|vfb| vfb >= qtf.max(qtf_df)));
         }
     }
-    let share = (!is_best.is_empty()).then(|| is_best.iter().sum::<f64>() / is_best.len() as f64);
-    findings.compare("limits under which VFB is best", "%", 100.0, share);
+    for (threads, is_best) in [("one thread post-processes", is_best), ("more threads do", is_best_with_more)] {
+        let count = is_best.iter().filter(|is_best| **is_best).count() as f64;
+        let share = (!is_best.is_empty()).then(|| 100.0 * count / is_best.len() as f64);
+        findings.compare(format!("limits under which VFB is best, {threads}"), "%", 100.0, share);
+    }
     if bench.is_some() {
         let lines = |points: Vec<Vec<(f64, f64)>>| {
             points
@@ -56,7 +70,9 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     findings.note(format!(
         "M is {:.1} MB. A response is a query's whole batch: made, moved, computed; post-processing comes after for those \
          that need it. Divisions are those that the model expects most of within θ, measured, their buffers shrunk where \
-         batches took longer; λ is the best of 0.75 to 1.",
+         batches took longer; λ is the best of 0.75 to 1. The paper has one thread that post-processes, and so have these rows: \
+         where it is busy all of the run it, and not the GPU, is VFB's limit, the only policy of which queries need it. With \
+         {MORE_THREADS} threads the same division is told beside.",
         memory as f64 / 1e6
     ));
     Ok(findings)

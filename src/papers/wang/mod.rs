@@ -19,11 +19,13 @@
 //! | `halves` | the log: what trains and what is measured |
 //! | `world` | all of it, made once a figure |
 //! | `cpu` | the rival: the same algorithm on 1 to 8 threads |
+//! | `backlog` | both processors on a backlog, under the scheduler's own policy |
 //! | `bench` | runs on the GPU whose answers are checked, and the model fitted to them |
 //! | `report` | what a run took and gave |
 //!
 //! The GPU's side is in [`wang_gpu`](super::wang_gpu); which lists it holds is decided in [`cache`](crate::cache).
 
+mod backlog;
 mod bench;
 mod charts;
 mod cpu;

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Job, Policy, RunLog};
+use super::super::{Job, Policy, RunLog, ShedJob};
 use super::{Dispatcher, LawBroken};
 use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, write_csv};
 use crate::ids::{JobId, ProcessorId};
@@ -67,7 +67,8 @@ impl Journal {
     pub fn replay(&self, machine: &Machine, policy: Box<dyn Policy>, jobs: &[Job], log: &RunLog) -> Parity {
         let mut dispatcher = Dispatcher::new(machine, policy, jobs.len());
         let broken = self.tell(&mut dispatcher, jobs).err();
-        let (recorded, replayed) = (batches(log), batches(&dispatcher.into_log()));
+        let again = dispatcher.into_log();
+        let (recorded, replayed) = (batches(log), batches(&again));
         let same = recorded.iter().filter(|(number, batch)| replayed.get(number) == Some(batch)).count();
         let first = recorded.iter().find(|(number, batch)| replayed.get(number) != Some(batch));
         let difference = first.map(|(number, recorded)| {
@@ -85,6 +86,7 @@ impl Journal {
             format!("batch {number}: {}; replayed: {replayed}", what(recorded))
         });
         let difference = difference.or_else(|| broken.map(|law| law.to_string()));
+        let difference = difference.or_else(|| shed_difference(&log.shed, &again.shed));
         Parity { batches: recorded.len(), same, difference }
     }
 
@@ -154,6 +156,17 @@ struct Line {
 }
 
 impl Record for Line {}
+
+/// In words, the first job that was dropped in one of two runs, and in the other not or at another time.
+fn shed_difference(recorded: &[ShedJob], replayed: &[ShedJob]) -> Option<String> {
+    let most = recorded.len().max(replayed.len());
+    let (one, other) = (0..most).map(|i| (recorded.get(i), replayed.get(i))).find(|(one, other)| one != other)?;
+    let what = |shed: Option<&ShedJob>| match shed {
+        Some(shed) => format!("job {} at {} ns", shed.job, shed.dropped.0),
+        None => String::from("no more"),
+    };
+    Some(format!("dropped: {}; replayed: {}", what(one), what(other)))
+}
 
 /// The batches that a log tells of, by number.
 fn batches(log: &RunLog) -> BTreeMap<u32, Batch> {

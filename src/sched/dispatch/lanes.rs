@@ -14,6 +14,8 @@ pub(super) struct Running {
     pub(super) number: u32,
     pub(super) started: Nanos,
     pub(super) stolen: bool,
+    /// Whether it runs again on the lane's spare executor.
+    pub(super) again: bool,
 }
 
 /// A set of lanes, by position; its first member is found in a 64th of the machine's size.
@@ -168,6 +170,14 @@ impl Lanes {
         // The last one is asked for most.
         let places = (0..ring.held).rev().map(|after| &ring.batches[ring.place(after)]);
         places.into_iter().find(|batch| batch.number == number)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn batch_mut(&mut self, processor: ProcessorId, number: u32) -> Option<&mut Running> {
+        let ring = self.rings.get_mut(processor.index())?;
+        let place =
+            (0..ring.held).map(|after| ring.place(after)).find(|&place| ring.batches[place].number == number)?;
+        Some(&mut ring.batches[place])
     }
 }
 

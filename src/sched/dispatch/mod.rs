@@ -18,6 +18,10 @@
 //! | nothing starts on a lane without room | by construction: only lanes with room are asked |
 //! | no job is lost: while jobs wait, something runs or a wake-up is due | after decisions |
 //!
+//! A policy may ask it to [shed](super::Shed) load: then jobs that a batch names are looked at before the batch starts, and
+//! those that cannot meet their deadline any more are dropped. The policy learns of a batch of which nothing is left as of one
+//! that finished at once.
+//!
 //! Memory is O(jobs in flight), besides what the [`Sink`] keeps.
 
 mod concerned;
@@ -34,9 +38,10 @@ use concerned::Concerned;
 use jobs::Place;
 use lanes::{Lanes, Running};
 
-use super::{Ask, Job, LogRow, Next, Policy, RunLog};
+use super::{Ask, Job, LogRow, Next, Policy, RunLog, Shed, ShedJob};
+use crate::cost::Rerun;
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::{Class, Machine};
+use crate::machine::{Class, LaneFault, Machine};
 use crate::time::Nanos;
 
 /// What the loop around the dispatcher has to do.
@@ -68,6 +73,14 @@ struct Breach {
 pub trait Sink {
     /// Takes the row of a job that has finished; rows come in order of finish.
     fn record(&mut self, row: &LogRow);
+
+    /// Takes a job that was dropped: no row will come of it.
+    fn shed(&mut self, job: &ShedJob);
+
+    /// Hears that a lane has failed, and goes on with its spare executor.
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        let _ = fault;
+    }
 }
 
 /// Both, each row first to the one.
@@ -77,11 +90,24 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
         self.0.record(row);
         self.1.record(row);
     }
+
+    fn shed(&mut self, job: &ShedJob) {
+        self.0.shed(job);
+        self.1.shed(job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.0.lane_fault(fault);
+        self.1.lane_fault(fault);
+    }
 }
 
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
 pub struct Dispatcher<S = RunLog> {
     policy: Box<dyn Policy>,
+    /// What the policy lets be dropped, and how many batches came to nothing so.
+    shed: Shed,
+    emptied: u64,
     lanes: Lanes,
     classes: Vec<Class>,
     jobs: Jobs,
@@ -113,14 +139,14 @@ impl Dispatcher {
     /// A dispatcher over an idle machine that keeps the whole log; `jobs` is how many will arrive, as far as known.
     #[must_use]
     pub fn new(machine: &Machine, policy: Box<dyn Policy>, jobs: usize) -> Self {
-        Self::with_sink(machine, policy, RunLog { rows: Vec::with_capacity(jobs.min(1 << 24)) })
+        Self::with_sink(machine, policy, RunLog::with_room_for(jobs))
     }
 
-    /// Ends the run and gives its log: rows in order of arrival; jobs that never finished are not in it.
+    /// Ends the run and gives its log: rows in order of arrival; jobs that never ended are not in it.
     #[must_use]
     pub fn into_log(self) -> RunLog {
         let mut log = self.sink;
-        log.rows.sort_unstable_by_key(|row| row.job);
+        log.sort();
         log
     }
 }
@@ -130,7 +156,9 @@ impl<S: Sink> Dispatcher<S> {
     #[must_use]
     pub fn with_sink(machine: &Machine, policy: Box<dyn Policy>, sink: S) -> Self {
         Self {
+            shed: policy.sheds(),
             policy,
+            emptied: 0,
             lanes: Lanes::of(machine),
             classes: machine.classes().collect(),
             jobs: Jobs::default(),
@@ -175,7 +203,8 @@ impl<S: Sink> Dispatcher<S> {
     #[inline]
     pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<(), LawBroken> {
         self.pass_to(now)?;
-        let Some((lane, &Running { ref jobs, number, started, stolen, .. })) = self.lanes.finish(processor) else {
+        let Some((lane, &Running { ref jobs, number, started, stolen, again, .. })) = self.lanes.finish(processor)
+        else {
             return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
         };
         self.running -= jobs.len();
@@ -195,6 +224,7 @@ impl<S: Sink> Dispatcher<S> {
                 deadline: job.deadline,
                 predicted: job.predicted.map(|cost| cost.alone),
                 stolen,
+                again,
             });
         }
         let ask = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
@@ -205,6 +235,14 @@ impl<S: Sink> Dispatcher<S> {
             self.concerned.add(Ask::Processor(processor));
         }
         Ok(())
+    }
+
+    /// The batch of this number, which is under way on `processor`, runs again on the lane's spare executor.
+    pub fn rerun(&mut self, processor: ProcessorId, number: u32, rerun: &Rerun) {
+        if let Some(batch) = self.lanes.batch_mut(processor, number) {
+            batch.again = true;
+        }
+        rerun.fault.iter().for_each(|fault| self.sink.lane_fault(fault));
     }
 
     /// A time asked for by [`Action::WakeAt`] has come.
@@ -280,6 +318,7 @@ impl<S: Sink> Dispatcher<S> {
     }
 
     fn ask_concerned(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        let emptied = self.emptied;
         for i in 0..self.concerned.processors.len() {
             let processor = self.concerned.processors[i];
             while self.jobs.num_waiting() > 0 && self.lanes.has_room(processor) && self.ask(processor, actions)? {}
@@ -302,6 +341,11 @@ impl<S: Sink> Dispatcher<S> {
             }
         }
         if std::mem::take(&mut self.concerned.everyone) {
+            self.ask_everyone(actions)?;
+        }
+        // A batch that came to nothing may have freed the way of lanes that were asked before it.
+        if self.emptied != emptied {
+            self.concerned = Concerned::default();
             self.ask_everyone(actions)?;
         }
         if self.jobs.num_waiting() > 0
@@ -342,6 +386,7 @@ impl<S: Sink> Dispatcher<S> {
     /// Asks all lanes with room, again and again until none starts anything: a start may free another lane's way.
     fn ask_everyone(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         loop {
+            let emptied = self.emptied;
             let mut any_started = false;
             let mut from = 0;
             while self.jobs.num_waiting() > 0
@@ -350,7 +395,7 @@ impl<S: Sink> Dispatcher<S> {
                 any_started |= self.ask(processor, actions)?;
                 from = processor.index() + 1;
             }
-            if !any_started {
+            if !any_started && self.emptied == emptied {
                 return Ok(());
             }
         }
@@ -360,21 +405,71 @@ impl<S: Sink> Dispatcher<S> {
     #[inline]
     fn ask(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
         let mut chosen = std::mem::take(&mut self.chosen);
-        chosen.clear();
-        let next = self.policy.next(self.lanes.lane(processor), &self.jobs, self.now, &mut chosen);
-        let result = match next {
-            Next::Run => self.start(processor, &chosen, false, actions).map(|()| true),
-            Next::Steal => self.start(processor, &chosen, true, actions).map(|()| true),
-            _ if !chosen.is_empty() => Err(self.broken(format!("filled a batch for processor {processor} and waits"))),
-            Next::Wait => Ok(false),
-            Next::WaitUntil(until) if until > self.now => {
-                self.asked_wake = Some(self.asked_wake.map_or(until, |earlier| earlier.min(until)));
-                Ok(false)
+        let result = loop {
+            chosen.clear();
+            let next = self.policy.next(self.lanes.lane(processor), &self.jobs, self.now, &mut chosen);
+            let stolen = match next {
+                Next::Run => false,
+                Next::Steal => true,
+                _ if !chosen.is_empty() => {
+                    break Err(self.broken(format!("filled a batch for processor {processor} and waits")));
+                }
+                Next::Wait => break Ok(false),
+                Next::WaitUntil(until) if until > self.now => {
+                    self.asked_wake = Some(self.asked_wake.map_or(until, |earlier| earlier.min(until)));
+                    break Ok(false);
+                }
+                Next::WaitUntil(until) => {
+                    break Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0)));
+                }
+            };
+            if self.shed == Shed::Late && !chosen.is_empty() {
+                self.drop_late(processor, &mut chosen);
+                if chosen.is_empty() {
+                    if self.jobs.num_waiting() == 0 {
+                        break Ok(false);
+                    }
+                    continue;
+                }
             }
-            Next::WaitUntil(until) => Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0))),
+            break self.start(processor, &chosen, stolen, actions).map(|()| true);
         };
         self.chosen = chosen;
         result
+    }
+
+    /// Drops those of the chosen jobs that would finish after their deadline if they started on this lane now, alone and as
+    /// predicted. The policy learns if that is all of them.
+    fn drop_late(&mut self, processor: ProcessorId, chosen: &mut Vec<JobId>) {
+        let lane = self.lanes.lane(processor);
+        let now = self.now;
+        chosen.retain(|&id| {
+            // What may not start is for `start` to say.
+            let Some(&Job { query, arrival, deadline, predicted, .. }) = self.jobs.waiting(id) else { return true };
+            if now + predicted[lane.class].alone <= deadline {
+                return true;
+            }
+            self.jobs.start(id);
+            self.jobs.finish(id);
+            self.sink.shed(&ShedJob {
+                job: id,
+                query,
+                arrival,
+                released: self.jobs.released(id),
+                dropped: now,
+                processor,
+                class: lane.class,
+                deadline,
+                predicted: predicted.map(|cost| cost.alone),
+            });
+            false
+        });
+        if chosen.is_empty() {
+            self.emptied += 1;
+            // Whomever it concerns: all lanes are asked again once this round of questions is over.
+            let _ = self.policy.finished(lane, &[], &self.jobs, Nanos::ZERO, now);
+        }
+        self.jobs.leave();
     }
 
     #[inline]
@@ -389,7 +484,7 @@ impl<S: Sink> Dispatcher<S> {
             return Err(self.broken(format!("started an empty batch on processor {processor}")));
         }
         let batch = self.lanes.start(processor);
-        (batch.number, batch.started, batch.stolen) = (self.batches, self.now, stolen);
+        (batch.number, batch.started, batch.stolen, batch.again) = (self.batches, self.now, stolen, false);
         for &id in chosen {
             let fault = match self.jobs.place(id) {
                 Some(Place::Waiting) => {

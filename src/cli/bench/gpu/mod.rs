@@ -4,6 +4,7 @@
 //! is the median of many runs. Inputs are many times larger than the GPU's caches, or rotate: a log's queries follow
 //! each other. The limits (copy rate, launch latency) are measured in the same run.
 
+pub(super) mod budgets;
 pub(super) mod cluster;
 mod crossover;
 pub(super) mod memory;

@@ -1,6 +1,8 @@
 //! How much of an index may lie in device memory, and what goes there first.
 
-use crate::cache::{BlockReads, Placement, WarmBlocks, place_blocks};
+use std::sync::Arc;
+
+use crate::cache::{BlockReads, FarCurve, Placement, WarmBlocks, expected_reads, place_blocks};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -10,7 +12,7 @@ use crate::query::Query;
 #[derive(Clone, Debug)]
 pub struct GpuMemory {
     bytes: u64,
-    reads: BlockReads,
+    reads: Arc<BlockReads>,
 }
 
 impl GpuMemory {
@@ -19,13 +21,16 @@ impl GpuMemory {
     #[must_use]
     pub fn new(bytes: u64, log: &[Query]) -> Self {
         let mut reads = BlockReads::default();
-        let mut lists = Vec::new();
         for query in log {
-            lists.clear();
-            lists.extend(query.terms.iter().map(|term| (term.term.0, term.doc_freq)));
-            reads.record(&lists, BLOCK_LEN as u32);
+            reads.record(&lists(query), BLOCK_LEN as u32);
         }
-        Self { bytes, reads }
+        Self { bytes, reads: Arc::new(reads) }
+    }
+
+    /// Another budget, with what the same log says.
+    #[must_use]
+    pub fn with_bytes(&self, bytes: u64) -> Self {
+        Self { bytes, reads: Arc::clone(&self.reads) }
     }
 
     /// What is left for rows where `staying_bytes` are taken by what stays, of `room_bytes` that are free beside these.
@@ -43,18 +48,40 @@ impl GpuMemory {
         }
     }
 
-    /// Places the blocks of an index, which take so many `rows` each, `room_rows` of them near.
-    pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: &[u32], room_rows: u64) -> Placement {
-        let num_long_blocks = index.list_sections().blocks.len() as u32;
-        let warm = |(term, reads): (u32, f32)| match index.long_list(TermId(term)) {
-            Some(list) => {
-                let num_blocks = list.doc_freq.div_ceil(BLOCK_LEN as u32);
-                WarmBlocks { first_block: list.first_block, num_blocks, reads }
-            }
-            // A short list has a block of its own behind those of the long ones.
-            None => WarmBlocks { first_block: num_long_blocks + term, num_blocks: 1, reads },
+    /// Places the blocks of an index, which take so many `rows` each.
+    pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: Vec<u32>) -> Placement {
+        let warm = |(term, reads): (u32, f32)| {
+            let (first_block, num_blocks) = blocks(index, TermId(term));
+            WarmBlocks { first_block, num_blocks, reads }
         };
         let warm: Vec<WarmBlocks> = self.reads.iter().map(warm).collect();
-        place_blocks(rows, &warm, room_rows)
+        place_blocks(rows, &warm)
+    }
+}
+
+/// What share of a query's reads is far, under any budget, where blocks are placed so.
+pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, query: &Query) -> FarCurve {
+    let all = placement.num_rows.max(1) as f64;
+    let part = |(term, (_, reads)): (TermId, (u32, f64))| {
+        let (first_block, num_blocks) = blocks(index, term);
+        let (from, to) = placement.span(first_block, num_blocks);
+        (reads, (from as f64 / all, to as f64 / all))
+    };
+    let terms = query.terms.iter().map(|term| term.term);
+    let parts: Vec<_> = terms.zip(expected_reads(&lists(query), BLOCK_LEN as u32)).map(part).collect();
+    FarCurve::of(&parts)
+}
+
+/// A query's lists: their numbers and lengths.
+fn lists(query: &Query) -> Vec<(u32, u32)> {
+    query.terms.iter().map(|term| (term.term.0, term.doc_freq)).collect()
+}
+
+/// The blocks of a term's list: the first, and how many.
+fn blocks(index: &Index, term: TermId) -> (u32, u32) {
+    match index.long_list(term) {
+        Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
+        // A short list has a block of its own behind those of the long ones.
+        None => (index.list_sections().blocks.len() as u32 + term.0, 1),
     }
 }

@@ -13,10 +13,12 @@
 //!                 └── from it on ───────────────▶ | far rows ........................ |   host, page-locked
 //! ```
 //!
-//! Which blocks lie near is worked out once, by [`cache::place_blocks`](crate::cache::place_blocks), from a log.
+//! The order of rows is worked out once, by [`cache::place_blocks`](crate::cache::place_blocks), from a log; a budget is the
+//! border in it.
 
 mod memory;
 mod rows;
 
 pub use memory::GpuMemory;
+pub(super) use memory::far_curve;
 pub(super) use rows::{ROW_BYTES, Rows};

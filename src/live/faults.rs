@@ -1,0 +1,168 @@
+//! Lanes that fail in the middle of a run, and executors that are made to.
+//!
+//! A lane may have a spare executor, which gives the same answers. By the [rule](crate::machine::FaultPlan) for what becomes
+//! of a lane it runs what the lane's own one has lost, in order, and what comes after. Nothing is lost on the way, since an
+//! order stays in the lane's ring until its completion has been seen; and nothing is answered twice, since of two threads
+//! that come with a completion the first one claims it:
+//!
+//! ```text
+//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the spare
+//!                            |===B===|===C===|
+//!
+//!   own thread    |==A==|==B=···················| B comes too late, the thread ends
+//!   heir                      |===B===|===C===|   the watchdog barked: a thread of its own, with the spare
+//! ```
+//!
+//! The driver sees batches that took long; what has failed is told in the run's log. A thread that hangs is left to itself: no
+//! system lets one be ended safely.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::exec::{Answers, ExecError, Execution, Executor, Help, Hit, Pipeline, Request};
+use crate::gpu::GpuError;
+use crate::machine::{Class, FaultKind, PlannedFault};
+use crate::query::{Mode, Query};
+use crate::time::Nanos;
+
+/// How long a thread that is to hang sleeps between two looks at whether the run is over.
+const NAP: Duration = Duration::from_millis(5);
+
+/// When the run began that is under way: what planned faults count from.
+#[derive(Clone, Debug, Default)]
+pub struct RunClock(Arc<Mutex<Option<Instant>>>);
+
+impl RunClock {
+    pub(super) fn set(&self, began: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = began;
+    }
+
+    fn elapsed(&self) -> Option<Nanos> {
+        let began = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        began.map(|began| Nanos(began.elapsed().as_nanos() as u64))
+    }
+}
+
+/// An executor that fails as planned. Without a run it does not.
+pub struct Faulty {
+    inner: Box<dyn Executor>,
+    /// Of the inner one's pipeline; 0 if it has none.
+    depth: usize,
+    /// Those that may still come, in order of time.
+    faults: Vec<PlannedFault>,
+    clock: RunClock,
+}
+
+impl std::fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faulty").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
+
+impl Faulty {
+    /// `inner`, with the faults of a plan that are of its lane, in order of time.
+    #[must_use]
+    pub fn new(mut inner: Box<dyn Executor>, faults: Vec<PlannedFault>, clock: RunClock) -> Self {
+        let depth = inner.pipeline().map_or(0, |pipeline| pipeline.depth());
+        Self { inner, depth, faults, clock }
+    }
+
+    /// The first fault that is due and not over; those that are over are forgotten.
+    fn due(&mut self) -> Option<PlannedFault> {
+        let now = self.clock.elapsed()?;
+        self.faults.retain(|fault| fault.end() > now);
+        self.faults.first().copied().filter(|fault| fault.at <= now)
+    }
+
+    /// Fails if a fault is due, or does nothing until it is over. `needs_memory` says that a batch begins.
+    fn check(&mut self, needs_memory: bool) -> Result<(), ExecError> {
+        while let Some(fault) = self.due() {
+            match fault.kind {
+                FaultKind::Error => {
+                    let doing = String::from("a planned fault");
+                    let message = String::from("this executor fails from now on");
+                    return Err(GpuError::Failed { doing, message }.into());
+                }
+                FaultKind::Memory if needs_memory => {
+                    return Err(GpuError::OutOfMemory { doing: String::from("a planned fault") }.into());
+                }
+                FaultKind::Memory => return Ok(()),
+                // As a panic goes through its callers, but nothing is printed: it is no bug.
+                FaultKind::Panic => std::panic::resume_unwind(Box::new("a planned fault")),
+                // Until the end of the fault, or of the run.
+                FaultKind::Hang | FaultKind::Stall => {
+                    while let Some(now) = self.clock.elapsed().filter(|&now| now < fault.end()) {
+                        std::thread::sleep(Duration::from_nanos(fault.end().since(now).0).min(NAP));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What hangs in a device does not keep the host from asking for it.
+    fn hangs(&mut self) -> bool {
+        self.due().is_some_and(|fault| fault.kind == FaultKind::Hang)
+    }
+}
+
+impl Executor for Faulty {
+    fn class(&self) -> Class {
+        self.inner.class()
+    }
+
+    fn device(&self) -> String {
+        self.inner.device()
+    }
+
+    fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        self.check(true)?;
+        let execution = self.inner.search(query, mode, k, hits)?;
+        // One that came meanwhile holds up what is under way.
+        self.check(false)?;
+        Ok(execution)
+    }
+
+    fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
+        self.check(true)?;
+        let execution = self.inner.search_batch(batch, answers)?;
+        self.check(false)?;
+        Ok(execution)
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        if self.depth > 0 { Some(self) } else { None }
+    }
+
+    fn help(&mut self) -> Help {
+        self.inner.help()
+    }
+
+    fn num_cores(&self) -> usize {
+        self.inner.num_cores()
+    }
+}
+
+impl Pipeline for Faulty {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        if self.hangs() {
+            return Ok(());
+        }
+        self.check(true)?;
+        self.inner.pipeline().map_or(Ok(()), |pipeline| pipeline.submit(batch))
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        if self.hangs() {
+            return None;
+        }
+        match self.check(false) {
+            Ok(()) => self.inner.pipeline()?.poll(answers),
+            Err(fault) => Some(Err(fault)),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A real GPU that fails in the middle of a run: a kernel that writes where it may not, kernels that never end.
+//!
+//! What a fault leaves of a CUDA context is nothing, so each test breaks one in a process of its own, beside a run whose GPU
+//! lane has a CPU as its spare. Without a GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there.
+#![cfg(feature = "gpu")]
+
+mod skipped;
+
+use std::ffi::c_void;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
+use cudarc::nvrtc::Ptx;
+use tandem::cost::{Cost, MachineModel};
+use tandem::exec::cpu::CpuExecutor;
+use tandem::exec::gpu::GpuExecutor;
+use tandem::gpu::list_gpus;
+use tandem::ids::{JobId, QueryId};
+use tandem::index::{Bm25, Index, IndexBuilder};
+use tandem::live::{self, Ending, Fleet, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use tandem::machine::{FaultKind, FaultPlan, Machine, PerClass};
+use tandem::query::{Mode, Query};
+use tandem::sched::{Ask, Job, Jobs, Lane, Next, Policy};
+use tandem::time::Nanos;
+
+/// Two kernels: `wild` writes to an address that nobody has; `spin` runs until the word that it is given is not 0.
+const KERNELS: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry wild()
+{
+    .reg .b64 %address;
+    .reg .b32 %value;
+    mov.u64 %address, 64;
+    mov.u32 %value, 1;
+    st.global.u32 [%address], %value;
+    ret;
+}
+
+.visible .entry spin(.param .u64 flag)
+{
+    .reg .b64 %address;
+    .reg .b32 %value;
+    .reg .pred %goes_on;
+    ld.param.u64 %address, [flag];
+AGAIN:
+    ld.volatile.global.u32 %value, [%address];
+    setp.eq.u32 %goes_on, %value, 0;
+    @%goes_on bra AGAIN;
+    ret;
+}
+";
+
+/// Set in the process in which the GPU is to break.
+const BREAKS: &str = "TANDEM_BREAK_GPU";
+/// When it does, from about the beginning of the run, which lasts several times as long.
+const AFTER: Duration = Duration::from_millis(100);
+const QUERIES: u32 = 4000;
+/// Ten a millisecond.
+const GAP: Nanos = Nanos(100_000);
+const WATCHDOG: Nanos = Nanos(200_000_000);
+
+/// First come, first served, in batches of up to 64.
+struct Fifo;
+
+impl Policy for Fifo {
+    fn name(&self) -> &str {
+        "fifo"
+    }
+
+    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> Ask {
+        Ask::Everyone
+    }
+
+    fn next(&mut self, _: Lane, jobs: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
+        batch.extend(jobs.iter_waiting().take(64).map(|job| job.id));
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+}
+
+/// Runs `test` in a process of its own, where there is a GPU. `name` is the test's.
+fn in_its_own_process(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(BREAKS).is_some() {
+        return test();
+    }
+    if let Err(reason) = list_gpus() {
+        assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
+        return skipped::skipped("no GPU");
+    }
+    let test = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(BREAKS, "1")
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8_lossy(&test.stdout), String::from_utf8_lossy(&test.stderr));
+    println!("{out}{err}");
+    assert!(test.status.success() && out.contains("1 passed"), "{out}\n{err}");
+}
+
+/// A run on a GPU's lane, which `break_it` breaks from beside.
+fn run_on_gpu(break_it: impl FnOnce(&Arc<CudaContext>) + Send) -> LiveOutcome {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let num_docs = 50_000;
+    let mut builder = IndexBuilder::new((0..num_docs).map(|doc| 10 + doc % 90).collect(), Vec::new(), Bm25::default());
+    for term in 0..20_u32 {
+        let list: Vec<(u32, u32)> = (0..num_docs).step_by(3 + term as usize).map(|doc| (doc, 1 + doc % 3)).collect();
+        builder.add(&format!("t{term:03}"), &list).unwrap();
+    }
+    builder.write(&path).unwrap();
+    let index = Arc::new(Index::open(&path).unwrap());
+    let queries = (0..100_u32).map(|id| {
+        let terms = [id % 20, (id / 5 + 7) % 20].map(|term| format!("t{term:03}"));
+        let query = Query::prepare(QueryId(id), "q", &terms, &index).unwrap();
+        LiveQuery { id: QueryId(id), query, mode: Mode::Or, results: None }
+    });
+    let queries = Arc::new(QuerySet::new(10, queries));
+    let gpu = Box::new(GpuExecutor::new(&index, Bm25::default()).unwrap());
+    let spare = Box::new(CpuExecutor::new(Arc::clone(&index), Bm25::default()));
+    let faults = FaultPlan::new(Vec::new(), WATCHDOG);
+    let model = MachineModel { faults, ..Machine::default().with_gpus(1, 1, 2).into() };
+    let mut fleet = Fleet::spawn(model, vec![LaneWork::WithSpare(gpu, spare)], queries, Vec::new()).unwrap();
+    fleet.warm_up(Duration::from_millis(50)).unwrap();
+    let costs = PerClass::from_fn(|_| Cost::alone(Nanos(1000)));
+    let told: Vec<_> = (0..100).map(|id| (QueryId(id), costs)).collect();
+    let arrivals = (0..QUERIES).map(|i| (Nanos(u64::from(i) * GAP.0), i % 100));
+    let jobs = live::plan(arrivals, &told, Nanos::MAX);
+    // The executor's own context: a device has one for all of a process.
+    let context = CudaContext::new(0).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            context.bind_to_thread().unwrap();
+            std::thread::sleep(AFTER);
+            break_it(&context);
+        });
+        let run = LiveRun { policy: Box::new(Fifo), jobs: &jobs, abandon_after: None, keep_journal: false };
+        live::run(&mut fleet, run).unwrap()
+    })
+}
+
+/// Every query was answered once, and what `kind` says is told of the lane; the same answers as before were checked on the way.
+fn assert_survived(outcome: &LiveOutcome, kind: FaultKind) {
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    let ids: Vec<u32> = outcome.log.rows.iter().map(|row| row.job.0).collect();
+    assert_eq!(ids, (0..QUERIES).collect::<Vec<_>>());
+    let [fault] = &outcome.log.faults[..] else { panic!("{:?}", outcome.log.faults) };
+    println!("{fault:?}");
+    assert!(fault.kind == kind && fault.is_retired && fault.queries > 0, "{fault:?}");
+    let again = outcome.log.rows.iter().filter(|row| row.again).count();
+    assert!(again >= fault.queries, "{again} rows ran again");
+    // Before the fault the GPU answered, and after it the CPU did.
+    assert!(outcome.log.rows.iter().any(|row| row.finished < fault.at));
+    assert!(outcome.log.rows.iter().any(|row| row.started > fault.at));
+}
+
+#[test]
+fn a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its_answer() {
+    in_its_own_process("a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its_answer", || {
+        let outcome = run_on_gpu(|context| {
+            let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
+            let wild = module.load_function("wild").unwrap();
+            let stream = context.new_stream().unwrap();
+            let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+            // SAFETY: it takes no arguments, and is meant to destroy the context.
+            unsafe { stream.launch_builder(&wild).launch(shape) }.unwrap();
+            // That is an error by now; what was made in the context can't be given back.
+            let _ = stream.synchronize();
+            std::mem::forget((wild, module, stream));
+        });
+        assert_survived(&outcome, FaultKind::Error);
+    });
+}
+
+#[test]
+fn a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost() {
+    in_its_own_process("a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost", || {
+        let context = CudaContext::new(0).unwrap();
+        context.bind_to_thread().unwrap();
+        // SAFETY: four bytes of the host, which both sides may read and write as a word; never given back.
+        let flag = unsafe { result::malloc_host(4, 0) }.unwrap().cast::<AtomicU32>();
+        // SAFETY: it is aligned to a page, and lives as long as the process.
+        let flag: &'static AtomicU32 = unsafe { &*flag };
+        flag.store(0, Ordering::SeqCst);
+        let outcome = run_on_gpu(|context| {
+            let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
+            let spin = module.load_function("spin").unwrap();
+            let stream = context.new_stream().unwrap();
+            // Twice as many threads as the device has room for: nothing else gets in.
+            let blocks = 4 * context.attribute(MULTIPROCESSORS).unwrap().unsigned_abs();
+            let shape = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 };
+            let address = std::ptr::from_ref(flag).cast::<c_void>() as u64;
+            // SAFETY: the argument is the address of a word that the device can read, as the kernel expects.
+            unsafe { stream.launch_builder(&spin).arg(&address).launch(shape) }.unwrap();
+            std::mem::forget((spin, module, stream));
+        });
+        flag.store(1, Ordering::SeqCst);
+        assert_survived(&outcome, FaultKind::Hang);
+        let waited = outcome.log.faults[0].at;
+        assert!(waited >= WATCHDOG, "{waited:?}");
+    });
+}
