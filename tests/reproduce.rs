@@ -127,7 +127,7 @@ fn wangs_figures_are_counted_modelled_and_measured_as_far_as_this_machine_can() 
         ("wang-fig6", &["hits"], "\"λ 1, cache 10 % of the index: hit rate\",%,30,"),
         ("wang-fig7", &["moved", "hits"], "VFB: moved, over Qtf"),
         ("wang-fig8", &[], "VFB over QtfDf\",% (the paper's most),140,"),
-        ("wang-fig9", &[], "limits under which VFB is best,%,100,"),
+        ("wang-fig9", &[], "limits under which VFB is best, one thread post-processes\",%,100,"),
         ("wang-fig10", &["throughput"], "k 15, CPU-1"),
     ] {
         let small = ["--docs", "20000", "--limit", "1000", "--cpus", "2", "--out", "results"];
