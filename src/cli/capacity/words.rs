@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::lab::{Answer, Criterion, Disagreement, GpuSource, LiveRate, Node};
+use crate::lab::{Answer, Criterion, Disagreement, GpuSource, LiveRate, Node, RunLength};
 use crate::machine::Class;
 use crate::report::number::{counted, text};
 use crate::report::table::Table;
@@ -37,12 +37,17 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
             words,
             "simulated before: {} q/s under {policy}, live {}; simulated again with what queries cost in that run",
             rate(refuted.qps),
-            in_words(refuted)
+            in_words(refuted, criterion)
         );
     }
     match &found.live {
         Some(live) => {
-            let _ = writeln!(words, "live: {}; a tenth beyond: {}", in_words(&live.at), in_words(&live.beyond));
+            let _ = writeln!(
+                words,
+                "live: {}; a tenth beyond: {}",
+                in_words(&live.at, criterion),
+                in_words(&live.beyond, criterion)
+            );
             if found.is_lower_bound() {
                 let _ =
                     writeln!(words, "both held: {} q/s is a lower bound of what this machine sustains", rate(best.qps));
@@ -55,6 +60,10 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
                         words,
                         "queries cost {times} times what they did when the machine was calibrated, seconds before: something \
                          else keeps it busy"
+                    );
+                } else if found.disturbed {
+                    words.push_str(
+                        "what queries cost in that run explains no such loss: something else held the workers up\n",
                     );
                 }
             }
@@ -94,7 +103,7 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
 }
 
 /// `held at 3120 q/s (15600 queries in 5 s, 0.2 % late)`.
-fn in_words(live: &LiveRate) -> String {
+fn in_words(live: &LiveRate, criterion: &Criterion) -> String {
     let verdict = &live.verdict;
     let late = 100.0 * verdict.late as f64 / verdict.queries.max(1) as f64;
     let held = if verdict.holds() {
@@ -107,7 +116,9 @@ fn in_words(live: &LiveRate) -> String {
     let again = if live.attempts > 1 { ", the better of two runs" } else { "" };
     let seconds = text(verdict.queries as f64 / live.qps, 2);
     let (qps, late) = (text(live.qps, 4), text(late, 2));
-    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again})", verdict.queries)
+    let needed = RunLength::told_by(criterion);
+    let few = if verdict.queries < needed { format!(", fewer than the {needed} that tell") } else { String::new() };
+    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again}{few})", verdict.queries)
 }
 
 /// What is true where the answer was not.
