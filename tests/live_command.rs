@@ -217,6 +217,7 @@ fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
     // Whether it holds is up to the machine; that it is said is not.
     let (out, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
     assert!(out.contains(" q/s (") && out.contains(", policy cpu-only; at most 1 % miss 10 ms\n"), "{out}");
+    assert_eq!(out.contains("live: missed"), out.contains("held live"), "{out}");
     assert!(out.contains("\nlive: "), "{out}");
     assert!(out.contains("; a tenth beyond: ") && err.contains("measuring 24 queries 3 times"), "{out}{err}");
     let text = std::fs::read_to_string(lab.path().join("answer/capacity.csv")).unwrap();

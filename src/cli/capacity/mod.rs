@@ -139,10 +139,10 @@ fn live_most(seconds: f64) -> Result<Duration, Failure> {
 fn rows(found: &Answer) -> Vec<CapacityRow> {
     let mut rows: Vec<CapacityRow> = Vec::new();
     for capacities in &found.capacities {
-        rows.extend(capacities.iter().map(|capacity| CapacityRow { capacity: capacity.clone(), live: None }));
+        rows.extend(capacities.iter().map(|one| CapacityRow { capacity: one.clone(), live: None, held_qps: None }));
     }
     if let Some(best) = rows.first_mut() {
-        best.live = found.live;
+        (best.live, best.held_qps) = (found.live, found.held_qps());
     }
     rows
 }

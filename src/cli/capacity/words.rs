@@ -26,11 +26,18 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         return String::from("interrupted before there was an answer");
     };
     let rate = |qps: f64| text(qps, 4);
-    let mut words = if best.qps > 0.0 {
-        let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
-        format!("{} q/s ({interval}), policy {}; {criterion}\n", rate(best.qps), best.policy)
-    } else {
-        format!("0 q/s: no rate is low enough for {criterion}, under any policy\n")
+    let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
+    let simulated = format!("{} q/s ({interval})", rate(best.qps));
+    let refuted = found.live.is_some_and(|live| !live.at.verdict.holds());
+    let mut words = match (found.held_qps(), refuted) {
+        _ if best.qps == 0.0 => format!("0 q/s: no rate is low enough for {criterion}, under any policy\n"),
+        (Some(held), true) => format!(
+            "{} q/s, the highest rate that held live, policy {}; {criterion}\nsimulated: {simulated}\n",
+            rate(held),
+            best.policy
+        ),
+        (None, true) => format!("no rate held live, policy {}; {criterion}\nsimulated: {simulated}\n", best.policy),
+        (_, false) => format!("{simulated}, policy {}; {criterion}\n", best.policy),
     };
     for (policy, refuted) in &found.refuted {
         let _ = writeln!(
@@ -53,7 +60,6 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
                     writeln!(words, "both held: {} q/s is a lower bound of what this machine sustains", rate(best.qps));
             }
             if !live.at.verdict.holds() {
-                words.push_str(&held_below(found));
                 if live.at.slowdown > BUSY {
                     let times = text(live.at.slowdown, 3);
                     let _ = writeln!(
@@ -119,13 +125,4 @@ fn in_words(live: &LiveRate, criterion: &Criterion) -> String {
     let needed = RunLength::told_by(criterion);
     let few = if verdict.queries < needed { format!(", fewer than the {needed} that tell") } else { String::new() };
     format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again}{few})", verdict.queries)
-}
-
-/// What is true where the answer was not.
-fn held_below(found: &Answer) -> String {
-    let lower = match &found.held_below {
-        Some(lower) => format!("what did hold: {} q/s", text(lower.qps, 4)),
-        None => String::from("no lower rate that was tried held either"),
-    };
-    format!("What was simulated was too much: {lower}.\n")
 }

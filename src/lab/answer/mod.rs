@@ -78,6 +78,14 @@ impl Answer {
     pub fn is_lower_bound(&self) -> bool {
         self.live.is_some_and(|live| live.at.verdict.holds() && live.beyond.verdict.holds())
     }
+
+    /// The highest rate that held live; `None` if none did, or none was driven.
+    #[must_use]
+    pub fn held_qps(&self) -> Option<f64> {
+        let held = |rate: &LiveRate| rate.verdict.holds().then_some(rate.qps);
+        let driven = self.live.iter().flat_map(|live| [live.at, live.beyond]).chain(self.held_below);
+        driven.filter_map(|rate| held(&rate)).reduce(f64::max)
+    }
 }
 
 /// A live run at a rate.
@@ -147,7 +155,11 @@ pub fn answer(
     if live::interrupted() {
         return Ok(answer);
     }
-    let mut calibrations: Vec<Calibration> = backlogs.iter().map(|several| Calibration::median(several)).collect();
+    let mut calibrations: Vec<Calibration> = match one_service(node) {
+        // What a policy is told from is then drawn from the backlogs of all, which no disturbance outweighs as easily.
+        true => vec![Calibration::median(&backlogs.concat()); near.len()],
+        false => backlogs.iter().map(|several| Calibration::median(several)).collect(),
+    };
     // Where a machine file says what serving costs, backlogs are no more than a check of it.
     let has_file = !node.model().is_exact();
     let reckoned: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
@@ -178,6 +190,11 @@ pub fn answer(
     }
     progress.end();
     Ok(answer)
+}
+
+/// Whether queries take the same under every policy: where there is one class of processor, and nothing is batched.
+fn one_service(node: &Node) -> bool {
+    node.machine().classes().count() == 1 && node.model().batches.iter().all(|(_, batches)| batches.is_none())
 }
 
 /// What each policy sustains, all at once: each with what queries cost while it serves them.

@@ -12,7 +12,7 @@ const ATTEMPTS: u32 = 2;
 /// How far beyond the capacity another run is driven.
 const BEYOND: f64 = 1.1;
 /// Where simulation stays with a capacity that failed, lower rates are tried: these shares of it.
-const BELOW: [f64; 5] = [0.95, 0.9, 0.8, 0.65, 0.5];
+const BELOW: [f64; 7] = [0.95, 0.9, 0.8, 0.65, 0.5, 0.3, 0.1];
 /// A live run has no more queries than this, all of whose log is kept.
 const MOST_QUERIES: usize = 10_000_000;
 /// Times beyond this are not told apart: a year.
