@@ -6,6 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytemuck::Pod;
 use fst::Streamer;
@@ -20,6 +22,9 @@ use super::packed::Run;
 use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
 use crate::ids::{DocId, TermId};
 use crate::prefetch::prefetch;
+
+/// A gigabyte is checked in a second or less: some tens of megabytes at a time stay.
+const LET_GO_EVERY: Duration = Duration::from_millis(20);
 
 /// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
 #[derive(Debug)]
@@ -58,6 +63,29 @@ impl Index {
             .map_err(|what| IndexError::Damaged { path, message: format!("{what} (rebuild it: `tandem index build`)") })
     }
 
+    /// As [`open`](Self::open), of an index that was just written, to know that it is whole: what was looked at is let go of
+    /// meanwhile, so that a build within some memory is not seen to take as much as its index.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_back(dir: &Path) -> Result<Self, IndexError> {
+        let path = dir.join(FILE_NAME);
+        let map = map_file(&path)?;
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let_go(&map);
+                    std::thread::sleep(LET_GO_EVERY);
+                }
+            });
+            let index = Self::from_map(Arc::clone(&map));
+            is_done.store(true, Ordering::Relaxed);
+            index
+        })
+        .map_err(|message| IndexError::Damaged { path, message })
+    }
+
     /// An index of these lists in a temporary folder, at BM25's usual parameters: for tests and examples.
     ///
     /// Terms may come in any order; a document's length is the sum of its frequencies, and there are as many documents
@@ -83,7 +111,7 @@ impl Index {
         Self::open(dir.path())
     }
 
-    fn from_map(map: Mmap) -> Result<Self, String> {
+    fn from_map(map: Arc<Mmap>) -> Result<Self, String> {
         let header = check_file(&map)?;
         let idf = match header.idf {
             0 => Idf::Plus,
@@ -91,7 +119,6 @@ impl Index {
             2 => Idf::Impacts,
             other => return Err(format!("damaged: idf form {other}, expected 0, 1 or 2")),
         };
-        let map = Arc::new(map);
         let dictionary_bytes = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };
         let dictionary = fst::Map::new(dictionary_bytes).map_err(|e| format!("damaged: the dictionary: {e}"))?;
         // It has a checksum of its own: what it holds was built as a dictionary, and walking it can't go astray.
@@ -369,7 +396,7 @@ fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
     entry.offset as usize..(entry.offset + entry.len) as usize
 }
 
-fn map_file(path: &Path) -> Result<Mmap, IndexError> {
+fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
     let file = File::open(path).map_err(|e| {
         if let (io::ErrorKind::NotADirectory, Some(dir)) = (e.kind(), path.parent()) {
@@ -391,7 +418,14 @@ fn map_file(path: &Path) -> Result<Mmap, IndexError> {
     // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new
     // file over the old one, whose pages live on. Another program that truncates or edits the file while it
     // is mapped breaks this.
-    unsafe { Mmap::map(&file) }.map_err(cannot)
+    unsafe { Mmap::map(&file) }.map(Arc::new).map_err(cannot)
+}
+
+/// Drops the pages of a mapped file from this process; the system keeps them as long as it has room.
+fn let_go(map: &Mmap) {
+    // SAFETY: nothing was ever written to this mapping of a file, so that a page that is dropped comes back the same.
+    #[cfg(unix)]
+    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     })?;
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
-    let index = Index::open(&arguments.out)?;
+    let index = Index::read_back(&arguments.out)?;
     outln!("documents  {:>15}", index.num_docs());
     outln!("tokens     {:>15}", index.num_tokens());
     outln!("terms      {:>15}", index.num_terms());
