@@ -46,6 +46,7 @@ struct Line {
     beyond_queries: Option<usize>,
     beyond_late: Option<usize>,
     beyond_held: Option<bool>,
+    stable_qps: Option<Digits<6>>,
 }
 
 impl Record for Line {}
@@ -83,6 +84,7 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             beyond_queries: beyond.map(|live| live.verdict.queries),
             beyond_late: beyond.map(|live| live.verdict.late),
             beyond_held: beyond.map(|live| live.verdict.holds()),
+            stable_qps: Some(Digits(capacity.stable_qps)),
         }
     };
     write_csv(path, provenance, rows.iter().map(line))
