@@ -213,11 +213,11 @@ fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_ex
 #[test]
 fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
     let lab = tiny_lab();
-    let question =
-        "capacity index --queries queries.tsv --limit 24 --gpu none --policy cpu-only --seeds 1:3 --out answer";
+    let question = "capacity index --queries queries.tsv --limit 24 --gpu none --policy cpu-only --seeds 1:3 --live-seconds 1 --out answer";
     // Whether it holds is up to the machine; that it is said is not.
     let (out, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
     assert!(out.contains(" q/s (") && out.contains(", policy cpu-only; at most 1 % miss 10 ms\n"), "{out}");
+    assert_eq!(out.contains("live: missed"), out.contains("held live"), "{out}");
     assert!(out.contains("\nlive: "), "{out}");
     assert!(out.contains("; a tenth beyond: ") && err.contains("measuring 24 queries 3 times"), "{out}{err}");
     let text = std::fs::read_to_string(lab.path().join("answer/capacity.csv")).unwrap();
@@ -225,7 +225,7 @@ fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
     // The objective's row has its live runs, no miss is told beside.
     let live = |line: &str| line.split(',').nth(17).map(str::to_owned);
     assert_eq!((lines.len(), live(lines[2]).as_deref()), (3, Some("")), "{text}");
-    assert!(live(lines[1]).is_some_and(|queries| queries.parse::<u32>().is_ok_and(|n| n >= 10_000)), "{text}");
+    assert!(live(lines[1]).is_some_and(|queries| queries.parse::<u32>().is_ok_and(|n| n > 0)), "{text}");
     assert!(text.contains("# command: tandem capacity index") && text.contains("# objective: at most 1 %"), "{text}");
     // Asked again, it measures nothing that it knows.
     let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
@@ -273,7 +273,8 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --watchdog-ms 50"), 0);
     let fault = &rows(&results.join("faults.csv"))[0];
     assert_eq!([&fault["processor"], &fault["fault"], &fault["retired"]], ["1", "hang", "true"]);
-    assert!(fault["at_ms"].parse::<f64>().unwrap() >= 80.0, "{fault:?}");
+    // 50 ms after the batch began that was under way at 30 ms: a little before, if this machine is busy.
+    assert!(fault["at_ms"].parse::<f64>().unwrap() > 50.0, "{fault:?}");
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!(log.rows.len(), 100);
     // Threads that only let predicted times pass, in several runs: the plan is of each.
@@ -418,10 +419,12 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     // It can be gone by.
     tandem(lab.path(), &format!("{LIVE} --gpu none --estimates scaled.json --rate 500 --num-queries 20"), 0);
 
-    // From the middle on all takes three times as long.
+    // A tenth more than was recorded, and from the middle on three times that.
     let (mut log, provenance) = RunLog::read(&file("gpus/log.csv")).unwrap();
-    for row in &mut log.rows[120..] {
-        row.finished = row.finished + Nanos(2 * row.finished.since(row.started).0);
+    for (i, row) in log.rows.iter_mut().enumerate() {
+        // As it was given to the row above.
+        let recorded_us = 200.0 + f64::from(row.query.0);
+        row.finished = row.started + Nanos::from_us(recorded_us * if i < 120 { 1.1 } else { 3.3 });
     }
     log.write(&file("slower.csv"), &provenance).unwrap();
     let slower = "recalibrate model.json slower.csv --workload cpu.workload.csv -o slower.json";

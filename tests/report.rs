@@ -140,6 +140,28 @@ fn every_number_of_the_files_is_in_a_table() {
 }
 
 #[test]
+fn a_capacity_that_did_not_hold_live_is_not_told_as_the_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("r")).unwrap();
+    let told = |held: &str, held_qps: &str| {
+        let table = format!(
+            "policy,deadline_ms,max_rate_qps,objective,live_qps,live_held,held_qps\n\
+             mct,50,6100,p99 <= 50 ms,6100,{held},{held_qps}\n"
+        );
+        std::fs::write(dir.path().join("r/capacity.csv"), table).unwrap();
+        page(dir.path(), "r").replace("<strong>", "").replace("</strong>", "")
+    };
+    assert!(told("true", "6100").contains("6,100 queries a second, by simulation, under the policy mct."));
+    let lower = told("false", "5400");
+    assert!(lower.contains("5,400 queries a second held when they were driven live") && lower.contains("5,400 q/s"));
+    assert!(lower.contains("6,100 were simulated, and did not hold"));
+    let none = told("false", "");
+    assert!(
+        none.contains("Unknown. 6,100 queries a second are simulated") && none.contains("unknown: no rate held live")
+    );
+}
+
+#[test]
 fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refused() {
     let dir = results();
     std::fs::create_dir(dir.path().join("empty")).unwrap();

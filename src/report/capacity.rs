@@ -17,6 +17,8 @@ pub struct CapacityRow {
     pub capacity: Capacity,
     /// Live runs at that rate and beyond it, where they were made.
     pub live: Option<LiveCheck>,
+    /// The highest rate that held live, which may be a lower one; `None` if none did, or none was driven.
+    pub held_qps: Option<f64>,
 }
 
 /// A line of `capacity.csv`, as it is written.
@@ -46,6 +48,7 @@ struct Line {
     beyond_queries: Option<usize>,
     beyond_late: Option<usize>,
     beyond_held: Option<bool>,
+    held_qps: Option<Digits<6>>,
     stable_qps: Option<Digits<6>>,
 }
 
@@ -56,7 +59,7 @@ impl Record for Line {}
 /// # Errors
 /// Those of the file system.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow]) -> io::Result<()> {
-    let line = |CapacityRow { capacity, live }: &CapacityRow| {
+    let line = |CapacityRow { capacity, live, held_qps }: &CapacityRow| {
         let at = live.map(|live| live.at);
         let beyond = live.map(|live| live.beyond);
         Line {
@@ -84,6 +87,7 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             beyond_queries: beyond.map(|live| live.verdict.queries),
             beyond_late: beyond.map(|live| live.verdict.late),
             beyond_held: beyond.map(|live| live.verdict.holds()),
+            held_qps: held_qps.map(Digits),
             stable_qps: Some(Digits(capacity.stable_qps)),
         }
     };

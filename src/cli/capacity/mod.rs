@@ -4,7 +4,7 @@ mod node;
 mod words;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::defaults::{Bars, warn_of_few_cores};
 use super::kept::Kept;
@@ -17,6 +17,9 @@ use crate::files::{Provenance, check_writable};
 use crate::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::sched::{PolicyFactory, PolicyKind};
+
+/// A live run of a day is as much as anybody asks for.
+const LIVE_SECONDS_MOST: f64 = 86_400.0;
 
 /// Options of `capacity`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +47,10 @@ pub(super) struct Arguments {
     /// Seeds of the simulated arrivals, between commas, or FIRST:LAST
     #[arg(long, value_name = "SEEDS", default_value = "1:10")]
     seeds: String,
+    /// A live run takes at most so long, unless it takes a hundred deadlines: fewer queries than the objective asks for are
+    /// said to be few
+    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    live_seconds: f64,
     /// CPU cores that work [default: all that are left beside the driver and the GPUs' lanes]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
@@ -115,19 +122,27 @@ fn check(arguments: &Arguments) -> Result<Question, Failure> {
         objective: arguments.objective.checked()?,
         process,
         seeds: parse_seeds(&arguments.seeds)?,
+        live_most: live_most(arguments.live_seconds)?,
     };
     check_writable(&arguments.out.join("capacity.csv"))?;
     Ok(question)
+}
+
+fn live_most(seconds: f64) -> Result<Duration, Failure> {
+    let is_usable = (0.1..=LIVE_SECONDS_MOST).contains(&seconds);
+    is_usable
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| Failure::input(format!("--live-seconds is {seconds}, expected 0.1 to {LIVE_SECONDS_MOST}")))
 }
 
 /// One row a policy and objective; the best one's has its live runs.
 fn rows(found: &Answer) -> Vec<CapacityRow> {
     let mut rows: Vec<CapacityRow> = Vec::new();
     for capacities in &found.capacities {
-        rows.extend(capacities.iter().map(|capacity| CapacityRow { capacity: capacity.clone(), live: None }));
+        rows.extend(capacities.iter().map(|one| CapacityRow { capacity: one.clone(), live: None, held_qps: None }));
     }
     if let Some(best) = rows.first_mut() {
-        best.live = found.live;
+        (best.live, best.held_qps) = (found.live, found.held_qps());
     }
     rows
 }

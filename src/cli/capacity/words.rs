@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::lab::{Answer, Criterion, Disagreement, GpuSource, LiveRate, Node};
+use crate::lab::{Answer, Criterion, Disagreement, GpuSource, LiveRate, Node, RunLength};
 use crate::machine::Class;
 use crate::report::number::{counted, text};
 use crate::report::table::Table;
@@ -26,35 +26,50 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         return String::from("interrupted before there was an answer");
     };
     let rate = |qps: f64| text(qps, 4);
-    let mut words = if best.qps > 0.0 {
-        let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
-        format!("{} q/s ({interval}), policy {}; {criterion}\n", rate(best.qps), best.policy)
-    } else {
-        format!("0 q/s: no rate is low enough for {criterion}, under any policy\n")
+    let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
+    let simulated = format!("{} q/s ({interval})", rate(best.qps));
+    let refuted = found.live.is_some_and(|live| !live.at.verdict.holds());
+    let mut words = match (found.held_qps(), refuted) {
+        _ if best.qps == 0.0 => format!("0 q/s: no rate is low enough for {criterion}, under any policy\n"),
+        (Some(held), true) => format!(
+            "{} q/s, the highest rate that held live, policy {}; {criterion}\nsimulated: {simulated}\n",
+            rate(held),
+            best.policy
+        ),
+        (None, true) => format!("no rate held live, policy {}; {criterion}\nsimulated: {simulated}\n", best.policy),
+        (_, false) => format!("{simulated}, policy {}; {criterion}\n", best.policy),
     };
     for (policy, refuted) in &found.refuted {
         let _ = writeln!(
             words,
             "simulated before: {} q/s under {policy}, live {}; simulated again with what queries cost in that run",
             rate(refuted.qps),
-            in_words(refuted)
+            in_words(refuted, criterion)
         );
     }
     match &found.live {
         Some(live) => {
-            let _ = writeln!(words, "live: {}; a tenth beyond: {}", in_words(&live.at), in_words(&live.beyond));
+            let _ = writeln!(
+                words,
+                "live: {}; a tenth beyond: {}",
+                in_words(&live.at, criterion),
+                in_words(&live.beyond, criterion)
+            );
             if found.is_lower_bound() {
                 let _ =
                     writeln!(words, "both held: {} q/s is a lower bound of what this machine sustains", rate(best.qps));
             }
             if !live.at.verdict.holds() {
-                words.push_str(&held_below(found));
                 if live.at.slowdown > BUSY {
                     let times = text(live.at.slowdown, 3);
                     let _ = writeln!(
                         words,
                         "queries cost {times} times what they did when the machine was calibrated, seconds before: something \
                          else keeps it busy"
+                    );
+                } else if found.disturbed {
+                    words.push_str(
+                        "what queries cost in that run explains no such loss: something else held the workers up\n",
                     );
                 }
             }
@@ -94,7 +109,7 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
 }
 
 /// `held at 3120 q/s (15600 queries in 5 s, 0.2 % late)`.
-fn in_words(live: &LiveRate) -> String {
+fn in_words(live: &LiveRate, criterion: &Criterion) -> String {
     let verdict = &live.verdict;
     let late = 100.0 * verdict.late as f64 / verdict.queries.max(1) as f64;
     let held = if verdict.holds() {
@@ -107,14 +122,7 @@ fn in_words(live: &LiveRate) -> String {
     let again = if live.attempts > 1 { ", the better of two runs" } else { "" };
     let seconds = text(verdict.queries as f64 / live.qps, 2);
     let (qps, late) = (text(live.qps, 4), text(late, 2));
-    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again})", verdict.queries)
-}
-
-/// What is true where the answer was not.
-fn held_below(found: &Answer) -> String {
-    let lower = match &found.held_below {
-        Some(lower) => format!("what did hold: {} q/s", text(lower.qps, 4)),
-        None => String::from("no lower rate that was tried held either"),
-    };
-    format!("What was simulated was too much: {lower}.\n")
+    let needed = RunLength::told_by(criterion);
+    let few = if verdict.queries < needed { format!(", fewer than the {needed} that tell") } else { String::new() };
+    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again}{few})", verdict.queries)
 }

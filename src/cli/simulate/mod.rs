@@ -195,7 +195,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !capacities.is_empty() {
         let path = arguments.out.join("capacity.csv");
         let rows = capacities.iter().flat_map(Capacities::iter);
-        let rows: Vec<CapacityRow> = rows.map(|found| CapacityRow { capacity: found.clone(), live: None }).collect();
+        let rows: Vec<CapacityRow> =
+            rows.map(|found| CapacityRow { capacity: found.clone(), live: None, held_qps: None }).collect();
         kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows));
     }
     if arguments.what.contains(&Part::Plot) && !summaries.is_empty() {

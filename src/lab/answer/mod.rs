@@ -12,8 +12,8 @@
 //! backlogs, a fraction of a second each, so that it is done only for policies that may turn out to be the best. What the
 //! simulator says is then driven for as long as the objective asks. If that fails, the answer was wrong, and it is told
 //! so. The run that refuted it was the best measurement yet of what queries cost under such load: it is simulated again
-//! with that, and whichever policy is the best now is driven. If the simulator stays with its answer, some lower rates are
-//! tried.
+//! with that, and whichever policy is the best now is driven. If the simulator stays with its answer, or falls far below
+//! what that very run has answered, some lower rates are tried.
 
 mod backlogs;
 mod reach;
@@ -47,6 +47,9 @@ pub struct Question {
     pub process: ArrivalProcess,
     /// What simulated arrivals are drawn from; live ones are drawn from the one after the last.
     pub seeds: Vec<u64>,
+    /// A live run takes no longer, unless it takes a hundred limits: at a few queries a second, those that an objective
+    /// asks for would be hours.
+    pub live_most: Duration,
 }
 
 /// What came of it.
@@ -60,6 +63,9 @@ pub struct Answer {
     pub disagreements: Vec<Disagreement>,
     /// Answers that were driven before the last one and did not hold, with their policies.
     pub refuted: Vec<(String, LiveRate)>,
+    /// Whether the last run at a capacity failed though what queries cost in it explains no such thing: something else
+    /// held the workers up.
+    pub disturbed: bool,
     /// How the best one's live runs came out; `None` if they were interrupted, or no rate is low enough.
     pub live: Option<LiveCheck>,
     /// Where the live run at the capacity failed: the highest of some lower rates that held.
@@ -71,6 +77,14 @@ impl Answer {
     #[must_use]
     pub fn is_lower_bound(&self) -> bool {
         self.live.is_some_and(|live| live.at.verdict.holds() && live.beyond.verdict.holds())
+    }
+
+    /// The highest rate that held live; `None` if none did, or none was driven.
+    #[must_use]
+    pub fn held_qps(&self) -> Option<f64> {
+        let held = |rate: &LiveRate| rate.verdict.holds().then_some(rate.qps);
+        let driven = self.live.iter().flat_map(|live| [live.at, live.beyond]).chain(self.held_below);
+        driven.filter_map(|rate| held(&rate)).reduce(f64::max)
     }
 }
 
@@ -86,6 +100,8 @@ pub struct LiveRate {
     /// What queries cost in it, over what they cost when the machine was calibrated, on the class where that is most:
     /// well above 1, something else kept the machine busy.
     pub slowdown: f64,
+    /// Queries answered a second, over the whole run.
+    pub answered_qps: f64,
 }
 
 /// Live runs that tell whether a capacity is one.
@@ -101,6 +117,9 @@ pub struct LiveCheck {
 const REFUTED_MOST: usize = 3;
 /// A new answer that comes so near the one that was refuted is the same one.
 const SAME: f64 = 0.98;
+/// What is simulated with the costs of a run must come up to this share of what that run itself has answered. Below, the
+/// run was not slow but disturbed: another program held the workers up, for longer than queries take.
+const CREDIBLE: f64 = 0.5;
 
 /// How long workers are kept busy before: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -124,6 +143,7 @@ pub fn answer(
         out_of_reach,
         disagreements: Vec::new(),
         refuted: Vec::new(),
+        disturbed: false,
         live: None,
         held_below: None,
     };
@@ -135,7 +155,11 @@ pub fn answer(
     if live::interrupted() {
         return Ok(answer);
     }
-    let mut calibrations: Vec<Calibration> = backlogs.iter().map(|several| Calibration::median(several)).collect();
+    let mut calibrations: Vec<Calibration> = match one_service(node) {
+        // What a policy is told from is then drawn from the backlogs of all, which no disturbance outweighs as easily.
+        true => vec![Calibration::median(&backlogs.concat()); near.len()],
+        false => backlogs.iter().map(|several| Calibration::median(several)).collect(),
+    };
     // Where a machine file says what serving costs, backlogs are no more than a check of it.
     let has_file = !node.model().is_exact();
     let reckoned: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
@@ -154,7 +178,8 @@ pub fn answer(
             break;
         }
         let again = simulate(node, &near[best..=best], &[Some(cost)], question, progress)?.remove(0);
-        if answer.refuted.len() == REFUTED_MOST || again.objective.qps > SAME * qps {
+        answer.disturbed = again.objective.qps < CREDIBLE * at.answered_qps;
+        if answer.disturbed || answer.refuted.len() == REFUTED_MOST || again.objective.qps > SAME * qps {
             let mut trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
             answer.live = trial.beyond(qps)?.map(|beyond| LiveCheck { at, beyond });
             answer.held_below = trial.below(qps)?;
@@ -165,6 +190,11 @@ pub fn answer(
     }
     progress.end();
     Ok(answer)
+}
+
+/// Whether queries take the same under every policy: where there is one class of processor, and nothing is batched.
+fn one_service(node: &Node) -> bool {
+    node.machine().classes().count() == 1 && node.model().batches.iter().all(|(_, batches)| batches.is_none())
 }
 
 /// What each policy sustains, all at once: each with what queries cost while it serves them.

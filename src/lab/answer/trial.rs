@@ -12,7 +12,7 @@ const ATTEMPTS: u32 = 2;
 /// How far beyond the capacity another run is driven.
 const BEYOND: f64 = 1.1;
 /// Where simulation stays with a capacity that failed, lower rates are tried: these shares of it.
-const BELOW: [f64; 5] = [0.95, 0.9, 0.8, 0.65, 0.5];
+const BELOW: [f64; 7] = [0.95, 0.9, 0.8, 0.65, 0.5, 0.3, 0.1];
 /// A live run has no more queries than this, all of whose log is kept.
 const MOST_QUERIES: usize = 10_000_000;
 /// Times beyond this are not told apart: a year.
@@ -55,8 +55,8 @@ impl Trial<'_> {
     fn try_rate(&mut self, qps: f64, attempts: u32) -> Result<Option<(LiveRate, Calibration)>, LabError> {
         let mut best: Option<(LiveRate, Calibration)> = None;
         for attempt in 1..=attempts {
-            let Some((verdict, cost)) = self.drive(qps)? else { return Ok(None) };
-            let this = LiveRate { qps, verdict, attempts: attempt, slowdown: self.slowdown(&cost) };
+            let Some((verdict, answered_qps, cost)) = self.drive(qps)? else { return Ok(None) };
+            let this = LiveRate { qps, verdict, attempts: attempt, slowdown: self.slowdown(&cost), answered_qps };
             let first = best.filter(|(first, _)| first.verdict.late <= verdict.late && !verdict.holds());
             let kept = first.map_or((this, cost), |(first, cost)| (LiveRate { attempts: attempt, ..first }, cost));
             best = Some(kept);
@@ -73,12 +73,11 @@ impl Trial<'_> {
         self.node.machine().classes().map(of).fold(0.0, f64::max)
     }
 
-    /// The verdict, and what queries cost.
-    fn drive(&mut self, qps: f64) -> Result<Option<(Verdict, Calibration)>, LabError> {
-        let Question { deadline, objective, process, seeds } = self.question;
+    /// The verdict, how many queries a second were answered, and what they cost.
+    fn drive(&mut self, qps: f64) -> Result<Option<(Verdict, f64, Calibration)>, LabError> {
+        let Question { deadline, objective, process, seeds, live_most } = self.question;
         let criterion: Criterion = objective.within(*deadline);
-        // As long as a run that tells must be, whatever a search may do with less.
-        let count = RunLength::full(&criterion, qps).min(MOST_QUERIES);
+        let count = queries_of_run(&criterion, qps, *live_most);
         let lasts = Duration::from_secs_f64((count as f64 / qps).min(LONGEST_S));
         self.progress.lasts(&format!("live: {} at {qps:.0} q/s", self.policy.name()), lasts);
         let seed = seeds.last().map_or(0, |seed| seed.wrapping_add(1));
@@ -88,6 +87,32 @@ impl Trial<'_> {
             return Ok(None);
         }
         let cost = self.node.calibration(&outcome);
-        Ok(Some((Judge::of_log(criterion, &outcome.log, count, qps), cost)))
+        let last = outcome.log.rows.iter().map(|row| row.finished).max().unwrap_or_default();
+        let answered_qps = outcome.log.rows.len() as f64 / last.as_secs().max(f64::MIN_POSITIVE);
+        Ok(Some((Judge::of_log(criterion, &outcome.log, count, qps), answered_qps, cost)))
+    }
+}
+
+/// As many as tell, whatever a search may do with less: but no more than come while a run may last.
+fn queries_of_run(criterion: &Criterion, qps: f64, live_most: Duration) -> usize {
+    let most = (live_most.as_secs_f64() * qps).max(RunLength::of_limits(criterion, qps));
+    RunLength::full(criterion, qps).min(most.ceil() as usize).clamp(1, MOST_QUERIES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::Objective;
+    use crate::time::Nanos;
+
+    #[test]
+    fn a_live_run_has_the_queries_that_tell_unless_they_would_take_too_long() {
+        let criterion = Objective::default().within(Nanos::from_ms(50.0));
+        let of = |qps| queries_of_run(&criterion, qps, Duration::from_secs(60));
+        // A hundred limits are 5 s, and p99 asks for 10 000 queries; at 1.7 a second those would be hours.
+        assert_eq!([of(40_000.0), of(1000.0), of(1.7), of(1e9)], [200_000, 10_000, 102, MOST_QUERIES]);
+        // A hundred limits are not cut off.
+        let slow = Objective::default().within(Nanos::from_ms(2000.0));
+        assert_eq!(queries_of_run(&slow, 1.7, Duration::from_secs(60)), 340);
     }
 }

@@ -52,7 +52,7 @@ impl RunLength {
             Self::Enough { at_least } => {
                 let (shortest, longest) = SEARCHED_QUERIES;
                 let shortest = shortest.max(at_least);
-                Self::full(criterion, rate_qps).clamp(shortest, longest.max(least(criterion)).max(shortest))
+                Self::full(criterion, rate_qps).clamp(shortest, longest.max(Self::told_by(criterion)).max(shortest))
             }
         }
     }
@@ -77,7 +77,7 @@ impl RunLength {
             Self::Exactly(queries) => (queries <= available).then_some(f64::INFINITY),
             Self::Enough { .. } => {
                 let highest_qps = available as f64 / (LIMITS_AHEAD * criterion.limit.as_secs());
-                (available >= least(criterion)).then_some(highest_qps)
+                (available >= Self::told_by(criterion)).then_some(highest_qps)
             }
         }
     }
@@ -87,14 +87,21 @@ impl RunLength {
     /// Queries of a run at this rate that tells all by itself: a hundred limits, a hundred late queries that may be.
     #[must_use]
     pub fn full(criterion: &Criterion, rate_qps: f64) -> usize {
-        ((LIMITS_AHEAD * criterion.limit.as_secs() * rate_qps).ceil() as usize).max(least(criterion))
+        (Self::of_limits(criterion, rate_qps).ceil() as usize).max(Self::told_by(criterion))
     }
-}
 
-/// Queries without which the statistic has no interval worth the name.
-fn least(criterion: &Criterion) -> usize {
-    let share = criterion.late_share();
-    if share > 0.0 { (LATE_QUERIES / share).ceil().max(LATE_QUERIES) as usize } else { LEAST_QUERIES as usize }
+    /// Queries that come in a hundred limits.
+    #[must_use]
+    pub fn of_limits(criterion: &Criterion, rate_qps: f64) -> f64 {
+        LIMITS_AHEAD * criterion.limit.as_secs() * rate_qps
+    }
+
+    /// Queries without which the statistic has no interval worth the name.
+    #[must_use]
+    pub fn told_by(criterion: &Criterion) -> usize {
+        let share = criterion.late_share();
+        if share > 0.0 { (LATE_QUERIES / share).ceil().max(LATE_QUERIES) as usize } else { LEAST_QUERIES as usize }
+    }
 }
 
 #[cfg(test)]

@@ -31,12 +31,19 @@ pub(super) struct Capacity {
     pub(super) failing_qps: Option<f64>,
     /// Live runs at the rate and beyond it: where, and whether they held.
     pub(super) live: Vec<(f64, bool)>,
+    /// The highest rate that held live, which may be a lower one.
+    pub(super) held_qps: Option<f64>,
 }
 
 impl Capacity {
     /// (predicted - measured) / measured.
     pub(super) fn error(&self) -> Option<f64> {
         self.predicted_qps.filter(|_| self.qps > 0.0).map(|predicted| (predicted - self.qps) / self.qps)
+    }
+
+    /// Whether it was driven live, and did not hold.
+    pub(super) fn refuted(&self) -> bool {
+        self.live.first().is_some_and(|&(_, held)| !held)
     }
 
     pub(super) fn is_measured(&self) -> bool {
@@ -73,6 +80,7 @@ impl Capacity {
             confidence,
             failing_qps,
             live: live.iter().filter_map(|(at, held)| Some((line.number(at)?, line.text(held) == "true"))).collect(),
+            held_qps: line.number("held_qps"),
         })
     }
 
@@ -95,6 +103,7 @@ impl Capacity {
             confidence: None,
             failing_qps: line.number("measured_high_qps"),
             live: Vec::new(),
+            held_qps: None,
         })
     }
 }

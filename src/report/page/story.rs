@@ -101,7 +101,20 @@ fn of_capacities(all: &[Capacity]) -> Story {
              long run. These runs are too short to find a limit below it.",
             strong(&rounded(region, 4))
         ),
-        None => format!("{} queries a second, {how}, under {under}.", strong(&rounded(best.qps, 4))),
+        None => match (best.refuted(), best.held_qps) {
+            (false, _) => format!("{} queries a second, {how}, under {under}.", strong(&rounded(best.qps, 4))),
+            (true, Some(held)) => format!(
+                "{} queries a second held when they were driven live, under {under}. {} were simulated, and did not hold.",
+                strong(&rounded(held, 4)),
+                rounded(best.qps, 4)
+            ),
+            (true, None) => format!(
+                "{} {} queries a second are simulated, under {under}, and neither they nor any lower rate that was driven \
+                 live held.",
+                strong("Unknown."),
+                rounded(best.qps, 4)
+            ),
+        },
     };
     if let Some(predicted) = best.predicted_qps.filter(|_| best.qps > 0.0) {
         let error = percent(best.error().unwrap_or(0.0), true);
@@ -154,8 +167,12 @@ fn of_capacities(all: &[Capacity]) -> Story {
     if best.flips.is_some_and(|flips| flips > 1.0) {
         certainty.push(String::from("As rates rise, misses come, go and come again: the limit is not sharp."));
     }
-    let capacity =
-        format!("{}{} q/s", if beyond.is_some() { "≥ " } else { "" }, rounded(beyond.unwrap_or(best.qps), 4));
+    let capacity = match (beyond, best.refuted(), best.held_qps) {
+        (Some(region), _, _) => format!("≥ {} q/s", rounded(region, 4)),
+        (None, true, None) => String::from("unknown: no rate held live"),
+        (None, true, Some(held)) => format!("{} q/s", rounded(held, 4)),
+        (None, false, _) => format!("{} q/s", rounded(best.qps, 4)),
+    };
     let facts = vec![(String::from("Capacity"), capacity), (String::from("Kept"), kept.clone())];
     Story { question: format!("What query rate can be sustained so that {kept}?"), answer, certainty, facts }
 }
