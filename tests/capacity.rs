@@ -1,9 +1,9 @@
 //! Capacities against queueing theory, and what a capacity may never be.
 
-use tandem::cost::Cost;
+use tandem::cost::{BatchCost, Cost};
 use tandem::ids::QueryId;
 use tandem::lab::{Capacities, CapacitySearch, Objective, RunLength};
-use tandem::machine::Machine;
+use tandem::machine::{Class, Machine};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::random::Random;
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
@@ -101,6 +101,44 @@ fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective()
             assert!(!objective.is_short(), "{objective:?}");
         }
     }
+}
+
+#[test]
+fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
+    // A GPU that takes batches, and a deadline that forgives: one query in a hundred may wait for as long as the load lasts.
+    let batches = BatchCost {
+        host_fixed_us: 5.0,
+        host_each_us: 0.2,
+        device_fixed_us: 2.0,
+        longest: 0.5,
+        crowding: vec![(1, 6.0), (64, 2.0), (1024, 1.0)],
+        most_queries: 1024,
+        ..BatchCost::default()
+    };
+    let costs: Vec<(f64, f64)> =
+        (0..60).map(|i| (0.02 + 0.01 * f64::from(i % 9), 0.02 + 0.004 * f64::from(i % 7))).collect();
+    let queries: Vec<SimQuery> = queries(costs)
+        .into_iter()
+        .map(|mut query| {
+            query.service[Class::GPU].added = query.service[Class::GPU].alone.scaled(0.05);
+            SimQuery { estimate: query.service, ..query }
+        })
+        .collect();
+    let plain = experiment(queries, Machine::new(1, 1), 20.0, 3);
+    let mut batching = plain.clone();
+    batching.model.batches[Class::GPU] = Some(batches);
+    // What is stable without batches is what is stable where there are none.
+    let limit_qps = plain.region().unwrap().rate_qps;
+    let region_qps = batching.region().unwrap().rate_qps;
+    assert!(region_qps > 2.0 * limit_qps, "{region_qps} q/s with batches, {limit_qps} without");
+    for kind in PolicyKind::ALL.into_iter().filter(|kind| !kind.batches()) {
+        let found = capacity(&batching, kind, "p99").objective;
+        assert!(found.stable_qps <= limit_qps && found.region_qps == region_qps, "{found:?}");
+        assert!(found.qps <= found.stable_qps && found.interval.high <= found.stable_qps, "{found:?}");
+    }
+    // One that makes them is tried beyond, and one's own may.
+    assert!(capacity(&batching, PolicyKind::Greedy, "p99").objective.qps > limit_qps);
+    assert!(plain.region_of(&PolicyKind::Greedy.with(PolicyOptions::default()), 0.0).unwrap().rate_qps < limit_qps);
 }
 
 #[test]

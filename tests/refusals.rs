@@ -141,6 +141,10 @@ fn what_is_missing_is_said_before_the_work() {
             "nothing to compare: these policies need a GPU, and --gpu is none",
         ),
         (String::from("simulate --estimates none.json"), "none.json: cannot open: "),
+        (
+            String::from("train w.csv --report r --regret-gpus 0,1 -o m.json"),
+            "--regret-gpus: no query of w.csv was measured on a GPU",
+        ),
         (String::from("simulate --estimates file"), "file:1:1: EOF while parsing a value"),
         (String::from("trace --rate 1e300"), "--rate: rate 1e300 is out of range"),
         (String::from("trace --num-queries 4000000000"), "4000000000 is not in 1..=100000000"),

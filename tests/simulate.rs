@@ -71,6 +71,43 @@ fn the_same_seed_gives_the_same_bytes_in_every_file() {
     assert_ne!(first.0["out/summary.csv"], other.0["out/summary.csv"]);
 }
 
+/// The workload that ships under this name, with its measured batches or without.
+fn shipped(name: &str, batches: bool) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("traces/{name}.workload.csv.zst"));
+    let text = zstd::stream::decode_all(std::fs::File::open(path).unwrap()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("# batches_gpu")));
+    text.lines().filter(|line| batches || !line.starts_with("# batches_gpu")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_policy_without_batches_is_not_said_to_sustain_what_only_batches_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = |batches: bool| {
+        std::fs::write(dir.path().join("gov2.csv"), shipped("synthetic-gov2-h200", batches)).unwrap();
+        let output = simulate(
+            dir.path(),
+            "--workload gov2.csv --policy stealing-adaptive,greedy --deadline-ms 10 --what capacity --seeds 1 --estimates oracle",
+        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (rows(&dir.path().join("out/capacity.csv")), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let number = |row: &BTreeMap<String, String>, column: &str| row[column].parse::<f64>().unwrap();
+    let ((with, said), (without, said_without)) = (found(true), found(false));
+    // By policy: one row for the objective, one for no miss.
+    let limit_qps = number(&without[0], "region_qps");
+    for row in with.iter().filter(|row| row["policy"] == "stealing-adaptive") {
+        assert_eq!(number(row, "stable_qps"), limit_qps, "{row:?}");
+        assert!(number(row, "max_rate_qps") <= limit_qps && number(row, "high_qps") <= limit_qps, "{row:?}");
+        assert!(number(row, "region_qps") > 10.0 * limit_qps, "{row:?}");
+    }
+    let greedy = with.iter().find(|row| row["policy"] == "greedy").unwrap();
+    assert!(number(greedy, "max_rate_qps") > limit_qps, "{greedy:?}");
+    assert!(said.contains("by what they may do, not stable either: stealing-adaptive above 44740;"), "{said}");
+    // Where nothing can be batched it is what bounds all, and greedy, which uses no CPU, has less.
+    assert!(said_without.contains("not stable either: greedy above "), "{said_without}");
+}
+
 #[test]
 fn tables_have_their_columns_and_agree_with_each_other() {
     let dir = tempfile::tempdir().unwrap();

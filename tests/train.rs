@@ -274,7 +274,8 @@ fn table(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
 fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     let dir = tempfile::tempdir().unwrap();
     workload(300).write(&dir.path().join("x.workload.csv")).unwrap();
-    let arguments = "train x.workload.csv -o m.json --folds 3 --report errors --regret-cpus 2 --deadline-ms 20";
+    let arguments =
+        "train x.workload.csv -o m.json --folds 3 --report errors --regret-cpus 2 --regret-gpus 0,1 --deadline-ms 20";
     let (code, stdout, stderr) = tandem(dir.path(), &arguments.split(' ').collect::<Vec<_>>());
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("what estimates cost policies: capacity at p99 within 20 ms"), "{stdout}");
@@ -314,11 +315,15 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
 
     let regret = of("regret.csv");
     let policies: Vec<&str> = regret.iter().map(|row| row["policy"].as_str()).collect();
-    assert_eq!(policies, ["gpu-only", "cpu-only", "best-of", "stealing", "mct", "stealing-adaptive"]);
+    let with_gpu = ["gpu-only", "cpu-only", "best-of", "stealing", "mct", "stealing-adaptive"];
+    assert_eq!(policies, [&["cpu-only", "mct", "stealing-adaptive"][..], &with_gpu].concat());
+    assert!(stderr.contains("simulating what estimates cost policies"), "{stderr}");
     for row in &regret {
         let (exact, estimated) = (number(row, "exact_qps"), number(row, "estimated_qps"));
         assert!(0.0 < exact && exact <= number(row, "bound_qps"), "{row:?}");
         assert!((number(row, "regret") - (1.0 - estimated / exact)).abs() < 1e-3, "{row:?}");
+        let short_of_bound = 1.0 - estimated / number(row, "bound_qps");
+        assert!((number(row, "short_of_bound") - short_of_bound).abs() < 1e-3 && short_of_bound >= 0.0, "{row:?}");
         // Who asks no estimate loses nothing by it.
         if row["policy"].ends_with("-only") {
             assert_eq!((estimated, &row["exact_p99_ms"]), (exact, &row["estimated_p99_ms"]), "{row:?}");

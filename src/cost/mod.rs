@@ -33,7 +33,8 @@ pub use profile::{ProfileError, ProfileOptions, profile, profile_far};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
-    BatchCost, BatchLoad, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, Rerun, ServiceTimes,
+    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, Rerun,
+    ServiceTimes,
 };
 pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};

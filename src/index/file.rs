@@ -278,6 +278,14 @@ impl Index {
         prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
+    /// Asks for the row of the term's list in the table of long lists, if it is one: [`Index::list`] is about to be called.
+    #[inline]
+    pub fn prefetch_row(&self, term: TermId) {
+        if let ListPlace::Long(number) = self.place(term) {
+            prefetch(self.long_lists().get(number as usize..).unwrap_or_default(), size_of::<LongList>());
+        }
+    }
+
     #[inline]
     fn long_posting_list<'a>(&'a self, list: &'a LongList) -> PostingList<'a> {
         let start = list.first_block as usize;

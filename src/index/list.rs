@@ -203,6 +203,14 @@ impl<'a> PostingList<'a> {
         }
     }
 
+    /// Asks for the bound of block `block`, and for what tells where the block is.
+    #[inline]
+    pub fn prefetch_bound(&self, block: usize) {
+        if let Form::Long(blocks) = &self.form {
+            prefetch(blocks.entries.get(block..).unwrap_or_default(), size_of::<BlockEntry>());
+        }
+    }
+
     /// All documents of the list, ascending: for what works on whole lists, not for searching.
     #[must_use]
     pub fn docs(&self) -> Vec<u32> {

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::cost::{Cost, MachineModel, Workload};
+use crate::cost::{BatchSizes, Cost, MachineModel, Workload};
 use crate::machine::{Class, PerClass};
 
 /// What policies that go by length know of a workload.
@@ -71,7 +71,7 @@ pub fn best_length_threshold(queries: &[(u32, PerClass<Cost>)], model: &MachineM
 
 /// Seconds of the whole class that a query takes: of its lanes, its devices or their buses, whichever is most.
 fn load(model: &MachineModel, class: Class, costs: &PerClass<Cost>) -> f64 {
-    let least = model.least_use(class, costs[class]);
+    let least = model.least_use(class, costs[class], BatchSizes::Any);
     let lanes = least.lane.as_us() / model.machine.count(class) as f64;
     lanes.max(least.device.max(least.bus).as_us() / model.machine.num_devices(class) as f64)
 }

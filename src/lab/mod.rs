@@ -64,7 +64,7 @@ pub use node::{Drive, GpuSource, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
 pub use processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use progress::{Progress, Silent};
-pub use regret::{Regret, regret};
+pub use regret::{Regret, regret, regret_pieces};
 pub use summary::{Summary, Tally};
 pub use validation::{
     KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
-use crate::cost::{Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
+use crate::cost::{BatchSizes, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
@@ -163,10 +163,11 @@ impl Node {
     /// The rate above which no scheduler is stable; `None` if everything costs nothing.
     #[must_use]
     pub fn region_qps(&self) -> Option<f64> {
-        Some(bounds::region(self.queries.iter().map(|query| query.service), self.model())?.rate_qps)
+        let services = self.queries.iter().map(|query| query.service);
+        Some(bounds::region(services, self.model(), BatchSizes::Any)?.rate_qps)
     }
 
-    /// The rate above which a policy is not stable, as far as it says where queries may run.
+    /// The rate above which a policy is not stable, as far as it says where queries may run and whether in batches.
     #[must_use]
     pub fn region_of_qps(&self, policy: &dyn PolicyFactory) -> Option<f64> {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy, 0.0)?.rate_qps)

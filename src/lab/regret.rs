@@ -47,9 +47,21 @@ impl Regret {
     pub fn share(&self) -> f64 {
         1.0 - self.estimated.qps / self.exact.qps
     }
+
+    /// How far the capacity with estimates is from what no scheduler exceeds, clairvoyant ones among them, as a share of that.
+    #[must_use]
+    pub fn short_of_bound(&self) -> f64 {
+        1.0 - self.estimated.qps / self.exact.bound_qps
+    }
+
+    /// How many times as long the 99th percentile of delays is with estimates.
+    #[must_use]
+    pub fn p99_ratio(&self) -> f64 {
+        self.estimated_p99_ms / self.exact_p99_ms
+    }
 }
 
-/// The regret of each of these policies on `machine`; `done` hears of each policy's end.
+/// The regret of each of these policies on `machine`. `done` hears of each of [so many](regret_pieces) pieces of work.
 ///
 /// # Errors
 /// If estimates can't be made, a cost was not measured, or a policy can't be made for this machine.
@@ -64,8 +76,11 @@ pub fn regret(
 ) -> Result<Vec<Regret>, LabError> {
     let mut found = Vec::new();
     for batches in [false, true] {
-        let of_sort: Vec<BuiltIn> =
-            policies.iter().filter(|policy| policy.kind.batches() == batches).cloned().collect();
+        let of_sort: Vec<&dyn PolicyFactory> = policies
+            .iter()
+            .filter(|policy| policy.makes_batches() == batches)
+            .map(|policy| policy as &dyn PolicyFactory)
+            .collect();
         if of_sort.is_empty() {
             continue;
         }
@@ -75,31 +90,46 @@ pub fn regret(
         };
         let exact = experiment(&workload, &Estimates::Oracle, machine, deadline, seeds)?;
         let estimated = experiment(&workload, estimates, machine, deadline, seeds)?;
-        let search =
-            |experiment| CapacitySearch::new(experiment, Objective::default(), RunLength::Enough { at_least: 0 });
-        let (of_exact, of_estimated) = (search(&exact)?, search(&estimated)?);
-        for policy in &of_sort {
-            let (exact_found, estimated_found) = (of_exact.of(policy)?.objective, of_estimated.of(policy)?.objective);
+        let capacities = |experiment| {
+            let search = CapacitySearch::new(experiment, Objective::default(), RunLength::Enough { at_least: 0 })?;
+            Ok::<_, LabError>(search.of_all(&of_sort, done)?)
+        };
+        let (with_exact, with_estimates) = (capacities(&exact)?, capacities(&estimated)?);
+        let pairs =
+            with_exact.into_iter().zip(with_estimates).map(|(exact, estimated)| (exact.objective, estimated.objective));
+        let with_p99 = |(&policy, (of_exact, of_estimates)): (&&dyn PolicyFactory, (Capacity, Capacity))| {
             let p99_ms = |experiment: &Experiment| {
-                let rate_qps = LOAD * exact_found.qps;
-                let played = play_all(experiment, &[policy as &dyn PolicyFactory], &[rate_qps], |_, _| true, &|| ())?;
-                Ok::<f64, LabError>(crate::quantile::median(played.iter().map(|run| run.summary.p99_ms).collect()))
+                let rate_qps = LOAD * of_exact.qps;
+                let played = if rate_qps > 0.0 {
+                    play_all(experiment, &[policy], &[rate_qps], |_, _| true, &|| ())?
+                } else {
+                    Vec::new()
+                };
+                done();
+                Ok::<f64, LabError>(match &played[..] {
+                    [] => f64::NAN,
+                    played => crate::quantile::median(played.iter().map(|run| run.summary.p99_ms).collect()),
+                })
             };
-            let (exact_p99_ms, estimated_p99_ms) =
-                if exact_found.qps > 0.0 { (p99_ms(&exact)?, p99_ms(&estimated)?) } else { (f64::NAN, f64::NAN) };
-            found.push(Regret {
+            Ok::<Regret, LabError>(Regret {
                 policy: policy.name().to_owned(),
-                exact: exact_found,
-                estimated: estimated_found,
-                exact_p99_ms,
-                estimated_p99_ms,
-            });
-            done();
-        }
+                exact_p99_ms: p99_ms(&exact)?,
+                estimated_p99_ms: p99_ms(&estimated)?,
+                exact: of_exact,
+                estimated: of_estimates,
+            })
+        };
+        found.extend(of_sort.iter().zip(pairs).map(with_p99).collect::<Result<Vec<Regret>, LabError>>()?);
     }
     // In the order in which they were asked for.
     found.sort_by_key(|regret| policies.iter().position(|policy| policy.name() == regret.policy));
     Ok(found)
+}
+
+/// Of how many pieces of work [`regret`] tells: each search with each seed, and delays, both with exact costs and with estimates.
+#[must_use]
+pub fn regret_pieces(policies: usize, seeds: usize) -> usize {
+    2 * policies * (seeds + 1)
 }
 
 fn experiment(

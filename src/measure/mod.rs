@@ -11,7 +11,10 @@
 //! | `estimates.rs` | what a query's estimate costs: its features, and predictions from them |
 //! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
 //! | `operators.rs` | what each way to answer a query costs, query by query |
+//! | `peak.rs` | the most memory that this process has had |
+//! | `simpy.rs` | the same question asked of SimPy, in a process of its own |
 //! | `simulator.rs` | what a simulated query costs under each policy |
+//! | `single_server.rs` | the simulator beside Lindley's recursion, wait for wait |
 //! | `sizes.rs` | what the parts of an index take |
 
 mod blocks;
@@ -19,7 +22,10 @@ mod dispatcher;
 mod estimates;
 mod memory;
 mod operators;
+mod peak;
+mod simpy;
 mod simulator;
+mod single_server;
 mod sizes;
 
 pub use blocks::{BlockTimes, time_blocks};
@@ -27,7 +33,10 @@ pub use dispatcher::{DispatcherError, DispatcherTime, ThreadedRate, dispatcher_m
 pub use estimates::{EstimateTimes, time_estimates};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
+pub use peak::{peak_bytes, reset_peak};
+pub use simpy::{SimPy, SimPyError};
 pub use simulator::{SimulatorTime, time_simulator};
+pub use single_server::{SingleServer, SingleServerError, SingleServerTime, time_single_server};
 pub use sizes::{PartSize, index_sizes};
 
 use crate::quantile::nearest_rank;

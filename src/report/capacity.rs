@@ -49,6 +49,7 @@ struct Line {
     beyond_late: Option<usize>,
     beyond_held: Option<bool>,
     held_qps: Option<Digits<6>>,
+    stable_qps: Option<Digits<6>>,
 }
 
 impl Record for Line {}
@@ -87,6 +88,7 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             beyond_late: beyond.map(|live| live.verdict.late),
             beyond_held: beyond.map(|live| live.verdict.holds()),
             held_qps: held_qps.map(Digits),
+            stable_qps: Some(Digits(capacity.stable_qps)),
         }
     };
     write_csv(path, provenance, rows.iter().map(line))

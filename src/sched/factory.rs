@@ -29,6 +29,12 @@ pub trait PolicyFactory: Send + Sync {
         None
     }
 
+    /// Whether its policies ever put several queries into one batch. Where they don't, what batches gain makes no rate stable for
+    /// them, and none above is tried.
+    fn makes_batches(&self) -> bool {
+        true
+    }
+
     /// What its policies [let be dropped](Policy::sheds).
     fn sheds(&self) -> Shed {
         Shed::Nothing

@@ -188,6 +188,10 @@ impl PolicyFactory for BuiltIn {
         })
     }
 
+    fn makes_batches(&self) -> bool {
+        self.kind.batches()
+    }
+
     fn sheds(&self) -> Shed {
         self.options.shed
     }

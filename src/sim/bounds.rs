@@ -8,7 +8,8 @@
 //!   minimise T   with   Σ_i c_ir x_ir / n ≤ m_r T for each r,   Σ_r x_ir = 1;   rate ≤ 1 / T
 //! ```
 //!
-//! What a query takes is the *least* that it can take, in the best of batches ([`MachineModel::least_use`]). A class that
+//! What a query takes is the *least* that it can take, in the best of batches or, for schedulers that make none, alone
+//! ([`MachineModel::least_use`]). A class that
 //! batches has two resources, the lanes' threads and the devices, and a third where queries read what lies in the host's
 //! memory, the devices' buses; a query takes of all, so each alone gives a bound, and the tightest one counts.
 //!
@@ -31,7 +32,7 @@
 //! certificate, not an estimate.
 
 use super::{Arrivals, SimQuery};
-use crate::cost::{Cost, MachineModel};
+use crate::cost::{BatchSizes, Cost, MachineModel};
 use crate::machine::{Class, PerClass};
 use crate::time::Nanos;
 
@@ -78,13 +79,13 @@ impl View {
     }
 
     /// What a query takes of each class, in this view. Infinite on classes that the machine lacks.
-    fn shares(self, model: &MachineModel, costs: &PerClass<Cost>) -> Shares {
+    fn shares(self, model: &MachineModel, costs: &PerClass<Cost>, sizes: BatchSizes) -> Shares {
         PerClass::from_fn(|class| {
             let lanes = model.machine.count(class) as f64;
             if lanes == 0.0 {
                 return f64::INFINITY;
             }
-            let least = model.least_use(class, costs[class]);
+            let least = model.least_use(class, costs[class], sizes);
             match self {
                 Self::Devices if model.batches[class].is_some() => {
                     least.device.as_secs() / model.machine.num_devices(class) as f64
@@ -98,14 +99,18 @@ impl View {
     }
 }
 
-/// Solves the capacity region for queries that are asked equally often.
+/// Solves the capacity region for queries that are asked equally often, for schedulers that may make batches of these sizes.
 ///
 /// `None` without queries, without processors, or if everything costs nothing.
 #[must_use]
-pub fn region(services: impl IntoIterator<Item = PerClass<Cost>>, model: &MachineModel) -> Option<Region> {
+pub fn region(
+    services: impl IntoIterator<Item = PerClass<Cost>>,
+    model: &MachineModel,
+    sizes: BatchSizes,
+) -> Option<Region> {
     let services: Vec<PerClass<Cost>> = services.into_iter().collect();
     let regions = View::of(model, services.iter()).iter().filter_map(|view| {
-        let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs)).collect();
+        let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs, sizes)).collect();
         region_of(shares, model)
     });
     regions.min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps))
@@ -202,7 +207,7 @@ pub fn clairvoyant_qps(
     // The longest query holds up its batch, and what it needs may overlap: what it needs of one thing is a lower bound.
     let fastest = |service: PerClass<Cost>| {
         let needed = |&class: &Class| {
-            let least = model.least_use(class, service[class]);
+            let least = model.least_use(class, service[class], BatchSizes::Any);
             least.lane.max(least.device).max(least.bus)
         };
         classes.iter().map(needed).min()
@@ -214,7 +219,8 @@ pub fn clairvoyant_qps(
     let deadline_s = deadline.as_secs() + 2e-9;
     let mut best = limit_qps;
     for &view in View::of(model, queries.iter().map(|query| &query.service)) {
-        let shares: Vec<Shares> = queries.iter().map(|query| view.shares(model, &query.service)).collect();
+        let shares: Vec<Shares> =
+            queries.iter().map(|query| view.shares(model, &query.service, BatchSizes::Any)).collect();
         let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
         let tight = region_of(asked, model).map(|region| region.price);
         // By position in the workload.
@@ -299,7 +305,7 @@ mod tests {
     }
 
     fn rate(cpus: usize, gpus: usize) -> f64 {
-        region(three_classes(), &Machine::new(cpus, gpus).into()).unwrap().rate_qps
+        region(three_classes(), &Machine::new(cpus, gpus).into(), BatchSizes::Any).unwrap().rate_qps
     }
 
     #[test]
@@ -321,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_price_at_the_cut_is_the_dual_of_the_reference() {
-        let region = region(three_classes(), &Machine::new(1, 1).into()).unwrap();
+        let region = region(three_classes(), &Machine::new(1, 1).into(), BatchSizes::Any).unwrap();
         assert!((region.price[Class::CPU] - 5.0 / 13.0).abs() < 1e-12);
         assert!((region.price[Class::GPU] - 8.0 / 13.0).abs() < 1e-12);
     }
@@ -331,7 +337,7 @@ mod tests {
         let second = |class, stream| crate::machine::Processor { class, device: DeviceId(0), stream, depth: 1 };
         // Two slow cores beside one CPU and one GPU are as good as one CPU more, and of that the solution is known.
         let machine = Machine::new(1, 1).with(second(Class::CPU2, 0)).with(second(Class::CPU2, 1));
-        let climbed = region(three_classes(), &machine.into()).unwrap().rate_qps;
+        let climbed = region(three_classes(), &machine.into(), BatchSizes::Any).unwrap().rate_qps;
         let exact = rate(2, 1);
         assert!(climbed >= exact * (1.0 - 1e-9) && climbed < exact * 1.01, "{climbed} for {exact}");
     }
@@ -348,7 +354,7 @@ mod tests {
         let services: Vec<(u64, u64)> = (1..=1000).map(|i| i * 7919 % 1009).map(|i| (i, 11 * i)).collect();
         let (on_cpus, on_gpu) =
             services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
-        let found = region(in_ns(&services), &Machine::new(3, 1).into()).unwrap();
+        let found = region(in_ns(&services), &Machine::new(3, 1).into(), BatchSizes::Any).unwrap();
         // Equal ratios: whichever are moved, a share of all the work is.
         let expected = 1000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;
         assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {expected}", found.rate_qps);
@@ -367,7 +373,7 @@ mod tests {
             let priced = |y: f64| services.iter().map(share).map(|(c, g)| (y * c).min((1.0 - y) * g)).sum::<f64>();
             let even = services.iter().map(share).filter(|(c, g)| c + g > 0.0).map(|(c, g)| g / (c + g));
             let most = even.map(priced).fold(0.0, f64::max);
-            let found = region(in_ns(&services), &Machine::new(cpus, gpus).into());
+            let found = region(in_ns(&services), &Machine::new(cpus, gpus).into(), BatchSizes::Any);
             if most == 0.0 {
                 // One side has what costs nothing there, the other the rest.
                 prop_assert!(found.is_none_or(|region| region.rate_qps > 1e15), "{:?}", found);
@@ -395,17 +401,24 @@ mod tests {
         // Alone 4 ms; in a large batch 1 ms of the device, 0.1 of the host.
         let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0), ..Cost::default() };
         let costs = PerClass::from_fn(|class| if class == Class::GPU { cost } else { Cost::NEVER });
-        let rate = |machine: Machine, host_each_us: f64| {
+        let of_sizes = |machine: Machine, host_each_us: f64, sizes: BatchSizes| {
             let batches = crate::cost::BatchCost { host_each_us, ..batches.clone() };
             let batches = PerClass::from_fn(|class| (class == Class::GPU).then(|| batches.clone()));
-            region([costs], &MachineModel { batches, ..machine.into() }).unwrap().rate_qps
+            region([costs], &MachineModel { batches, ..machine.into() }, sizes).unwrap().rate_qps
         };
+        let rate = |machine: Machine, host_each_us: f64| of_sizes(machine, host_each_us, BatchSizes::Any);
         assert!((rate(Machine::new(0, 1), 100.0) - 1000.0).abs() < 1e-6);
         assert!((rate(Machine::new(0, 2), 100.0) - 2000.0).abs() < 1e-6);
         // Two streams share a device; a host slower than the device is what limits.
         assert!((rate(Machine::default().with_gpus(1, 2, 1), 100.0) - 1000.0).abs() < 1e-6);
         assert!((rate(Machine::new(0, 1), 2000.0) - 500.0).abs() < 1e-6);
         assert!((rate(Machine::default().with_gpus(1, 2, 1), 2000.0) - 1000.0).abs() < 1e-6);
+        // One by one: 4 ms each, of which 0.11 are the thread's. A second stream, or a second batch in the lane, hides those, and
+        // the device is what limits.
+        let alone = |machine: Machine| of_sizes(machine, 100.0, BatchSizes::One);
+        assert!((alone(Machine::new(0, 1)) - 250.0).abs() < 1e-6);
+        assert!((alone(Machine::default().with_gpus(1, 2, 1)) - 1000.0 / 3.89).abs() < 1e-6);
+        assert!((alone(Machine::default().with_gpus(1, 1, 2)) - 1000.0 / 3.89).abs() < 1e-6);
     }
 
     /// The bound of one query that is asked at each of `unit`.
@@ -426,8 +439,8 @@ mod tests {
         // Sixty at one moment miss at every rate.
         let crowd = costs(30.0, 30.0);
         assert_eq!(bound(&[0.0; 60], crowd), Some(0.0));
-        assert_eq!(region([], &machine.into()), None);
-        assert_eq!(region([quick], &Machine::new(0, 0).into()), None);
+        assert_eq!(region([], &machine.into(), BatchSizes::Any), None);
+        assert_eq!(region([quick], &Machine::new(0, 0).into(), BatchSizes::Any), None);
     }
 
     #[test]

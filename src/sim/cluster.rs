@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::node::Node;
 use super::table::QueryTable;
 use super::{SimQuery, bounds};
-use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{BatchSizes, Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::LaneFault;
 use crate::machine::PerClass;
@@ -126,10 +126,11 @@ impl Cluster {
     }
 
     /// The rate above which no cluster of this shape is stable when queries of these rows are asked, whatever the nodes'
-    /// schedulers; `None` if everything costs nothing.
-    pub(super) fn region(&self, model: &MachineModel, rows: &[u32]) -> Option<bounds::Region> {
-        let region =
-            |queries: &Arc<[SimQuery]>| bounds::region(rows.iter().map(|&row| queries[row as usize].service), model);
+    /// schedulers, which make batches of these sizes; `None` if everything costs nothing.
+    pub(super) fn region(&self, model: &MachineModel, rows: &[u32], sizes: BatchSizes) -> Option<bounds::Region> {
+        let region = |queries: &Arc<[SimQuery]>| {
+            bounds::region(rows.iter().map(|&row| queries[row as usize].service), model, sizes)
+        };
         // Where a shard costs what another query costs the first, one tells of all.
         let distinct = if self.shape.costs == ShardCosts::Independent { 1 } else { self.shards.len() };
         let slowest =

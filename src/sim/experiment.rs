@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
-use crate::cost::{Cost, MachineModel};
+use crate::cost::{BatchSizes, Cost, MachineModel};
 use crate::machine::PerClass;
 use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
 use crate::time::Nanos;
@@ -79,6 +79,11 @@ impl Experiment {
     /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.
     #[must_use]
     pub fn region(&self) -> Option<bounds::Region> {
+        self.region_in(BatchSizes::Any)
+    }
+
+    /// The same for schedulers that make batches of these sizes.
+    fn region_in(&self, sizes: BatchSizes) -> Option<bounds::Region> {
         let rows: Vec<u32> = if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
             (0..self.queries.len() as u32).collect()
         } else {
@@ -86,13 +91,13 @@ impl Experiment {
         };
         let model = self.model.with_spares();
         match &self.cluster {
-            Some(cluster) => cluster.region(&model, &rows),
-            None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &model),
+            Some(cluster) => cluster.region(&model, &rows, sizes),
+            None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &model, sizes),
         }
     }
 
-    /// The same for a policy that does not run every query everywhere, and of a workload of which this share, of the queries
-    /// that cost most, is dropped: above this rate it is not stable.
+    /// The same for a policy that may make no batches, or not run every query everywhere, and of a workload of which this share,
+    /// of the queries that cost most, is dropped: above this rate it is not stable.
     #[must_use]
     pub fn region_of(&self, policy: &dyn PolicyFactory, dropped: f64) -> Option<bounds::Region> {
         let masked = |query: &SimQuery| SimQuery {
@@ -111,7 +116,8 @@ impl Experiment {
             }
         }
         let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
-        Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }.region()
+        Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }
+            .region_in(if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One })
     }
 
     /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such

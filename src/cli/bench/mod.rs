@@ -27,6 +27,7 @@ use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
 use crate::measure::{CopyRate, Times, copy_rate};
 use crate::query::Query;
+use crate::sched::PolicyKind;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -45,6 +46,12 @@ pub(super) struct Arguments {
     /// What to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
+    /// Of the simulator: queries of a run, one or several numbers between commas; runs of over 200000 have fewer rounds
+    #[arg(long, value_name = "LIST", default_value = "2e5")]
+    num_queries: String,
+    /// Of the simulator: policies, between commas; left out, all
+    #[arg(long, value_name = "NAME", value_enum, value_delimiter = ',')]
+    policy: Vec<PolicyKind>,
     /// CPU lanes of the dispatcher's machine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     lanes: u16,
@@ -73,7 +80,7 @@ enum Part {
     Operators,
     /// What an estimate of a query's cost takes
     Estimates,
-    /// What a simulated query costs, by policy
+    /// What a simulated query costs, by policy; and beside Lindley's recursion and SimPy
     Simulator,
     /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
     Dispatcher,
@@ -105,6 +112,7 @@ struct Measurement {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.k.iter().try_for_each(|&k| check_k(k))?;
+    let sizes = simulator::sizes(&arguments.num_queries)?;
     let path = arguments.out.join("bench.csv");
     check_writable(&path)?;
     let mut measurements = Vec::new();
@@ -122,7 +130,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::GpuBudgets => gpu::budgets::measure(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
-            Part::Simulator => simulator::measure(arguments.rounds as usize)?,
+            Part::Simulator => simulator::measure(&sizes, &arguments.policy, arguments.rounds as usize)?,
         };
         notes += &note;
         measurements.extend(rows);

@@ -6,6 +6,9 @@ use crate::report::table::Table;
 /// The copy rate that others are set beside.
 const COPY: (&str, &str) = ("memory", "one thread");
 
+/// The column of times of a simulated query.
+const NS: usize = 6;
+
 /// Everything measured, as a table: times, rates, what share of one thread's copy rate they are, sizes.
 pub(super) fn table(measurements: &[Measurement]) -> Table {
     let copied = measurements.iter().find(|m| (m.part, m.name.as_str(), m.metric) == (COPY.0, COPY.1, "bytes_per_s"));
@@ -13,7 +16,7 @@ pub(super) fn table(measurements: &[Measurement]) -> Table {
     let mut table = Table::grouped([
         ("", &["part", "of"][..]),
         ("microseconds", &["mean", "p50", "p95", "p99"]),
-        ("", &["ns", "M/s", "GB/s", "of copy", "bits"]),
+        ("", &["ns", "peak MiB", "M/s", "GB/s", "of copy", "bits"]),
     ])
     .with_keys(2);
     let same = |a: &Measurement, b: &Measurement| (a.part, &a.name) == (b.part, &b.name);
@@ -26,9 +29,14 @@ pub(super) fn table(measurements: &[Measurement]) -> Table {
         let cell = |value: Option<f64>, digits: usize| value.map_or_else(String::new, |v| format!("{v:.digits$}"));
         let mut cells = vec![of_one[0].part.to_owned(), of_one[0].name.clone()];
         cells.extend(["mean_us", "p50_us", "p95_us", "p99_us"].map(|metric| cell(value(metric), 1)));
-        cells.extend([cell(value("ns_a_query"), 0), cell(millions, 0), cell(gigabytes, 1)]);
+        let peak_mib = value("peak_bytes").map(|bytes| bytes / f64::from(1 << 20));
+        cells.extend([cell(value("ns_a_query"), 0), cell(peak_mib, 0), cell(millions, 0), cell(gigabytes, 1)]);
         cells.push(share.map_or_else(String::new, |share| format!("{share:.0} %")));
         cells.push(cell(bits, 2));
+        // What could not be measured has a row that says so.
+        if value("is_installed") == Some(0.0) {
+            cells[NS] = String::from("-");
+        }
         if cells[2..].iter().any(|cell| !cell.is_empty()) {
             table.row(cells);
         }
@@ -60,5 +68,20 @@ mod tests {
         assert_eq!(rows[2], ["operators", "and", "k=10", "cpu", "9.0", "1234"]);
         assert_eq!(rows[3], ["simulator", "stealing", "50"]);
         assert_eq!(rows.len(), 4);
+    }
+
+    #[test]
+    fn what_is_not_installed_has_a_row() {
+        let measurement =
+            |name: &str, metric, value| Measurement { part: "simulator", name: name.to_owned(), metric, value };
+        let table = table(&[
+            measurement("stealing", "ns_a_query", 50.0),
+            measurement("stealing", "peak_bytes", 31e6),
+            measurement("SimPy, not installed", "is_installed", 0.0),
+        ])
+        .to_string();
+        let rows: Vec<Vec<&str>> = table.lines().rev().take(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[1], ["simulator", "stealing", "50", "30"], "{table}");
+        assert_eq!(rows[0], ["simulator", "SimPy,", "not", "installed", "-"], "{table}");
     }
 }

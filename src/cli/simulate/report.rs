@@ -101,6 +101,7 @@ pub(super) fn capacity_table(capacities: &[Capacities]) -> String {
         },
         rate(first.region_qps)
     );
+    text.push_str(&own_limits(capacities));
     text.push_str(&lengths(capacities));
     if capacities.iter().any(|found| found.objective.is_cut_off) {
         text.push_str(">=: the arrivals end before they could tell of higher rates\n");
@@ -109,6 +110,26 @@ pub(super) fn capacity_table(capacities: &[Capacities]) -> String {
         text.push_str("flips: how often a rate held though a lower one had failed, so that the limit isn't sharp\n");
     }
     text
+}
+
+/// The limits of policies that can't do all that a scheduler can: those without batches, say, on a machine that has them.
+fn own_limits(capacities: &[Capacities]) -> String {
+    let mut limits: Vec<(f64, Vec<&str>)> = Vec::new();
+    for found in capacities.iter().map(|found| &found.objective).filter(|found| found.stable_qps < found.region_qps) {
+        match limits.iter_mut().find(|(limit, _)| *limit == found.stable_qps) {
+            Some((_, policies)) => policies.push(&found.policy),
+            None => limits.push((found.stable_qps, vec![&found.policy])),
+        }
+    }
+    let limit =
+        |(limit, policies): &(f64, Vec<&str>)| format!("{} above {}", policies.join(", "), number::text(*limit, 4));
+    match &limits[..] {
+        [] => String::new(),
+        limits => format!(
+            "by what they may do, not stable either: {}\n",
+            limits.iter().map(limit).collect::<Vec<_>>().join("; ")
+        ),
+    }
 }
 
 /// How long the runs were.

@@ -35,6 +35,9 @@ pub(super) struct Arguments {
     /// Of the report: CPU workers of the machines on which policies' regret is simulated; none with 0
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 16])]
     regret_cpus: Vec<usize>,
+    /// Of the report: GPUs of those machines, each number with each of CPUs [default: 1, or 0 where none was measured]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    regret_gpus: Vec<usize>,
     /// Of the report: which of the workload's rows regret is simulated with
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,
@@ -61,6 +64,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         check_writable(&dir.join(report::ERRORS))?;
     }
     let (names, workload) = read(&arguments.workloads)?;
+    if arguments.regret_gpus.iter().any(|&gpus| gpus > 0) && !regret::has_gpu_times(&workload) {
+        return Err(Failure::input(format!("--regret-gpus: no query of {names} was measured on a GPU")));
+    }
     let options = TrainOptions {
         model: arguments.model,
         folds: arguments.folds,

@@ -1,15 +1,17 @@
 //! What `train --report` tells of regret: what each policy loses by estimates, on a small machine and a large one.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::Arguments;
 use crate::cli::Failure;
+use crate::cli::defaults::Bars;
 use crate::cli::output::result_file;
 use crate::cost::{MachineModel, Workload};
 use crate::files::{Digits, Provenance, Record, write_csv};
-use crate::lab::{Estimates, Regret, regret};
+use crate::lab::{Estimates, Progress, regret, regret_pieces};
 use crate::machine::{Class, Machine};
 use crate::report::table::Table;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
@@ -28,61 +30,70 @@ struct Line {
     bound_qps: Digits<6>,
     exact_p99_ms: Digits<4>,
     estimated_p99_ms: Digits<4>,
+    short_of_bound: Digits<4>,
 }
 
 impl Record for Line {}
 
+/// A machine, and the policies that make sense on it.
+struct OnMachine {
+    cpus: usize,
+    gpus: usize,
+    machine: Machine,
+    policies: Vec<BuiltIn>,
+}
+
 /// Simulates, prints, and writes `regret.csv` into `dir`.
 pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Arguments) -> Result<(), Failure> {
-    let gpus = usize::from(workload.rows.iter().any(|row| row.measured[Class::GPU].is_some()));
+    let machines = machines(workload, arguments);
+    if machines.is_empty() {
+        return Ok(());
+    }
     let estimates = Estimates::Fitted(arguments.model);
+    let deadline = arguments.deadline.checked()?;
     let mut lines = Vec::new();
     let mut table = Table::grouped([
-        ("", &["policy", "cpus"][..]),
+        ("", &["policy", "cpus", "gpus"][..]),
         ("capacity, q/s", &["exact", "estimates", "bound"]),
-        ("", &["regret"]),
-        ("p99 ms at 95 %", &["exact", "estimates"]),
+        ("", &["regret", "short of bound"]),
+        ("p99 ms at 95 %", &["exact", "estimates", "ratio"]),
     ])
-    .with_keys(2);
-    for &cpus in arguments.regret_cpus.iter().filter(|&&cpus| cpus > 0) {
-        let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 1);
-        let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
-        let has_batches = model.batches.iter().any(|(_, batches)| batches.is_some());
-        let all =
-            PolicyKind::ALL.into_iter().filter(|kind| !kind.is_for_comparison() && (has_batches || !kind.batches()));
-        let all = all.map(|kind| kind.with(PolicyOptions::default()));
-        let policies: Vec<BuiltIn> = all.filter(|policy| policy.build(&model).is_ok()).collect();
-        let deadline = arguments.deadline.checked()?;
-        for Regret { policy, exact, estimated, exact_p99_ms, estimated_p99_ms } in
-            regret(workload, &estimates, &machine, &policies, deadline, &SEEDS, &|| ())?
-        {
-            let lost = 1.0 - estimated.qps / exact.qps;
+    .with_keys(3);
+    let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
+    let (bars, reached) = (Bars::default(), AtomicU64::new(0));
+    let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
+    bars.begin(step, pieces as u64);
+    let done = || bars.reach(reached.fetch_add(1, Ordering::Relaxed) + 1, pieces as u64);
+    for OnMachine { cpus, gpus, machine, policies } in machines {
+        for found in regret(workload, &estimates, &machine, &policies, deadline, &SEEDS, &done)? {
             table.row([
-                policy.clone(),
+                found.policy.clone(),
                 cpus.to_string(),
-                format!("{:.0}", exact.qps),
-                format!("{:.0}", estimated.qps),
-                format!("{:.0}", exact.bound_qps),
-                format!("{:+.1} %", 100.0 * lost),
-                format!("{exact_p99_ms:.3}"),
-                format!("{estimated_p99_ms:.3}"),
+                gpus.to_string(),
+                format!("{:.0}", found.exact.qps),
+                format!("{:.0}", found.estimated.qps),
+                format!("{:.0}", found.exact.bound_qps),
+                format!("{:+.1} %", 100.0 * found.share()),
+                format!("{:.1} %", 100.0 * found.short_of_bound()),
+                format!("{:.3}", found.exact_p99_ms),
+                format!("{:.3}", found.estimated_p99_ms),
+                format!("{:.2}", found.p99_ratio()),
             ]);
             lines.push(Line {
-                policy,
                 cpus,
                 gpus,
-                exact_qps: Digits(exact.qps),
-                estimated_qps: Digits(estimated.qps),
-                regret: Digits(lost),
-                bound_qps: Digits(exact.bound_qps),
-                exact_p99_ms: Digits(exact_p99_ms),
-                estimated_p99_ms: Digits(estimated_p99_ms),
+                exact_qps: Digits(found.exact.qps),
+                estimated_qps: Digits(found.estimated.qps),
+                regret: Digits(found.share()),
+                bound_qps: Digits(found.exact.bound_qps),
+                exact_p99_ms: Digits(found.exact_p99_ms),
+                estimated_p99_ms: Digits(found.estimated_p99_ms),
+                short_of_bound: Digits(found.short_of_bound()),
+                policy: found.policy,
             });
         }
     }
-    if lines.is_empty() {
-        return Ok(());
-    }
+    bars.end();
     let path = dir.join("regret.csv");
     let provenance = Provenance::new()
         .with_command_and_machine()
@@ -101,4 +112,28 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     );
     outln!("written: {}", path.display());
     Ok(())
+}
+
+/// Whether any query was measured on a GPU.
+pub(super) fn has_gpu_times(workload: &Workload) -> bool {
+    workload.rows.iter().any(|row| row.measured[Class::GPU].is_some())
+}
+
+/// The machines that are asked for: by default with a GPU if queries were measured on one.
+fn machines(workload: &Workload, arguments: &Arguments) -> Vec<OnMachine> {
+    let measured = usize::from(has_gpu_times(workload));
+    let all_gpus = if arguments.regret_gpus.is_empty() { &[measured][..] } else { &arguments.regret_gpus };
+    let mut machines = Vec::new();
+    for &cpus in arguments.regret_cpus.iter().filter(|&&cpus| cpus > 0) {
+        for &gpus in all_gpus {
+            let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 1);
+            let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
+            let has_batches = gpus > 0 && model.batches.iter().any(|(_, batches)| batches.is_some());
+            let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (has_batches || !kind.batches());
+            let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| kind.with(PolicyOptions::default()));
+            let policies: Vec<BuiltIn> = all.filter(|policy| policy.build(&model).is_ok()).collect();
+            machines.push(OnMachine { cpus, gpus, machine, policies });
+        }
+    }
+    machines
 }

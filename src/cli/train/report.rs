@@ -6,10 +6,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Failure;
+use crate::cli::defaults::Bars;
 use crate::cli::output::result_file;
 use crate::cost::study::{self, Of};
 use crate::cost::{ModelKind, TrainError, TrainOptions, Workload};
 use crate::files::{Digits, Provenance, Record, write_csv};
+use crate::lab::Progress;
 use crate::machine::Class;
 use crate::query::Mode;
 use crate::report::plot::{LineChart, Point, Series};
@@ -88,7 +90,9 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
         .with("model", options.model)
         .with("folds", options.folds);
     let file = |name: &str| dir.join(name);
+    let bars = Bars::default();
 
+    bars.doing("comparing kinds of model");
     let compared = study::compare(workload, &ModelKind::ALL, options).map_err(fault)?;
     let line = |(model, Of { kind, mode }, e): &(ModelKind, Of, crate::cost::Evaluation)| ErrorLine {
         model: model.name().into(),
@@ -112,6 +116,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
         })
     });
     write_csv(&file("model_deciles.csv"), &provenance, deciles)?;
+    bars.end();
     outln!("mean relative error by kind of model, in percent\n\nmodel     kind  mode      mean  median     p95");
     for (model, Of { kind, mode }, e) in &compared {
         let percent = |share: f64| 100.0 * share;
@@ -126,6 +131,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
         );
     }
 
+    bars.doing("how often quantiles hold");
     let covered = study::coverage(workload, options).map_err(fault)?;
     let line = |&(Of { kind, mode }, level, share): &(Of, f64, f64)| CoverageLine {
         kind,
@@ -135,6 +141,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
     };
     write_csv(&file("model_coverage.csv"), &provenance, covered.iter().map(line))?;
 
+    bars.doing("what features are worth");
     let worth = study::importance(workload, options).map_err(fault)?;
     let line = |&(Of { kind, mode }, feature, added): &(Of, &'static str, f64)| ImportanceLine {
         kind,
@@ -144,6 +151,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
     };
     write_csv(&file("model_importance.csv"), &provenance, worth.iter().map(line))?;
 
+    bars.doing("what more queries would gain");
     let learnt = study::learning_curve(workload, options).map_err(fault)?;
     let line = |&(Of { kind, mode }, samples, error): &(Of, usize, f64)| LearningLine {
         kind,
@@ -154,6 +162,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
     write_csv(&file("model_learning.csv"), &provenance, learnt.iter().map(line))?;
     learning_chart(&learnt, names, options.model).write(&file("model_learning"))?;
 
+    bars.doing("estimating each query by a model that has not seen it");
     let scattered = study::scatter(workload, options).map_err(fault)?;
     let line = |&(Of { kind, mode }, query, estimated, measured): &(Of, crate::ids::QueryId, f64, f64)| ScatterLine {
         kind,
@@ -162,6 +171,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
         estimated_us: Digits(estimated),
         measured_us: Digits(measured),
     };
+    bars.end();
     write_csv(&file("model_scatter.csv"), &provenance, scattered.iter().map(line))?;
 
     for name in [

@@ -30,6 +30,15 @@ pub struct MachineModel {
     pub faults: FaultPlan,
 }
 
+/// How many queries batches may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchSizes {
+    /// Whatever number makes them cheapest.
+    Any,
+    /// One: there are none.
+    One,
+}
+
 /// The least that a query can take of what a class has: no schedule needs less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeastUse {
@@ -94,15 +103,29 @@ impl MachineModel {
         self.batches[class].as_ref().map_or(1, |batches| batches.most_queries)
     }
 
-    /// The least that a query of this cost takes of `class`, in whatever batch.
+    /// The least that a query of this cost takes of `class`, in batches of these sizes.
     #[must_use]
-    pub fn least_use(&self, class: Class, cost: Cost) -> LeastUse {
-        match &self.batches[class] {
-            Some(batches) => {
+    pub fn least_use(&self, class: Class, cost: Cost, sizes: BatchSizes) -> LeastUse {
+        let Some(batches) = &self.batches[class] else {
+            return LeastUse { lane: cost.alone, ..LeastUse::default() };
+        };
+        match sizes {
+            BatchSizes::Any => {
                 let BatchTime { host, device, bus, .. } = batches.least(cost);
                 LeastUse { lane: host, device, bus }
             }
-            None => LeastUse { lane: cost.alone, ..LeastUse::default() },
+            BatchSizes::One => {
+                let time = batches.time(&BatchLoad::default().with(cost));
+                // A lane that holds several batches prepares one while its device is at another; a machine file says how far
+                // these overlap.
+                let spacing = self.lanes[class].as_ref().map_or(1.0, LaneCosts::spacing);
+                let is_deep = self.machine.processors().any(|(_, on)| on.class == class && on.depth > 1);
+                LeastUse {
+                    lane: if is_deep { time.host } else { time.total() },
+                    device: time.device.min(cost.alone.scaled(spacing)),
+                    bus: time.bus,
+                }
+            }
         }
     }
 }

@@ -84,6 +84,9 @@ pub struct Capacity {
     pub bound_qps: f64,
     /// Above this rate no scheduler is stable in the long run.
     pub region_qps: f64,
+    /// Above this rate the policy is not: it is less where it makes no batches and the machine could, or where not every query
+    /// may run everywhere, and more where late queries are dropped. No rate above is tried.
+    pub stable_qps: f64,
     /// Queries of the search's runs at this rate.
     pub queries: usize,
     /// Queries of the longest run that held at this rate.
@@ -134,6 +137,8 @@ impl Capacities {
 struct Candidate<'p> {
     policy: &'p dyn PolicyFactory,
     ladder: Ladder,
+    /// Above this rate it is not stable.
+    stable_qps: f64,
     dearest: Option<Vec<Nanos>>,
 }
 
@@ -249,9 +254,11 @@ impl<'a> CapacitySearch<'a> {
         let dropped = if policy.sheds() == Shed::Nothing { 0.0 } else { self.criterion.late_share() };
         let region_qps = experiment.region_of(policy, dropped).map_or(self.region_qps, |region| region.rate_qps);
         let most_qps = if dropped > 0.0 { f64::INFINITY } else { self.region_qps };
+        let stable_qps = region_qps.min(most_qps);
         Candidate {
             policy,
-            ladder: Ladder { top_qps: region_qps.min(most_qps).min(self.told_qps) },
+            ladder: Ladder { top_qps: stable_qps.min(self.told_qps) },
+            stable_qps,
             // What is certified is one machine.
             dearest: match experiment.cluster {
                 Some(_) => None,
@@ -263,7 +270,7 @@ impl<'a> CapacitySearch<'a> {
     /// The seed of this number, which begins where the first has ended.
     fn of_seed(&self, candidate: &Candidate<'_>, seed: usize, begin: Option<&BySeed>) -> Result<BySeed, SimError> {
         let Self { experiment, criterion, length, .. } = *self;
-        let &Candidate { policy, ladder, ref dearest } = candidate;
+        let &Candidate { policy, ladder, ref dearest, .. } = candidate;
         let grounds = Grounds { experiment, policy, criterion, length, ladder, dearest: dearest.as_deref() };
         let mut search = SeedSearch::new(grounds, &experiment.arrivals[seed]);
         let look_below = seed.checked_sub(1).map(|i| LOOKS_BELOW[i % LOOKS_BELOW.len()]);
@@ -329,6 +336,7 @@ impl<'a> CapacitySearch<'a> {
             flips: found.iter().map(|found| found.flips).sum(),
             bound_qps,
             region_qps: self.region_qps,
+            stable_qps: candidate.stable_qps,
             queries,
             confirmed_queries: queries,
             seeds: found.len(),

@@ -81,6 +81,10 @@ impl IndexFeatures {
     #[must_use]
     pub fn of(query: &Query, index: &Index, sketch: &Sketch, k: usize) -> Self {
         let bm25 = index.built_with();
+        // An index is larger than caches, and each step's place is told by the one before: what a step reads of any list is asked
+        // for before the first is looked at, so that the lists' lines come together.
+        query.terms.iter().for_each(|term| index.prefetch(term.term));
+        query.terms.iter().for_each(|term| index.prefetch_row(term.term));
         let terms: Vec<Bounded<'_>> = (query.terms.iter())
             .map(|term| {
                 let list = index.list(term.term);
@@ -94,6 +98,18 @@ impl IndexFeatures {
                 }
             })
             .collect();
+        for (t, term) in terms.iter().enumerate() {
+            scores::sampled_blocks(&term.list).for_each(|block| term.list.prefetch_bound(block));
+            if t == 0 {
+                term.list.prefetch_bound(shared::sampled_block(&term.list));
+            }
+            if let Some(number) = term.number {
+                sketch.prefetch(number);
+            }
+        }
+        if let Some(shortest) = terms.first() {
+            shortest.list.prefetch(shared::sampled_block(&shortest.list));
+        }
         let mut features = Self::default();
         features.fill_scores(&terms);
         features.fill_shared(&terms, sketch, index.num_docs());

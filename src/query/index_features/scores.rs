@@ -1,6 +1,7 @@
 //! What bounds and seeds say: how much of a disjunction can be skipped.
 
 use super::{Bounded, IndexFeatures, postings};
+use crate::index::PostingList;
 
 /// Blocks of a list whose bounds are looked at.
 const SAMPLED_BLOCKS: usize = 8;
@@ -41,13 +42,20 @@ impl IndexFeatures {
 /// Of some blocks, evenly spread, the share whose bounds exceed the seed with those of the `others`, and the share that
 /// exceeds it with those of the terms `after` it alone.
 fn live_blocks(term: &Bounded<'_>, seed: f32, others: f32, after: f32) -> (f64, f64) {
-    let num_blocks = term.list.num_blocks();
-    let sampled = num_blocks.min(SAMPLED_BLOCKS);
+    let sampled = term.list.num_blocks().min(SAMPLED_BLOCKS);
     let (mut alive, mut leading) = (0_u32, 0_u32);
-    for sample in 0..sampled {
-        let bound = term.weight * term.list.block_max_impact((2 * sample + 1) * num_blocks / (2 * sampled));
+    for block in sampled_blocks(&term.list) {
+        let bound = term.weight * term.list.block_max_impact(block);
         alive += u32::from(bound + others > seed);
         leading += u32::from(bound + after > seed);
     }
     (f64::from(alive) / sampled as f64, f64::from(leading) / sampled as f64)
+}
+
+/// The blocks whose bounds are looked at, evenly spread.
+#[inline]
+pub(super) fn sampled_blocks(list: &PostingList<'_>) -> impl Iterator<Item = usize> + use<> {
+    let num_blocks = list.num_blocks();
+    let sampled = num_blocks.min(SAMPLED_BLOCKS);
+    (0..sampled).map(move |sample| (2 * sample + 1) * num_blocks / (2 * sampled))
 }

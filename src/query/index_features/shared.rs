@@ -14,7 +14,7 @@
 
 use super::sketch::may_contain;
 use super::{Bounded, IndexFeatures, Sketch, postings};
-use crate::index::BLOCK_LEN;
+use crate::index::{BLOCK_LEN, PostingList};
 
 /// Documents of the shortest list that are looked up in lists with a direct form, for [`IndexFeatures::sieved`].
 const SIEVED_DOCS: usize = 16;
@@ -41,7 +41,7 @@ impl IndexFeatures {
             f64::from(num_docs) * (1.0 - terms.iter().map(|term| 1.0 - share_of(term)).product::<f64>());
 
         let mut docs = [0; BLOCK_LEN];
-        let len = shortest.list.decode_docs(shortest.list.num_blocks() / 2, &mut docs);
+        let len = shortest.list.decode_docs(sampled_block(&shortest.list), &mut docs);
         let shortest_len = f64::from(shortest.list.doc_freq());
         self.sieved = shortest_len * share_in_dense(&docs[..len], others);
         let mut candidates = self.sieved;
@@ -64,6 +64,11 @@ impl IndexFeatures {
         }
         self.expected_found = rest.iter().fold(kept, |kept, term| kept * share_of(term));
     }
+}
+
+/// The block of the shortest list whose documents are the sample.
+pub(super) fn sampled_block(list: &PostingList<'_>) -> usize {
+    list.num_blocks() / 2
 }
 
 impl Sample {

@@ -17,6 +17,7 @@
 //! Source: Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007 (blocked filters).
 
 use crate::index::{BLOCK_LEN, Index};
+use crate::prefetch::prefetch;
 
 /// Documents of the range that is sketched.
 const SKETCHED_DOCS: u32 = 1 << 20;
@@ -76,6 +77,12 @@ impl Sketch {
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
+    }
+
+    /// Asks for what tells where the filter of the long list of this number is.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        prefetch(self.starts.get(number as usize..).unwrap_or_default(), 2 * size_of::<u32>());
     }
 
     /// The filter of the long list of this number; empty if it holds no document of the range, or has a direct form.
