@@ -12,11 +12,15 @@ const LINE_BYTES: usize = 64;
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T], num_bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..num_bytes.min(size_of_val(items))).step_by(LINE_BYTES) {
-        // SAFETY: asking for a line reads nothing, and this one holds a byte of `items`.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().cast::<i8>().add(at));
+    {
+        let (end, mut at) = (num_bytes.min(size_of_val(items)), 0);
+        while at < end {
+            // SAFETY: asking for a line reads nothing, and this one holds a byte of `items`.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().cast::<i8>().add(at));
+            }
+            at += LINE_BYTES;
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

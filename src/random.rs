@@ -38,14 +38,15 @@ impl Random {
     ///
     /// # Panics
     /// If `n` is 0.
+    #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "nothing to draw from");
         // Lemire 2019: the high half of a product is uniform once the few low halves that would come
-        // too often are refused.
-        let refused = n.wrapping_neg() % n;
+        // too often are refused. How many is a remainder by n: to be worked out only for low halves below n.
         loop {
             let product = (self.bits() >> 32) * u64::from(n);
-            if product as u32 >= refused {
+            let low = product as u32;
+            if low >= n || low >= n.wrapping_neg() % n {
                 return (product >> 32) as u32;
             }
         }

@@ -68,7 +68,15 @@ impl Nanos {
 }
 
 /// `ns.round() as u64`, without the call into the mathematical library that `round` is on x86-64: simulators ask often.
+#[inline]
 fn rounded(ns: f64) -> u64 {
+    /// From here to twice as much, doubles are whole numbers, one apart.
+    const WHOLE: f64 = (1_u64 << 52) as f64;
+    if (0.0..WHOLE / 2.0).contains(&ns) {
+        // The sum is the nearest whole number, the even one of two; halves go up.
+        let sum = ns + WHOLE;
+        return (sum.to_bits() - WHOLE.to_bits()) + u64::from(ns - (sum - WHOLE) == 0.5);
+    }
     let whole = ns as u64;
     whole.saturating_add(u64::from(ns - whole as f64 >= 0.5))
 }

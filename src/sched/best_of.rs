@@ -4,7 +4,8 @@
 //! The third configuration of Ding et al. 2009, section 9. It shows what choosing well is worth without running in
 //! parallel.
 
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
+use super::job::soonest_class;
+use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -57,5 +58,23 @@ impl Policy for BestOf {
     fn finished(&mut self, _lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> Ask {
         self.is_running = false;
         self.ask(jobs)
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        Some(self)
+    }
+}
+
+impl Lines for BestOf {
+    fn lines(&self) -> Vec<Line> {
+        Class::ALL.map(Line::Class).to_vec()
+    }
+
+    fn is_serial(&self) -> bool {
+        true
+    }
+
+    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+        soonest_class(job.alone).index()
     }
 }

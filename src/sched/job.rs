@@ -46,9 +46,15 @@ impl Job {
 #[must_use]
 #[inline]
 pub fn preferred_class(costs: &PerClass<Cost>) -> Class {
+    soonest_class(&costs.map(|cost| cost.alone))
+}
+
+/// The same, of what queries take alone.
+#[inline]
+pub(super) fn soonest_class(alone: &PerClass<Nanos>) -> Class {
     let mut preferred = Class::ALL[0];
     for class in Class::ALL {
-        if costs[class].alone < costs[preferred].alone {
+        if alone[class] < alone[preferred] {
             preferred = class;
         }
     }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::sides::{Side, Sides};
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::time::Nanos;
@@ -38,6 +38,11 @@ impl LengthBased {
         let sides = Sides::new(options, model, "length-based")?;
         Ok(Self { threshold: options.length_threshold, blocks, sides })
     }
+
+    fn side(&self, row: u32) -> Side {
+        let is_short = self.blocks.get(row as usize).is_none_or(|&blocks| blocks < self.threshold);
+        if is_short { Side::Gpus } else { Side::Cpus }
+    }
 }
 
 impl Policy for LengthBased {
@@ -46,8 +51,7 @@ impl Policy for LengthBased {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        let is_short = self.blocks.get(job.row as usize).is_none_or(|&blocks| blocks < self.threshold);
-        self.sides.arrive(job.id, if is_short { Side::Gpus } else { Side::Cpus })
+        self.sides.arrive(job.id, self.side(job.row))
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -56,5 +60,19 @@ impl Policy for LengthBased {
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.sides.finished(lane, now)
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        if self.sides.is_lines() { Some(self) } else { None }
+    }
+}
+
+impl Lines for LengthBased {
+    fn lines(&self) -> Vec<Line> {
+        self.sides.lines()
+    }
+
+    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+        self.side(job.row) as usize
     }
 }

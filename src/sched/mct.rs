@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
+use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -106,16 +106,11 @@ impl Policy for EarliestCompletion {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, now: Nanos) -> Ask {
-        let completion = |lanes: &mut Lanes| {
-            let (free, at) = lanes.first_free(now);
-            (free + job.alone(lanes.class), lanes.processors[at])
-        };
-        let Some((_, processor)) = self.classes.iter_mut().map(completion).min() else { return Ask::Nobody };
-        let (of, at) = self.places[processor.index()];
-        let lanes = &mut self.classes[of];
-        let alone = job.alone(lanes.class);
-        lanes.update(at, lanes.free_at[at], lanes.backlog[at] + alone);
-        self.queues[processor.index()].push_back((job.id, alone));
+        let alone = job.predicted.map(|cost| cost.alone);
+        let at = self.join(Joining { id: job.id, row: job.row, alone: &alone }, now);
+        let processor = ProcessorId(at as u32);
+        let (of, _) = self.places[at];
+        self.queues[at].push_back((job.id, alone[self.classes[of].class]));
         Ask::Processor(processor)
     }
 
@@ -124,18 +119,52 @@ impl Policy for EarliestCompletion {
             return Next::Wait;
         }
         let Some((job, alone)) = self.queues[lane.processor.index()].pop_front() else { return Next::Wait };
-        let (of, at) = self.places[lane.processor.index()];
-        let lanes = &mut self.classes[of];
-        lanes.update(at, now + alone, lanes.backlog[at] - alone);
+        Lines::started(self, lane.processor, alone, now);
         batch.push(job);
         Next::Run
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
-        let (of, at) = self.places[lane.processor.index()];
+        Lines::finished(self, lane.processor, now);
+        Ask::Nobody
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        Some(self)
+    }
+}
+
+/// A line before each processor, in their order.
+impl Lines for EarliestCompletion {
+    fn lines(&self) -> Vec<Line> {
+        (0..self.places.len() as u32).map(|processor| Line::Lane(ProcessorId(processor))).collect()
+    }
+
+    #[inline]
+    fn join(&mut self, job: Joining<'_>, now: Nanos) -> usize {
+        let completion = |lanes: &mut Lanes| {
+            let (free, at) = lanes.first_free(now);
+            (free + job.alone[lanes.class], lanes.processors[at])
+        };
+        let processor = self.classes.iter_mut().map(completion).min().map_or(0, |(_, processor)| processor.index());
+        let (of, at) = self.places[processor];
+        let lanes = &mut self.classes[of];
+        lanes.update(at, lanes.free_at[at], lanes.backlog[at] + job.alone[lanes.class]);
+        processor
+    }
+
+    #[inline]
+    fn started(&mut self, processor: ProcessorId, alone: Nanos, now: Nanos) {
+        let (of, at) = self.places[processor.index()];
+        let lanes = &mut self.classes[of];
+        lanes.update(at, now + alone, lanes.backlog[at] - alone);
+    }
+
+    #[inline]
+    fn finished(&mut self, processor: ProcessorId, now: Nanos) {
+        let (of, at) = self.places[processor.index()];
         let lanes = &mut self.classes[of];
         lanes.update(at, now, lanes.backlog[at]);
-        Ask::Nobody
     }
 }
 

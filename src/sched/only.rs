@@ -3,7 +3,7 @@
 //! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
 //! queue with c servers.
 
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError};
+use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -42,5 +42,19 @@ impl Policy for OnlyOn {
         }
         batch.extend(jobs.oldest().map(|job| job.id));
         if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        Some(self)
+    }
+}
+
+impl Lines for OnlyOn {
+    fn lines(&self) -> Vec<Line> {
+        vec![Line::Class(self.class)]
+    }
+
+    fn join(&mut self, _job: Joining<'_>, _now: Nanos) -> usize {
+        0
     }
 }

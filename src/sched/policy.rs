@@ -1,6 +1,6 @@
 //! The contract of a policy.
 
-use super::{Job, Jobs, Shed};
+use super::{Job, Jobs, Lines, Shed};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::Class;
 use crate::time::Nanos;
@@ -75,5 +75,10 @@ pub trait Policy: Send {
     /// What the dispatcher may drop of what it takes up; asked once.
     fn sheds(&self) -> Shed {
         Shed::Nothing
+    }
+
+    /// The policy as lines that jobs join for good, if it is no more than that: then simulations are several times as fast.
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        None
     }
 }

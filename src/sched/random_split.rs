@@ -6,7 +6,7 @@
 //! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, section 4.3.
 
 use super::sides::{Side, Sides};
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::random::mix;
@@ -26,6 +26,11 @@ impl RandomSplit {
     pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         Ok(Self { sides: Sides::new(options, model, "random-split")? })
     }
+
+    fn side(&self, job: JobId) -> Side {
+        let is_heads = mix(job.0.into()) & 1 == 0;
+        if is_heads { Side::Gpus } else { Side::Cpus }
+    }
 }
 
 impl Policy for RandomSplit {
@@ -34,8 +39,7 @@ impl Policy for RandomSplit {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        let is_heads = mix(job.id.0.into()) & 1 == 0;
-        self.sides.arrive(job.id, if is_heads { Side::Gpus } else { Side::Cpus })
+        self.sides.arrive(job.id, self.side(job.id))
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -44,5 +48,19 @@ impl Policy for RandomSplit {
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         self.sides.finished(lane, now)
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        if self.sides.is_lines() { Some(self) } else { None }
+    }
+}
+
+impl Lines for RandomSplit {
+    fn lines(&self) -> Vec<Line> {
+        self.sides.lines()
+    }
+
+    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+        self.side(job.id) as usize
     }
 }

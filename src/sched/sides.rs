@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::batching::{BatchLimits, ask_batching};
 use super::forecast::Forecast;
-use super::{Ask, Jobs, Lane, Next, PolicyError, PolicyOptions};
+use super::{Ask, Jobs, Lane, Line, Next, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -29,6 +29,7 @@ pub(super) struct Sides {
     gpus: Vec<Class>,
     for_cpus: VecDeque<JobId>,
     for_gpus: VecDeque<JobId>,
+    is_lines: bool,
 }
 
 impl Sides {
@@ -50,7 +51,20 @@ impl Sides {
             }
         }
         let (limits, forecast) = (BatchLimits::new(options), Forecast::new(model));
-        Ok(Self { limits, forecast, cpus, gpus, for_cpus: VecDeque::new(), for_gpus: VecDeque::new() })
+        let takes_one = |class: &Class| options.batch_limit.min(model.most_queries(*class)) == 1;
+        let is_shallow = model.machine.processors().all(|(_, processor)| processor.depth == 1);
+        let is_lines = cpus.len() == 1 && gpus.len() == 1 && gpus.iter().all(takes_one) && is_shallow;
+        Ok(Self { limits, forecast, cpus, gpus, for_cpus: VecDeque::new(), for_gpus: VecDeque::new(), is_lines })
+    }
+
+    /// Whether the sides are no more than two lines: one class each, and lanes that take one query at a time.
+    pub(super) fn is_lines(&self) -> bool {
+        self.is_lines
+    }
+
+    /// Then, these, by [`Side`].
+    pub(super) fn lines(&self) -> Vec<Line> {
+        vec![Line::Class(self.cpus[0]), Line::Class(self.gpus[0])]
     }
 
     /// Takes in a job for a side, and says whom that concerns.

@@ -94,11 +94,17 @@ impl Arrivals {
     /// # Panics
     /// If the rate is not finite and above 0.
     pub fn at_rate(&self, rate_qps: f64) -> impl Iterator<Item = (Nanos, u32)> + Clone + use<'_> {
-        let stretch = match &self.source {
-            Source::Given { .. } => Stretch::evenly(rate_qps),
-            Source::Drawn { process, .. } => Stretch::of(process, self.seed, rate_qps),
+        let (units, stretch) = match &self.source {
+            Source::Given { unit, queries } => {
+                let count = self.count.min(unit.len()).min(queries.len());
+                (Stream::Given((&unit[..count], &queries[..count])), Stretch::evenly(rate_qps))
+            }
+            Source::Drawn { process, rows } => {
+                let drawn = (UnitTimes::of(process, self.seed), QueryDraws::of(self.seed, *rows));
+                (Stream::Drawn(drawn), Stretch::of(process, self.seed, rate_qps))
+            }
         };
-        self.iter().map(move |(unit, query)| (stretch.time(unit), query))
+        AtRate { units, stretch, left: self.count, times: [Nanos::ZERO; BLOCK], rows: [0; BLOCK], next: 0, end: 0 }
     }
 
     /// Whether the arrivals of one rate are those of another, nearer to each other: only then do bounds at one rate say
@@ -109,6 +115,68 @@ impl Arrivals {
             Source::Given { .. } => true,
             Source::Drawn { process, .. } => process.stretches_evenly(),
         }
+    }
+}
+
+/// Arrivals of a run that are made at a time: a processor draws several at once where nothing comes between.
+const BLOCK: usize = 16;
+
+/// The arrivals of a run at a rate.
+#[derive(Clone)]
+struct AtRate<'a> {
+    units: Stream<(&'a [f64], &'a [u32]), (UnitTimes<'a>, QueryDraws)>,
+    stretch: Stretch<'a>,
+    /// Those that are yet to be made.
+    left: usize,
+    /// The last that were: those from `next` to before `end` are yet to be given.
+    times: [Nanos; BLOCK],
+    rows: [u32; BLOCK],
+    next: usize,
+    end: usize,
+}
+
+impl AtRate<'_> {
+    #[inline(never)]
+    fn make(&mut self) {
+        let count = self.left.min(BLOCK);
+        (self.left, self.next, self.end) = (self.left - count, 0, count);
+        match &mut self.units {
+            Stream::Given((units, queries)) => {
+                let (now, later) = units.split_at(count);
+                self.times.iter_mut().zip(now).for_each(|(time, &unit)| *time = self.stretch.time(unit));
+                *units = later;
+                let (now, later) = queries.split_at(count);
+                self.rows[..count].copy_from_slice(now);
+                *queries = later;
+            }
+            Stream::Drawn((units, queries)) => {
+                let units = units.take(count);
+                self.times.iter_mut().zip(units).for_each(|(time, unit)| *time = self.stretch.time(unit));
+                self.rows.iter_mut().zip(queries.take(count)).for_each(|(row, query)| *row = query);
+            }
+        }
+    }
+}
+
+impl Iterator for AtRate<'_> {
+    type Item = (Nanos, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Nanos, u32)> {
+        if self.next == self.end {
+            if self.left == 0 {
+                return None;
+            }
+            self.make();
+        }
+        let at = self.next % BLOCK;
+        self.next += 1;
+        Some((self.times[at], self.rows[at]))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.left + self.end - self.next;
+        (left, Some(left))
     }
 }
 

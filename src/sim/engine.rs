@@ -2,8 +2,9 @@
 
 use super::ahead::Ahead;
 use super::cluster::{ClusterRun, OtherNodes, play_cluster};
+use super::lines::{LinesRun, play_lines};
 use super::node::{Inbox, Node};
-use super::table::QueryTable;
+use super::table::{LinesTable, QueryTable};
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::PerClass;
@@ -75,16 +76,26 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let SimRun { model, policy, queries, arrivals, deadline, others } = run;
+    let SimRun { model, mut policy, queries, arrivals, deadline, others } = run;
     if let Some(others) = others {
         let run = ClusterRun { model, others, first: policy, queries, deadline };
         return play_cluster(run, arrivals, sink, enough);
     }
     let decisions = model.decisions_of(policy.name());
-    let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
+    if model.faults.faults.is_empty() {
+        let name = policy.name().to_owned();
+        if let Some(lines) = policy.as_lines() {
+            let table = LinesTable::of(queries, &model.machine);
+            let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+            let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
+            let run = LinesRun { machine: &model.machine, table: &table, times, decisions, deadline };
+            return play_lines(run, &name, lines, arrivals, sink, enough);
+        }
+    }
     let table = QueryTable::of(queries, &model.machine);
     let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
     let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
     let job = |id, arrival, row| Job {
         id,
         query: table.id(row),

@@ -14,6 +14,7 @@ pub mod certificate;
 mod cluster;
 mod engine;
 mod experiment;
+mod lines;
 mod node;
 mod table;
 

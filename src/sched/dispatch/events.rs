@@ -37,6 +37,8 @@ pub struct EventQueue {
 impl EventQueue {
     /// So many completions that have been handled may lie about.
     const MOST_HANDLED: usize = 256;
+    /// A completion sinks by steps past so many others.
+    const FEW: usize = 8;
 
     /// Nothing ahead.
     #[must_use]
@@ -47,18 +49,46 @@ impl EventQueue {
     /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
     #[inline]
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
-        if self.first == self.finishes.len() || self.first > Self::MOST_HANDLED {
+        if self.first == self.finishes.len() {
+            // The only one.
+            self.finishes.clear();
+            self.first = 0;
+            self.finishes.push((at, processor));
+            return;
+        }
+        if self.first > Self::MOST_HANDLED {
             self.finishes.drain(..self.first);
             self.first = 0;
         }
         // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
         self.finishes.push((at, processor));
-        let mut place = self.finishes.len() - 1;
-        while place > self.first && self.finishes[place - 1].0 > at {
+        let last = self.finishes.len() - 1;
+        let mut place = last;
+        let few = self.first.max(last.saturating_sub(Self::FEW));
+        while place > few && self.finishes[place - 1].0 > at {
             self.finishes[place] = self.finishes[place - 1];
             place -= 1;
         }
+        if place == few && place > self.first {
+            // Among many the place is searched for, and all behind it moved at once.
+            let found = self.first + self.finishes[self.first..place].partition_point(|(before, _)| *before <= at);
+            self.finishes.copy_within(found..place, found + 1);
+            place = found;
+        }
         self.finishes[place] = (at, processor);
+    }
+
+    /// The next completion.
+    #[must_use]
+    #[inline]
+    pub(crate) fn next_finish(&self) -> Option<(Nanos, ProcessorId)> {
+        self.finishes.get(self.first).copied()
+    }
+
+    /// Removes the next completion, of which there is one.
+    #[inline]
+    pub(crate) fn pop_finish(&mut self) {
+        self.first += 1;
     }
 
     /// Sets the one wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.

@@ -69,6 +69,15 @@ struct Breach {
     law: String,
 }
 
+impl LawBroken {
+    /// Of a loop that has let `this` arrive after `last`.
+    #[cold]
+    pub(crate) fn arrivals_went_back(policy: &str, now: Nanos, last: Nanos, this: Nanos) -> Self {
+        let law = format!("time went back from an arrival at {} ns to one at {} ns", last.0, this.0);
+        Self(Box::new(Breach { policy: policy.to_owned(), now, law }))
+    }
+}
+
 /// Takes in the rows of a run as its jobs finish: all of them ([`RunLog`]), or just what a summary needs.
 pub trait Sink {
     /// Takes the row of a job that has finished; rows come in order of finish.
@@ -186,8 +195,7 @@ impl<S: Sink> Dispatcher<S> {
             return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
         }
         if job.arrival < self.last_arrival {
-            let (last, this) = (self.last_arrival.0, job.arrival.0);
-            return Err(self.broken(format!("time went back from an arrival at {last} ns to one at {this} ns")));
+            return Err(LawBroken::arrivals_went_back(self.policy.name(), now, self.last_arrival, job.arrival));
         }
         self.last_arrival = job.arrival;
         self.jobs.arrive(job, now);
