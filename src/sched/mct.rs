@@ -43,9 +43,8 @@ impl Lanes {
     fn first_free(&mut self, now: Nanos) -> (Nanos, usize) {
         loop {
             let soonest = self.least.iter().copied().min().unwrap_or(Nanos::MAX).max(now);
-            let group = self.least.iter().position(|&least| least <= soonest).unwrap_or_default();
-            let in_group = self.done_at[group * GROUP..].iter().position(|&done_at| done_at <= soonest);
-            let at = group * GROUP + in_group.unwrap_or_default();
+            let group = first_at_most(&self.least, soonest);
+            let at = group * GROUP + first_at_most(&self.done_at[group * GROUP..], soonest);
             let done_at = self.free_at[at].max(now) + self.backlog[at];
             if done_at <= soonest {
                 return (done_at, at);
@@ -65,11 +64,31 @@ impl Lanes {
     }
 
     fn set_done_at(&mut self, at: usize, done_at: Nanos) {
-        self.done_at[at] = done_at;
+        let before = std::mem::replace(&mut self.done_at[at], done_at);
         let group = at / GROUP;
+        if done_at <= self.least[group] {
+            self.least[group] = done_at;
+            return;
+        }
+        if before != self.least[group] {
+            return;
+        }
         let end = self.done_at.len().min((group + 1) * GROUP);
         self.least[group] = self.done_at[group * GROUP..end].iter().copied().fold(Nanos::MAX, Nanos::min);
     }
+}
+
+/// Where the first of these times is that is at most `latest`; 0 if none is. All of a [`GROUP`] are compared before it is
+/// decided, once: which one it is is chance, and a processor that guesses wrong waits longer than that takes.
+#[inline]
+fn first_at_most(times: &[Nanos], latest: Nanos) -> usize {
+    for (group, times) in times.chunks(GROUP).enumerate() {
+        let found = times.iter().rev().fold(0_u32, |found, time| found << 1 | u32::from(*time <= latest));
+        if found != 0 {
+            return group * GROUP + found.trailing_zeros() as usize;
+        }
+    }
+    0
 }
 
 /// Sends each job to the processor that is predicted to finish it first; ties go to the processor listed first.

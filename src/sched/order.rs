@@ -59,6 +59,16 @@ impl<K: Ord + Copy> Order<K> {
         }
     }
 
+    /// As [`first`](Self::first), if its key is at most `until`: mostly it is not, and then no job need be looked at.
+    #[inline]
+    pub(super) fn first_until<'a>(&mut self, until: K, jobs: &'a Jobs) -> Option<&'a Job> {
+        let queued = self.queue.front().is_some_and(|(key, _)| *key <= until);
+        if !queued && self.jumpers.peek().is_none_or(|Reverse((key, _))| *key > until) {
+            return None;
+        }
+        self.first(jobs).filter(|(key, _)| *key <= until).map(|(_, job)| job)
+    }
+
     /// The first job that still waits, with its key.
     #[inline]
     pub(super) fn first<'a>(&mut self, jobs: &'a Jobs) -> Option<(K, &'a Job)> {
@@ -99,7 +109,7 @@ mod tests {
         let mut jobs = Jobs::default();
         let mut order = Order::default();
         for (id, key) in (0..).map(JobId).zip(keys) {
-            jobs.arrive(job(id), Nanos::ZERO);
+            jobs.arrive(Nanos::ZERO, job);
             order.push(key, id, &jobs);
         }
         // Taken through another order: 0 and 5 first.
@@ -118,7 +128,7 @@ mod tests {
         let mut jobs = Jobs::default();
         let mut order = Order::default();
         for id in (0..10_000).map(JobId) {
-            jobs.arrive(job(id), Nanos::ZERO);
+            jobs.arrive(Nanos::ZERO, job);
             // Keys that fall: all but the first jump the queue. Ten always wait.
             order.push(u32::MAX - id.0, id, &jobs);
             if let Some(old) = id.0.checked_sub(10) {

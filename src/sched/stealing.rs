@@ -77,22 +77,27 @@ impl Stealing {
 
     /// Whether a processor of class `thief` may take `job` from the queue of class `victim`.
     fn may_steal(&self, job: &Job, thief: Class, victim: Class, now: Nanos) -> bool {
-        let finish = now + job.alone(thief);
         match self.options.steal_guard {
             StealGuard::None => true,
-            StealGuard::Deadline => finish <= job.deadline,
-            StealGuard::Gain => finish <= now + Nanos(self.queues[victim].backlog.0 / self.counts[victim].max(1)),
+            StealGuard::Deadline => now + job.alone(thief) <= job.deadline,
+            // Sooner than its own class would have done all that waits there.
+            StealGuard::Gain => {
+                job.alone(thief).0.saturating_mul(self.counts[victim].max(1)) <= self.queues[victim].backlog.0
+            }
         }
     }
 
-    /// A job for a processor of `class`, and whether it was another's.
-    fn choose(&mut self, class: Class, jobs: &Jobs, now: Nanos) -> Option<(JobId, bool)> {
-        let urgent = self.queues[class].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
-        let found = urgent.map(|(_, job)| job);
-        let found = found.or_else(|| self.queues[class].own.first(jobs).map(|(_, job)| job));
-        let found = found.or_else(|| self.third.first(jobs).map(|(_, job)| job));
-        if let Some(job) = found {
-            return Some((job.id, false));
+    /// A job for a processor of `class`, and of which class's own queue it is.
+    fn choose(&mut self, class: Class, jobs: &Jobs, now: Nanos) -> Option<(JobId, Option<Class>)> {
+        if let Some(job) = self.queues[class].urgency.first_until(now, jobs) {
+            let is_bound = Choice::of(job, &self.classes).is_bound(self.options.threshold_ratio);
+            return Some((job.id, is_bound.then_some(class)));
+        }
+        if let Some((_, job)) = self.queues[class].own.first(jobs) {
+            return Some((job.id, Some(class)));
+        }
+        if let Some((_, job)) = self.third.first(jobs) {
+            return Some((job.id, None));
         }
         let mut least_lost: Option<(u64, Class, JobId)> = None;
         for &victim in self.classes.iter().filter(|&&victim| victim != class) {
@@ -104,7 +109,7 @@ impl Stealing {
         }
         let (_, victim, id) = least_lost?;
         let job = jobs.job(id);
-        self.may_steal(job, class, victim, now).then_some((id, true))
+        self.may_steal(job, class, victim, now).then_some((id, Some(victim)))
     }
 }
 
@@ -140,7 +145,15 @@ pub(super) fn priority(options: &PolicyOptions, job: &Job, &Choice { better, nex
     let gain = next_best.since(better).min(job.allowance());
     let key = options.deadline_weight * ns(job.deadline) + options.cost_weight * ns(better)
         - options.affinity_weight * ns(gain);
-    key.round() as i64
+    rounded(key)
+}
+
+/// `key.round() as i64`, without a call into the mathematical library.
+fn rounded(key: f64) -> i64 {
+    let whole = key as i64;
+    // Where doubles are further apart than halves, nothing is left.
+    let rest = key - whole as f64;
+    whole.saturating_add(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
 }
 
 impl Policy for Stealing {
@@ -170,12 +183,12 @@ impl Policy for Stealing {
         if lane.under_way > 0 {
             return Next::Wait;
         }
-        let Some((id, stolen)) = self.choose(lane.class, jobs, now) else { return Next::Wait };
-        let choice = Choice::of(jobs.job(id), &self.classes);
-        if choice.is_bound(self.options.threshold_ratio) {
-            let backlog = &mut self.queues[choice.preferred].backlog;
-            *backlog = *backlog - choice.better;
+        let Some((id, owner)) = self.choose(lane.class, jobs, now) else { return Next::Wait };
+        if let Some(owner) = owner {
+            let backlog = &mut self.queues[owner].backlog;
+            *backlog = *backlog - jobs.job(id).alone(owner);
         }
+        let stolen = owner.is_some_and(|owner| owner != lane.class);
         batch.push(id);
         if stolen { Next::Steal } else { Next::Run }
     }
@@ -216,7 +229,7 @@ pub(super) mod tests {
         let mut policy = Stealing::new(&options, &Machine::new(1, 1)).unwrap();
         let mut jobs = Jobs::default();
         for job in arrivals {
-            jobs.arrive(*job, job.arrival);
+            jobs.arrive(job.arrival, |_| *job);
             policy.arrive(job, &jobs, job.arrival);
         }
         (policy, jobs)
@@ -261,5 +274,15 @@ pub(super) mod tests {
         let options = PolicyOptions { steal_guard: StealGuard::Deadline, ..PolicyOptions::default() };
         assert_eq!(run(&mut with_jobs(options, &jobs), CPU, 0), Some(1));
         assert_eq!(run(&mut with_jobs(options, &jobs), CPU, 51), None);
+    }
+
+    #[test]
+    fn keys_are_rounded_as_the_library_rounds() {
+        let edges = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 0.5 - f64::EPSILON / 4.0, 4_503_599_627_370_495.5, 9e15, -9e15];
+        let odd = [2f64.powi(53) + 2.0, 1e19, -1e19, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let usual = (-1000..1000).map(|i| f64::from(i) * 1234.567 / 8.0);
+        for key in edges.into_iter().chain(odd).chain(usual) {
+            assert_eq!(rounded(key), key.round() as i64, "{key}");
+        }
     }
 }

@@ -228,7 +228,7 @@ mod tests {
     fn own_queue_first_then_the_third_then_a_steal_that_gains() {
         let (mut policy, mut jobs) = (policy(), Jobs::default());
         for job in [job(0, 0, 40, 10), job(1, 0, 30, 10), job(2, 0, 20, 10), job(3, 0, 11, 10), job(4, 0, 10, 100)] {
-            jobs.arrive(job, Nanos::ZERO);
+            jobs.arrive(Nanos::ZERO, |_| job);
             policy.arrive(&job, &jobs, Nanos::ZERO);
         }
         let mut taken = |lane| run(&mut policy, &mut jobs, lane);
@@ -243,7 +243,7 @@ mod tests {
         // Deadlines are 500 ms after arrival: at 495 ms the first is lost, at 599 the second, whoever runs them.
         let (mut policy, mut jobs) = (policy(), Jobs::default());
         for job in [job(0, 0, 900, 10), job(1, 100, 900, 10), job(2, 200, 900, 10), job(3, 300, 11, 10)] {
-            jobs.arrive(job, job.arrival);
+            jobs.arrive(job.arrival, |_| job);
             policy.arrive(&job, &jobs, job.arrival);
         }
         assert_eq!(run_at(&mut policy, &mut jobs, GPU, 495), Some((1, Next::Run)));
@@ -263,7 +263,7 @@ mod tests {
         // The GPU is busy; the CPU steals whenever two wait.
         let mut stolen = 0;
         for id in 0..100 {
-            jobs.arrive(like(id), Nanos::ZERO);
+            jobs.arrive(Nanos::ZERO, |_| like(id));
             policy.arrive(&like(id), &jobs, Nanos::ZERO);
             if !policy.choice(&like(id)).1 {
                 break;
@@ -275,7 +275,7 @@ mod tests {
         while run(&mut policy, &mut jobs, GPU).is_some() {}
         for id in jobs.next_id().0..4000 {
             let short = job(id, 0, 1, 100);
-            jobs.arrive(short, Nanos::ZERO);
+            jobs.arrive(Nanos::ZERO, |_| short);
             policy.arrive(&short, &jobs, Nanos::ZERO);
             assert_eq!(run(&mut policy, &mut jobs, CPU), Some((id, Next::Run)));
         }

@@ -150,7 +150,7 @@ mod tests {
         let mut policy = StealingPublished::new(&PolicyOptions::default(), &Machine::new(1, 1)).unwrap();
         let mut jobs = Jobs::default();
         for job in arrivals {
-            jobs.arrive(*job, job.arrival);
+            jobs.arrive(job.arrival, |_| *job);
             policy.arrive(job, &jobs, job.arrival);
         }
         (policy, jobs)
@@ -187,7 +187,7 @@ mod tests {
         // 1.32 now: the same ratio is no longer enough.
         let (policy, jobs) = &mut waiting;
         let second = job(1, 2, 130, 100);
-        jobs.arrive(second, second.arrival);
+        jobs.arrive(second.arrival, |_| second);
         policy.arrive(&second, jobs, second.arrival);
         assert_eq!(run(&mut waiting, CPU, 2), Some((1, Next::Run)));
         let threshold = waiting.0.queues[Class::GPU].threshold;

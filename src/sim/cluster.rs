@@ -272,7 +272,7 @@ pub(super) fn play_cluster<S: Sink>(
             let member = &mut nodes[chosen];
             // On its way through a node a query goes by its number in the run.
             let (id, query) = (JobId(member.sent), QueryId(number));
-            let predicted: PerClass<Cost> = tables[shard].estimate(row);
+            let predicted: PerClass<Cost> = *tables[shard].estimate(row);
             member.inbox.push_back(Job { id, query, row, arrival, deadline: arrival + deadline, predicted });
             member.sent += 1;
         }

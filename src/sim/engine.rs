@@ -102,7 +102,7 @@ pub fn simulate_into<S: Sink>(
         row,
         arrival,
         deadline: arrival + deadline,
-        predicted: table.estimate(row),
+        predicted: *table.estimate(row),
     };
     Ok(drive(dispatcher, &mut times, decisions, arrivals, job, enough)?.into_sink())
 }
@@ -122,7 +122,7 @@ pub fn drive<S: Sink>(
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
     let next = arrivals.next();
-    let mut inbox = Stream { next, next_id: JobId(0), arrivals, job };
+    let mut inbox = Stream { next, arrivals, job };
     let mut node = Node::new(dispatcher, times, decisions);
     while let Some(now) = node.next_group_at(inbox.next_at()) {
         if !node.play_group(now, &mut inbox, &enough)? {
@@ -135,7 +135,6 @@ pub fn drive<S: Sink>(
 /// Arrivals as they are drawn, each made a job when it is taken.
 struct Stream<A, F> {
     next: Option<(Nanos, u32)>,
-    next_id: JobId,
     arrivals: A,
     job: F,
 }
@@ -147,12 +146,10 @@ impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox fo
     }
 
     #[inline(always)]
-    fn take(&mut self) -> Option<Job> {
-        let (arrival, row) = self.next?;
-        let job = (self.job)(self.next_id, arrival, row);
-        self.next_id.0 += 1;
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
+        let Some((arrival, row)) = self.next else { return Ok(()) };
         self.next = self.arrivals.next();
-        Some(job)
+        dispatcher.arrive_made(now, arrival, |id| (self.job)(id, arrival, row))
     }
 }
 

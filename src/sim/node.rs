@@ -24,8 +24,11 @@ pub(super) trait Inbox {
     /// When the next one arrives.
     fn next_at(&self) -> Option<Nanos>;
 
-    /// Which it is.
-    fn take(&mut self) -> Option<Job>;
+    /// Hands it in, now.
+    ///
+    /// # Errors
+    /// Those of [`Dispatcher::arrive`].
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken>;
 }
 
 impl Inbox for VecDeque<Job> {
@@ -33,8 +36,8 @@ impl Inbox for VecDeque<Job> {
         self.front().map(|job| job.arrival)
     }
 
-    fn take(&mut self) -> Option<Job> {
-        self.pop_front()
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
+        self.pop_front().map_or(Ok(()), |job| dispatcher.arrive(now, job))
     }
 }
 
@@ -98,11 +101,7 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                     }
                 }
                 Due::Wake(_) => self.dispatcher.wake(now)?,
-                Due::Arrival => {
-                    if let Some(job) = inbox.take() {
-                        self.dispatcher.arrive(now, job)?;
-                    }
-                }
+                Due::Arrival => inbox.hand_in(&mut self.dispatcher, now)?,
             }
         }
         self.dispatcher.decide(self.free_at, &mut self.actions)?;

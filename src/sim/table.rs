@@ -7,134 +7,73 @@ use crate::machine::{Class, Machine, PerClass};
 use crate::prefetch::prefetch;
 use crate::time::Nanos;
 
-/// Queries by row: what they cost in truth and by estimate, on the classes that the machine has, close together.
+/// Queries by row: what they truly cost on the classes that the machine has, and what they are expected to cost.
 ///
-/// A run reads rows at random, each of them twice, so that its speed is that of the memory that they lie in: here ten
-/// thousand stay in a core's own cache, and a row is one or two cache lines.
+/// A run reads rows at random, each of them twice, so that its speed is that of the memory that they lie in: a row is two or
+/// three cache lines, asked for before it is read.
 #[derive(Clone, Debug)]
 pub(super) struct QueryTable {
-    ids: Vec<QueryId>,
-    /// By row: true costs by class, then estimates by class. At the end one that is [`Cost::NEVER`].
-    costs: Vec<Cost>,
-    num_classes: usize,
-    /// By class: where its true cost and its estimate stand.
-    service: PerClass<Place>,
-    estimates: PerClass<Place>,
-}
-
-/// A column of the table: its distance from the beginning, and from row to row. A class that the machine lacks has the last
-/// cost for a column, so that nobody need ask which it is.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    first: usize,
-    stride: usize,
+    service: ServiceTable,
+    /// By row, in one piece as jobs have them: what is put together and copied right away is read while it is still being
+    /// written, which takes a processor longer than all the rest.
+    estimates: Vec<PerClass<Cost>>,
 }
 
 impl QueryTable {
     pub(super) fn of(queries: &[SimQuery], machine: &Machine) -> Self {
-        let classes: Vec<Class> = machine.classes().collect();
-        let num_classes = classes.len();
-        let costs = queries.iter().flat_map(|query| {
-            let service = classes.iter().map(|&class| query.service[class]);
-            service.chain(classes.iter().map(|&class| query.estimate[class]))
-        });
-        let mut costs: Vec<Cost> = costs.collect();
-        let never = Place { first: costs.len(), stride: 0 };
-        costs.push(Cost::NEVER);
-        let column = |class: Class, first: usize| {
-            let place = classes.iter().position(|&of| of == class);
-            place.map_or(never, |place| Place { first: first + place, stride: 2 * num_classes })
-        };
-        Self {
-            ids: queries.iter().map(|query| query.id).collect(),
-            costs,
-            num_classes,
-            service: PerClass::from_fn(|class| column(class, 0)),
-            estimates: PerClass::from_fn(|class| column(class, num_classes)),
-        }
+        let estimate = |query: &SimQuery| on_classes_of(machine, Cost::NEVER, |class| query.estimate[class]);
+        Self { service: ServiceTable::of(queries, machine), estimates: queries.iter().map(estimate).collect() }
     }
 
     /// The query's number in the workload.
     #[inline]
     pub(super) fn id(&self, row: u32) -> QueryId {
-        self.ids[row as usize]
+        self.service.id(row)
     }
 
     /// What it truly costs; never asked of a class that the machine lacks.
     #[inline]
     pub(super) fn service(&self, row: u32, class: Class) -> Cost {
-        self.costs[self.service[class].of(row)]
+        self.service.cost(row, class)
     }
 
     /// What it is expected to cost.
     #[inline]
-    pub(super) fn estimate(&self, row: u32) -> PerClass<Cost> {
-        PerClass::from_fn(|class| self.costs[self.estimates[class].of(row)])
+    pub(super) fn estimate(&self, row: u32) -> &PerClass<Cost> {
+        &self.estimates[row as usize]
     }
 
     /// Asks for what is kept of a row, which must be one of the table's.
     #[inline]
     pub(super) fn prefetch(&self, row: u32) {
-        assert!((row as usize) < self.ids.len(), "row {row} of {} queries", self.ids.len());
-        prefetch(&self.costs[self.place(row)..], 2 * self.num_classes * size_of::<Cost>());
-    }
-
-    #[inline]
-    fn place(&self, row: u32) -> usize {
-        row as usize * 2 * self.num_classes
+        prefetch(&self.estimates[row as usize..], size_of::<PerClass<Cost>>());
+        self.service.prefetch(row);
     }
 }
 
-impl Place {
-    #[inline]
-    fn of(self, row: u32) -> usize {
-        self.first + row as usize * self.stride
-    }
-}
-
-/// The same for [lines](super::lines): true costs by class, and of estimates what a query takes alone.
+/// The same for [lines](super::lines), which need less: of estimates what a query takes alone.
 #[derive(Clone, Debug)]
 pub(super) struct LinesTable {
-    ids: Vec<QueryId>,
+    service: ServiceTable,
     alone: Vec<PerClass<Nanos>>,
-    /// By row, the classes that the machine has.
-    service: Vec<Cost>,
-    num_classes: usize,
-    places: PerClass<usize>,
 }
 
 impl LinesTable {
     pub(super) fn of(queries: &[SimQuery], machine: &Machine) -> Self {
-        let classes: Vec<Class> = machine.classes().collect();
-        let mut service = Vec::with_capacity(queries.len() * classes.len());
-        for query in queries {
-            service.extend(classes.iter().map(|&class| query.service[class]));
-        }
-        let alone = |query: &SimQuery| {
-            let mut alone = PerClass::from_fn(|_| Nanos::MAX);
-            classes.iter().for_each(|&class| alone[class] = query.estimate[class].alone);
-            alone
-        };
-        Self {
-            ids: queries.iter().map(|query| query.id).collect(),
-            alone: queries.iter().map(alone).collect(),
-            service,
-            num_classes: classes.len(),
-            places: PerClass::from_fn(|class| classes.iter().position(|&of| of == class).unwrap_or_default()),
-        }
+        let alone = |query: &SimQuery| on_classes_of(machine, Nanos::MAX, |class| query.estimate[class].alone);
+        Self { service: ServiceTable::of(queries, machine), alone: queries.iter().map(alone).collect() }
     }
 
     /// The query's number in the workload.
     #[inline]
     pub(super) fn id(&self, row: u32) -> QueryId {
-        // Rows are in range; a sink that has no use for it need not look.
-        self.ids.get(row as usize).copied().unwrap_or_default()
+        self.service.id(row)
     }
 
     /// What it truly costs; never asked of a class that the machine lacks.
     #[inline]
     pub(super) fn service(&self, row: u32, class: Class) -> Cost {
-        self.service[row as usize * self.num_classes + self.places[class]]
+        self.service.cost(row, class)
     }
 
     /// What it is expected to take alone, by class.
@@ -146,7 +85,62 @@ impl LinesTable {
     /// Asks for what is kept of a row, which must be one of the table's.
     #[inline]
     pub(super) fn prefetch(&self, row: u32) {
-        prefetch(&self.alone[row as usize..], 1);
-        prefetch(&self.service[row as usize * self.num_classes..], self.num_classes * size_of::<Cost>());
+        prefetch(&self.alone[row as usize..], size_of::<PerClass<Nanos>>());
+        self.service.prefetch(row);
     }
+}
+
+/// Numbers and true costs by row, of the classes that the machine has.
+///
+/// In columns: on most machines a query's time alone is all that is read.
+#[derive(Clone, Debug)]
+struct ServiceTable {
+    ids: Vec<QueryId>,
+    /// By class, by row: the time alone, and what else a [`Cost`] has.
+    alone: Vec<Nanos>,
+    others: Vec<(Nanos, Nanos)>,
+    /// By class: where its column begins.
+    columns: PerClass<usize>,
+    classes: Vec<Class>,
+}
+
+impl ServiceTable {
+    fn of(queries: &[SimQuery], machine: &Machine) -> Self {
+        let classes: Vec<Class> = machine.classes().collect();
+        let costs = || classes.iter().flat_map(|&class| queries.iter().map(move |query| query.service[class]));
+        let column = |class| classes.iter().position(|&of| of == class).unwrap_or_default() * queries.len();
+        Self {
+            ids: queries.iter().map(|query| query.id).collect(),
+            alone: costs().map(|cost| cost.alone).collect(),
+            others: costs().map(|cost| (cost.added, cost.bus)).collect(),
+            columns: PerClass::from_fn(column),
+            classes,
+        }
+    }
+
+    #[inline]
+    fn id(&self, row: u32) -> QueryId {
+        // Rows are in range; whoever has no use for the number need not look.
+        self.ids.get(row as usize).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn cost(&self, row: u32, class: Class) -> Cost {
+        let at = self.columns[class] + row as usize;
+        // Likewise.
+        let (added, bus) = self.others.get(at).copied().unwrap_or_default();
+        Cost { alone: self.alone[at], added, bus }
+    }
+
+    #[inline]
+    fn prefetch(&self, row: u32) {
+        for &class in &self.classes {
+            prefetch(&self.alone[self.columns[class] + row as usize..], 1);
+        }
+    }
+}
+
+/// A value for each class that the machine has, and `lacking` for the others.
+fn on_classes_of<T: Copy>(machine: &Machine, lacking: T, value: impl Fn(Class) -> T) -> PerClass<T> {
+    PerClass::from_fn(|class| if machine.count(class) > 0 { value(class) } else { lacking })
 }

@@ -37,8 +37,8 @@ pub struct EventQueue {
 impl EventQueue {
     /// So many completions that have been handled may lie about.
     const MOST_HANDLED: usize = 256;
-    /// A completion sinks by steps past so many others.
-    const FEW: usize = 8;
+    /// Among so many completions one sinks by steps.
+    const FEW: usize = 12;
 
     /// Nothing ahead.
     #[must_use]
@@ -62,20 +62,19 @@ impl EventQueue {
         }
         // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
         self.finishes.push((at, processor));
-        let last = self.finishes.len() - 1;
-        let mut place = last;
-        let few = self.first.max(last.saturating_sub(Self::FEW));
-        while place > few && self.finishes[place - 1].0 > at {
-            self.finishes[place] = self.finishes[place - 1];
-            place -= 1;
-        }
-        if place == few && place > self.first {
+        let ahead = &mut self.finishes[self.first..];
+        let mut place = ahead.len() - 1;
+        if place > Self::FEW {
             // Among many the place is searched for, and all behind it moved at once.
-            let found = self.first + self.finishes[self.first..place].partition_point(|(before, _)| *before <= at);
-            self.finishes.copy_within(found..place, found + 1);
+            let found = ahead[..place].partition_point(|(before, _)| *before <= at);
+            ahead.copy_within(found..place, found + 1);
             place = found;
         }
-        self.finishes[place] = (at, processor);
+        while place > 0 && ahead[place - 1].0 > at {
+            ahead[place] = ahead[place - 1];
+            place -= 1;
+        }
+        ahead[place] = (at, processor);
     }
 
     /// The next completion.

@@ -119,19 +119,21 @@ impl Jobs {
     /// Inlined, so that a job is made in its place: one that is made elsewhere and copied right away is read while it is
     /// still being written, which takes a processor longer than all the rest.
     #[inline(always)]
-    pub(in crate::sched) fn arrive(&mut self, job: Job, now: Nanos) {
+    pub(in crate::sched) fn arrive(&mut self, now: Nanos, make: impl FnOnce(JobId) -> Job) -> JobId {
         if (self.end - self.first) as usize == self.ring.len() {
             self.grow();
         }
-        let at = self.at(job.id);
+        let id = self.next_id();
+        let at = self.at(id);
         if self.waiting == 0 {
-            self.oldest = job.id.0;
+            self.oldest = id.0;
         }
-        self.ring[at] = job;
+        self.ring[at] = make(id);
         self.places[at] = Place::Waiting;
         self.released[at] = now;
         self.end += 1;
         self.waiting += 1;
+        id
     }
 
     /// A waiting job runs.
@@ -221,7 +223,7 @@ mod tests {
                     _ => {
                         let id = jobs.next_id().0;
                         prop_assert_eq!(id as usize, map.len());
-                        jobs.arrive(job(id), Nanos(u64::from(id)));
+                        jobs.arrive(Nanos(u64::from(id)), |id| job(id.0));
                         map.insert(id, Place::Waiting);
                     }
                 }

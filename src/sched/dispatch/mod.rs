@@ -189,17 +189,31 @@ impl<S: Sink> Dispatcher<S> {
     /// If the loop breaks the order of time or of jobs.
     #[inline(always)]
     pub fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), LawBroken> {
-        self.pass_to(now)?;
         let expected = self.jobs.next_id();
         if job.id != expected {
             return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
         }
-        if job.arrival < self.last_arrival {
-            return Err(LawBroken::arrivals_went_back(self.policy.name(), now, self.last_arrival, job.arrival));
+        self.arrive_made(now, job.arrival, |_| job)
+    }
+
+    /// The same, for a job that arrived at `arrival` and is made of its number: in its place, where it is read at once.
+    ///
+    /// # Errors
+    /// As for [`arrive`](Self::arrive).
+    #[inline(always)]
+    pub(crate) fn arrive_made(
+        &mut self,
+        now: Nanos,
+        arrival: Nanos,
+        make: impl FnOnce(JobId) -> Job,
+    ) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        if arrival < self.last_arrival {
+            return Err(LawBroken::arrivals_went_back(self.policy.name(), now, self.last_arrival, arrival));
         }
-        self.last_arrival = job.arrival;
-        self.jobs.arrive(job, now);
-        let ask = self.policy.arrive(self.jobs.job(expected), &self.jobs, now);
+        self.last_arrival = arrival;
+        let id = self.jobs.arrive(now, make);
+        let ask = self.policy.arrive(self.jobs.job(id), &self.jobs, now);
         self.concerned.add(ask);
         Ok(())
     }
