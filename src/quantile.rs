@@ -31,7 +31,7 @@ pub fn select_nearest_rank<T: Copy + Ord>(values: &mut [T], share: f64) -> Optio
 }
 
 /// The position of the nearest rank, from 0.
-fn rank(count: usize, share: f64) -> usize {
+pub(crate) fn rank(count: usize, share: f64) -> usize {
     let rank = (share * count as f64).ceil() as usize;
     rank.clamp(1, count.max(1)) - 1
 }

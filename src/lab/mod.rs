@@ -27,6 +27,7 @@ mod answer;
 mod calibration;
 mod capacity;
 mod compared;
+mod delays;
 mod disturbance;
 mod draws;
 mod error;

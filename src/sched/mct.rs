@@ -41,6 +41,9 @@ impl Lanes {
 
     /// Which of them is predicted to have done first what it has, and when; the first of equals.
     fn first_free(&mut self, now: Nanos) -> (Nanos, usize) {
+        if let ([free_at], [backlog]) = (&self.free_at[..], &self.backlog[..]) {
+            return ((*free_at).max(now) + *backlog, 0);
+        }
         loop {
             let soonest = self.least.iter().copied().min().unwrap_or(Nanos::MAX).max(now);
             let group = first_at_most(&self.least, soonest);

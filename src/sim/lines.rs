@@ -19,7 +19,7 @@ use super::table::LinesTable;
 use crate::cost::ServiceTimes;
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
-use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Policy, Sink};
+use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
 use crate::time::Nanos;
 
 /// A job in a line.
