@@ -121,10 +121,13 @@ impl Arrivals {
 /// Arrivals of a run that are made at a time: a processor draws several at once where nothing comes between.
 const BLOCK: usize = 16;
 
+/// Times at one query a second, and positions in the experiment's queries, from the next arrival on.
+type Units<'a> = Stream<(&'a [f64], &'a [u32]), (UnitTimes<'a>, QueryDraws)>;
+
 /// The arrivals of a run at a rate.
 #[derive(Clone)]
 struct AtRate<'a> {
-    units: Stream<(&'a [f64], &'a [u32]), (UnitTimes<'a>, QueryDraws)>,
+    units: Units<'a>,
     stretch: Stretch<'a>,
     /// Those that are yet to be made.
     left: usize,
