@@ -239,7 +239,8 @@ pub(super) fn play_cluster<S: Sink>(
 ) -> Result<S, LawBroken> {
     let ClusterRun { model, first, others: OtherNodes { cluster, policies }, queries, deadline } = run;
     let ClusterShape { replicas, routing, .. } = cluster.shape;
-    let tables: Vec<QueryTable> = cluster.shards.iter().map(|shard| QueryTable::of(shard, &model.machine)).collect();
+    let tables: Vec<QueryTable<Cost>> =
+        cluster.shards.iter().map(|shard| QueryTable::of(shard, &model.machine)).collect();
     let mut policies = std::iter::once(first).chain(policies);
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
     for table in &tables {

@@ -4,7 +4,7 @@ use super::ahead::Ahead;
 use super::cluster::{ClusterRun, OtherNodes, play_cluster};
 use super::lines::{LinesRun, play_lines};
 use super::node::{Inbox, Node};
-use super::table::{LinesTable, QueryTable};
+use super::table::QueryTable;
 use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::PerClass;
@@ -85,7 +85,7 @@ pub fn simulate_into<S: Sink>(
     if model.faults.faults.is_empty() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_lines() {
-            let table = LinesTable::of(queries, &model.machine);
+            let table = QueryTable::of_alone(queries, &model.machine);
             let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
             let run = LinesRun { machine: &model.machine, table: &table, times, decisions, deadline };

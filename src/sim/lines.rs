@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::table::LinesTable;
+use super::table::QueryTable;
 use crate::cost::ServiceTimes;
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
@@ -83,7 +83,7 @@ impl Queue {
 /// What a run of lines needs to know besides its arrivals.
 pub(super) struct LinesRun<'a, T> {
     pub(super) machine: &'a Machine,
-    pub(super) table: &'a LinesTable,
+    pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
     /// The dispatcher's own time for a round of events, and for each.
     pub(super) decisions: (Nanos, Nanos),
@@ -225,7 +225,7 @@ impl<A: Iterator<Item = (Nanos, u32)>> Stream<A> {
         let id = self.next_id;
         self.next_id.0 += 1;
         self.next = self.arrivals.next();
-        let alone = state.run.table.alone(row);
+        let alone = state.run.table.estimate(row);
         let line = policy.join(Joining { id, row, alone }, now);
         let alone = alone[state.queues[line].class];
         Ok(Waiting { arrival, released: now, id, row, line: line as u32, alone })
@@ -326,7 +326,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
             class,
             batch,
             deadline: job.arrival + self.run.deadline,
-            predicted: *self.run.table.alone(job.row),
+            predicted: *self.run.table.estimate(job.row),
             stolen: false,
             again: false,
         });

@@ -7,21 +7,39 @@ use crate::machine::{Class, Machine, PerClass};
 use crate::prefetch::prefetch;
 use crate::time::Nanos;
 
-/// Queries by row: what they truly cost on the classes that the machine has, and what they are expected to cost.
+/// Queries by row: what they truly cost on the classes that the machine has, and what they are expected to: their costs, or for
+/// [lines](super::lines), which need no more, the time that they take alone.
 ///
 /// A run reads rows at random, each of them twice, so that its speed is that of the memory that they lie in: a row is two or
 /// three cache lines, asked for before it is read.
 #[derive(Clone, Debug)]
-pub(super) struct QueryTable {
+pub(super) struct QueryTable<E> {
     service: ServiceTable,
     /// By row, in one piece as jobs have them: what is put together and copied right away is read while it is still being
     /// written, which takes a processor longer than all the rest.
-    estimates: Vec<PerClass<Cost>>,
+    estimates: Vec<PerClass<E>>,
 }
 
-impl QueryTable {
+impl QueryTable<Cost> {
+    /// With all that a query is expected to cost; [`Cost::NEVER`] on classes that the machine lacks.
     pub(super) fn of(queries: &[SimQuery], machine: &Machine) -> Self {
-        let estimate = |query: &SimQuery| on_classes_of(machine, Cost::NEVER, |class| query.estimate[class]);
+        Self::with(queries, machine, Cost::NEVER, |cost| cost)
+    }
+}
+
+impl QueryTable<Nanos> {
+    /// With what a query is expected to take alone; [`Nanos::MAX`] on classes that the machine lacks.
+    pub(super) fn of_alone(queries: &[SimQuery], machine: &Machine) -> Self {
+        Self::with(queries, machine, Nanos::MAX, |cost| cost.alone)
+    }
+}
+
+impl<E: Copy> QueryTable<E> {
+    fn with(queries: &[SimQuery], machine: &Machine, lacking: E, part: impl Fn(Cost) -> E) -> Self {
+        let has = |class| machine.count(class) > 0;
+        let estimate = |query: &SimQuery| {
+            PerClass::from_fn(|class| if has(class) { part(query.estimate[class]) } else { lacking })
+        };
         Self { service: ServiceTable::of(queries, machine), estimates: queries.iter().map(estimate).collect() }
     }
 
@@ -37,55 +55,16 @@ impl QueryTable {
         self.service.cost(row, class)
     }
 
-    /// What it is expected to cost.
+    /// What is expected of it, by class.
     #[inline]
-    pub(super) fn estimate(&self, row: u32) -> &PerClass<Cost> {
+    pub(super) fn estimate(&self, row: u32) -> &PerClass<E> {
         &self.estimates[row as usize]
     }
 
     /// Asks for what is kept of a row, which must be one of the table's.
     #[inline]
     pub(super) fn prefetch(&self, row: u32) {
-        prefetch(&self.estimates[row as usize..], size_of::<PerClass<Cost>>());
-        self.service.prefetch(row);
-    }
-}
-
-/// The same for [lines](super::lines), which need less: of estimates what a query takes alone.
-#[derive(Clone, Debug)]
-pub(super) struct LinesTable {
-    service: ServiceTable,
-    alone: Vec<PerClass<Nanos>>,
-}
-
-impl LinesTable {
-    pub(super) fn of(queries: &[SimQuery], machine: &Machine) -> Self {
-        let alone = |query: &SimQuery| on_classes_of(machine, Nanos::MAX, |class| query.estimate[class].alone);
-        Self { service: ServiceTable::of(queries, machine), alone: queries.iter().map(alone).collect() }
-    }
-
-    /// The query's number in the workload.
-    #[inline]
-    pub(super) fn id(&self, row: u32) -> QueryId {
-        self.service.id(row)
-    }
-
-    /// What it truly costs; never asked of a class that the machine lacks.
-    #[inline]
-    pub(super) fn service(&self, row: u32, class: Class) -> Cost {
-        self.service.cost(row, class)
-    }
-
-    /// What it is expected to take alone, by class.
-    #[inline]
-    pub(super) fn alone(&self, row: u32) -> &PerClass<Nanos> {
-        &self.alone[row as usize]
-    }
-
-    /// Asks for what is kept of a row, which must be one of the table's.
-    #[inline]
-    pub(super) fn prefetch(&self, row: u32) {
-        prefetch(&self.alone[row as usize..], size_of::<PerClass<Nanos>>());
+        prefetch(&self.estimates[row as usize..], size_of::<PerClass<E>>());
         self.service.prefetch(row);
     }
 }
@@ -138,9 +117,4 @@ impl ServiceTable {
             prefetch(&self.alone[self.columns[class] + row as usize..], 1);
         }
     }
-}
-
-/// A value for each class that the machine has, and `lacking` for the others.
-fn on_classes_of<T: Copy>(machine: &Machine, lacking: T, value: impl Fn(Class) -> T) -> PerClass<T> {
-    PerClass::from_fn(|class| if machine.count(class) > 0 { value(class) } else { lacking })
 }

@@ -155,10 +155,11 @@ pub fn answer(
     if live::interrupted() {
         return Ok(answer);
     }
-    let mut calibrations: Vec<Calibration> = match one_service(node) {
-        // What a policy is told from is then drawn from the backlogs of all, which no disturbance outweighs as easily.
-        true => vec![Calibration::median(&backlogs.concat()); near.len()],
-        false => backlogs.iter().map(|several| Calibration::median(several)).collect(),
+    let mut calibrations: Vec<Calibration> = if one_service(node) {
+        // All backlogs tell of the same, and a disturbance of a few of them weighs less.
+        vec![Calibration::median(&backlogs.concat()); near.len()]
+    } else {
+        backlogs.iter().map(|several| Calibration::median(several)).collect()
     };
     // Where a machine file says what serving costs, backlogs are no more than a check of it.
     let has_file = !node.model().is_exact();
