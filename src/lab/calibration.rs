@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::cost::{BatchLoad, Cost, MachineModel};
 use crate::ids::QueryId;
-use crate::live::{LiveOutcome, Round};
+use crate::live::LiveOutcome;
 use crate::machine::{Class, PerClass};
 use crate::quantile::nearest_rank;
 use crate::sim::SimQuery;
@@ -130,11 +130,10 @@ impl Calibration {
     }
 }
 
-/// What an event costs the dispatcher in the mean, but for the hundredth of the rounds that cost most for each of their
-/// events: in a run as short as a backlog a single interrupt would be most of a mean over all.
+/// What an event costs the dispatcher in the mean, but for rounds in which something else had its core: in a run as short as
+/// a backlog that would be most of a mean over all.
 fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
-    let each = |round: &Round| Nanos(round.time.0 / u64::from(round.events.max(1)));
-    let usual = outcome.rounds.iter().filter(|round| each(round) <= outcome.decision.p99);
+    let usual = outcome.rounds.iter().filter(|round| !round.is_disturbed());
     let (time, events) =
         usual.fold((Nanos::ZERO, 0), |sum, round| (sum.0 + round.time, sum.1 + u64::from(round.events)));
     Nanos(time.0 / events.max(1))
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
     use crate::cost::{BatchCost, BatchTime, Exposed};
     use crate::ids::{JobId, ProcessorId};
-    use crate::live::{Ending, ServedBatch, Spread};
+    use crate::live::{Ending, Round, ServedBatch, Spread};
     use crate::machine::Machine;
     use crate::sched::{Journal, LogRow, RunLog};
 
@@ -246,7 +245,7 @@ mod tests {
             decision: Spread { p99: Nanos(200), ..Spread::default() },
             served: vec![ServedBatch { number: 0, worked: Nanos(2600), ..ServedBatch::default() }],
             // 120 ns an event, and an interrupt.
-            rounds: vec![Round { events: 2, time: Nanos(240) }, Round { events: 1, time: Nanos(9000) }],
+            rounds: vec![Round { events: 2, time: Nanos(240) }, Round { events: 1, time: Nanos(90_000) }],
             handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
             driver_time: std::time::Duration::ZERO,

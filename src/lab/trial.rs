@@ -37,9 +37,14 @@ impl Validation<'_> {
     pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
         self.node.warm_up(WARM_UP)?;
         self.progress.doing(&format!("{}: what queries cost while others are served", policy.name()));
+        self.sustained_qps = None;
+        let flooded = self.calibrate(policy)?;
+        // A glance that finds no rate low enough is no rate to go by.
+        self.sustained_qps = Some(self.glance(policy, &flooded)?).filter(|&qps| qps > 0.0);
         let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
         self.progress.doing(&format!("{}: simulating", policy.name()));
         let (predicted_qps, count) = self.predict(policy, &Calibration::median(&first))?;
+        self.sustained_qps = Some(predicted_qps);
         let compared = self.compare(policy, predicted_qps)?;
         let validated = Trial::new(self, policy, predicted_qps, count).run(&first);
         self.progress.end();

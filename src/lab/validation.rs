@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! backlogs ─▶ Calibration ─▶ simulate ─▶ predicted capacity ─▶ rates around it ─┐
-//!                ▲                                                              ▼
+//!    ▲           ▲                              │                               ▼
+//!    └───────────┼── a tenth above ─────────────┘                               │
 //!                └───────────── before each live run one more ◀──── drive live at each
 //! ```
 
@@ -148,6 +149,8 @@ pub struct Validation<'a> {
     pub(super) keep: &'a mut KeepLog<'a>,
     /// Backlogs served so far: each has draws of its own.
     backlogs: u64,
+    /// What the policy that is looked at is thought to sustain; backlogs come a tenth faster.
+    pub(super) sustained_qps: Option<f64>,
     /// When the first policy's began.
     began: Instant,
     service: Vec<ServiceRow>,
@@ -168,7 +171,16 @@ impl<'a> Validation<'a> {
         progress: &'a dyn Progress,
         keep: &'a mut KeepLog<'a>,
     ) -> Self {
-        Self { node, options, progress, keep, backlogs: 0, began: Instant::now(), service: Vec::new() }
+        Self {
+            node,
+            options,
+            progress,
+            keep,
+            backlogs: 0,
+            sustained_qps: None,
+            began: Instant::now(),
+            service: Vec::new(),
+        }
     }
 
     /// What queries cost in each run so far.
@@ -180,7 +192,8 @@ impl<'a> Validation<'a> {
     /// Measures how this machine serves under a policy now: a backlog of queries, drawn as no other run draws them.
     pub(super) fn calibrate(&mut self, policy: &dyn PolicyFactory) -> Result<Calibration, LabError> {
         self.backlogs += 1;
-        let (rate_qps, outcome) = self.node.serve_backlog(policy, self.options.seed.wrapping_add(self.backlogs))?;
+        let seed = self.options.seed.wrapping_add(self.backlogs);
+        let (rate_qps, outcome) = self.node.serve_backlog(policy, self.sustained_qps, seed)?;
         Ok(self.note_service(policy, ServiceRun::Backlog, rate_qps, &outcome))
     }
 
@@ -225,12 +238,16 @@ impl<'a> Validation<'a> {
         calibration: &Calibration,
     ) -> Result<(f64, usize), LabError> {
         // The run's length depends on the capacity and the capacity, a little, on the length.
+        let count = self.queries_in(self.options.seconds, self.glance(policy, calibration)?);
+        Ok((self.capacities(policy, &[self.known(calibration)], count)?.into_iter().sum(), count))
+    }
+
+    /// The capacity by simulation, roughly.
+    pub(super) fn glance(&self, policy: &dyn PolicyFactory, calibration: &Calibration) -> Result<f64, LabError> {
         let arrivals = draw_all(&ArrivalProcess::Poisson, &[self.options.seed], 0, self.node.workload().rows.len());
         let experiment = self.node.experiment(self.known(calibration), arrivals, self.options.deadline);
         let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::default())?;
-        let rough: f64 = search.at_a_glance(&[policy], &|| ())?.into_iter().sum();
-        let count = self.queries_in(self.options.seconds, rough);
-        Ok((self.capacities(policy, &[self.known(calibration)], count)?.into_iter().sum(), count))
+        Ok(search.at_a_glance(&[policy], &|| ())?.into_iter().sum())
     }
 
     /// Queries of a run at a rate that is to last so long, as far as it may.

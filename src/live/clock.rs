@@ -18,7 +18,7 @@ const PAUSES: u32 = 8;
 
 /// Tells the time of a run, and passes it.
 pub(super) trait Clock {
-    /// How many events are taken before it is decided on them. Without an end where time stands still: as many as are due.
+    /// How many arrivals (and recorded completions) are taken before it is decided on them. Without an end where time stands still: as many as are due.
     const MOST_AT_ONCE: usize;
 
     /// The time since the run began; it never goes back.

@@ -233,10 +233,10 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Takes in what has happened or is due, and says how many events that was. Their time in the log is the clock's, not
+    /// Takes in what has happened or is due, and says how many events that was, each answered query one of them. Their time in the log is the clock's, not
     /// the one they were due at: under a real clock the difference is the driver's lag.
     fn take_events(&mut self, now: Nanos) -> usize {
-        let mut events = 0;
+        let (mut events, mut due_now) = (0, 0);
         if self.batches_working > 0 {
             for word in 0..self.working.len() {
                 for lane in members(word, completed(self.lanes, word, self.working[word])) {
@@ -244,15 +244,18 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
             }
         }
-        while events < C::MOST_AT_ONCE
+        while due_now < C::MOST_AT_ONCE
             && let Some(due) = self.queue.pop(self.next_arrival(), now)
         {
+            due_now += 1;
             events += 1;
             match due {
                 Due::Finish(_, processor) => {
                     note(&mut self.journal, now, Told::Finish(processor));
-                    let finished = self.dispatcher.finish(now, processor);
-                    self.keep_law(finished);
+                    match self.dispatcher.finish(now, processor) {
+                        Ok(ended) => events += ended.saturating_sub(1),
+                        Err(law) => self.fail(LiveError::Law(law)),
+                    }
                 }
                 Due::Wake(_) => {
                     note(&mut self.journal, now, Told::Wake);
@@ -273,7 +276,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         events
     }
 
-    /// Takes the batches that a lane has completed.
+    /// Takes the batches that a lane has completed; how many queries these held.
     fn take_completions(&mut self, lane: usize, now: Nanos) -> usize {
         let processor = ProcessorId(lane as u32);
         let Lane::Worker(worker) = &mut self.lanes[lane] else { return 0 };
@@ -282,7 +285,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
             let Completion { picked_up, worked, host, device, done, has_failed, again } = completion;
-            events += 1;
             self.batches_working -= 1;
             if worker.under_way() == 0 {
                 self.working[lane / 64] &= !(1 << (lane % 64));
@@ -299,6 +301,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 if let Some(error) = worker.take_failure() {
                     fail(&mut self.ending, error);
                 }
+                events += 1;
                 continue;
             }
             let class = self.machine.class(processor);
@@ -315,8 +318,9 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             });
             self.worked[class] += Nanos(worked);
             note(&mut self.journal, now, Told::Finish(processor));
-            if let Err(law) = self.dispatcher.finish(now, processor) {
-                fail(&mut self.ending, LiveError::Law(law));
+            match self.dispatcher.finish(now, processor) {
+                Ok(ended) => events += ended,
+                Err(law) => fail(&mut self.ending, LiveError::Law(law)),
             }
         }
         events

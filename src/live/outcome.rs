@@ -44,7 +44,7 @@ pub struct LiveOutcome {
     pub ending: Ending,
     /// How late the driver released jobs.
     pub lag: Spread,
-    /// The driver's own time for each event (an arrival, a completion), with the policy's decision and the handing over
+    /// The driver's own time for each event (an arrival, an answered query), with the policy's decision and the handing over
     /// of what it starts: [`MachineModel::decision`](crate::cost::MachineModel::decision) of the machine as it was.
     /// Events that are taken together share their time equally.
     pub decision: Spread,

@@ -54,8 +54,21 @@ impl ServedBatch {
 /// What one of the driver's rounds took: all that was due was taken in, then it was decided once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Arrivals, completions and wake-ups that it took in; at least one.
+    /// Arrivals, wake-ups and answered queries that it took in; at least one. A batch's end is as many as it held: each is
+    /// a row of the log.
     pub events: u32,
     /// What it took.
     pub time: Nanos,
+}
+
+/// What no event takes, and by how much longer a round takes that was interrupted by something else.
+const MOST_EACH: Nanos = Nanos(500);
+const INTERRUPTED: Nanos = Nanos(30_000);
+
+impl Round {
+    /// Whether the driver's thread did something else meanwhile, or nothing.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.time > INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events))
+    }
 }

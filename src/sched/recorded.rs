@@ -262,7 +262,7 @@ mod tests {
         for &(now, told) in &journal.entries {
             match told {
                 Told::Arrive => dispatcher.arrive(now, *arriving.next().unwrap()).unwrap(),
-                Told::Finish(processor) => dispatcher.finish(now, processor).unwrap(),
+                Told::Finish(processor) => drop(dispatcher.finish(now, processor).unwrap()),
                 _ => dispatcher.decide(now, &mut Vec::new()).unwrap(),
             }
         }

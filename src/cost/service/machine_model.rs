@@ -19,7 +19,8 @@ pub struct MachineModel {
     /// Time from the dispatcher's start of a batch until it is at work, and from its end until the dispatcher sees it,
     /// both together.
     pub handoff: PerClass<Nanos>,
-    /// The dispatcher's own time for each event that it handles: an arrival or a completion.
+    /// The dispatcher's own time for each event that it handles: an arrival, or a query that was answered, alone or with
+    /// others of its batch.
     pub decision: Nanos,
     /// By class, what serving costs beyond, as a [machine file](crate::cost::MachineFile) says; it stands in
     /// `handoff`'s place.

@@ -1,7 +1,7 @@
 //! Which policies may turn out to be the best.
 
 use super::{Question, Steps};
-use crate::lab::{CapacitySearch, LabError, Node, Progress, RunLength, draw_all};
+use crate::lab::{Calibration, CapacitySearch, LabError, Node, Progress, RunLength, draw_all};
 use crate::sched::PolicyFactory;
 
 /// A policy is near the best if it sustains this share of what that does, with what queries cost alone: serving others
@@ -17,14 +17,25 @@ pub(super) fn at_a_glance(
     question: &Question,
     progress: &dyn Progress,
 ) -> Result<Vec<f64>, LabError> {
-    let Some(first) = question.seeds.get(..1) else { return Err(LabError::NothingToSchedule) };
-    let arrivals = draw_all(&question.process, first, 0, node.workload().rows.len());
-    let experiment = node.experiment(None, arrivals, question.deadline);
-    let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
     let steps = Steps::new(progress, "simulating every policy", policies.len());
-    let found = search.at_a_glance(policies, &|| steps.done())?;
+    let found = glance(node, policies, None, question, &|| steps.done())?;
     progress.end();
     Ok(found)
+}
+
+/// By policy, what it sustains with what queries cost by a calibration, by the first seed. `done` is called for each.
+pub(super) fn glance(
+    node: &Node,
+    policies: &[&dyn PolicyFactory],
+    calibration: Option<&Calibration>,
+    question: &Question,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<f64>, LabError> {
+    let Some(first) = question.seeds.get(..1) else { return Err(LabError::NothingToSchedule) };
+    let arrivals = draw_all(&question.process, first, 0, node.workload().rows.len());
+    let experiment = node.experiment(calibration, arrivals, question.deadline);
+    let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
+    Ok(search.at_a_glance(policies, done)?)
 }
 
 /// Positions of those near the best, the best first, and of the others.

@@ -1,6 +1,6 @@
 //! What the dispatcher takes: its rounds over lanes that only let a moment pass, under every policy.
 //!
-//! A round takes `round + event · n` for the n arrivals and completions in it. Under load rounds grow, and the two are
+//! A round takes `round + event · n` for the n arrivals and answered queries in it. Under load rounds grow, and the two are
 //! told apart by a line through rounds of different n. The line is drawn for a policy that only queues; of each other
 //! policy it is told how many times as long its rounds are.
 
@@ -25,8 +25,6 @@ const QUERIES: u32 = 512;
 /// How long a run lasts, and at how many queries a second: more than any dispatcher takes, so that it never waits.
 const SECONDS: f64 = 0.03;
 const RATES_QPS: [f64; 2] = [400_000.0, 4_000_000.0];
-/// Rounds longer than this were disturbed.
-const DISTURBED: Nanos = Nanos(30_000);
 
 /// Measures it on this machine, with so many CPU lanes and at most one GPU's.
 ///
@@ -72,7 +70,7 @@ fn played(fleet: &mut Fleet, policy: &dyn PolicyFactory) -> Result<Vec<Round>, L
         if let live::Ending::Failed(error) = outcome.ending {
             return Err(error.into());
         }
-        rounds.extend(outcome.rounds.into_iter().filter(|round| round.time < DISTURBED));
+        rounds.extend(outcome.rounds.into_iter().filter(|round| !round.is_disturbed()));
     }
     Ok(rounds)
 }

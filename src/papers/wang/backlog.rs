@@ -140,7 +140,7 @@ impl<'a> Lane<'a> {
                     finished.map_err(|e| ExperimentError::Wrong(e.to_string()))
                 });
                 match finished {
-                    Ok(()) => shared.decide(now),
+                    Ok(_) => shared.decide(now),
                     Err(error) => shared.failed = Some(error),
                 }
                 self.changed.notify_all();

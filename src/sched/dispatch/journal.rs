@@ -96,7 +96,7 @@ impl Journal {
         for &(now, told) in &self.entries {
             match told {
                 Told::Arrive => jobs.next().map_or(Ok(()), |job| dispatcher.arrive(now, *job)),
-                Told::Finish(processor) => dispatcher.finish(now, processor),
+                Told::Finish(processor) => dispatcher.finish(now, processor).map(|_| ()),
                 Told::Wake => dispatcher.wake(now),
                 Told::Decide => dispatcher.decide(now, &mut actions),
             }?;

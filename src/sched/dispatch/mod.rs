@@ -218,12 +218,12 @@ impl<S: Sink> Dispatcher<S> {
         Ok(())
     }
 
-    /// `processor` has finished the oldest of the batches that it was started on.
+    /// `processor` has finished the oldest of the batches that it was started on; how many queries that held.
     ///
     /// # Errors
     /// If the loop breaks the order of time, or nothing ran there.
     #[inline]
-    pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<(), LawBroken> {
+    pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<usize, LawBroken> {
         self.pass_to(now)?;
         let Some((lane, &Running { ref jobs, number, started, stolen, again, .. })) = self.lanes.finish(processor)
         else {
@@ -250,13 +250,14 @@ impl<S: Sink> Dispatcher<S> {
             });
         }
         let ask = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
+        let ended = jobs.len();
         self.jobs.leave();
         // Where nothing waits nobody is to be asked, and a job that arrives later asks for itself.
         if self.jobs.num_waiting() > 0 {
             self.concerned.add(ask);
             self.concerned.add(Ask::Processor(processor));
         }
-        Ok(())
+        Ok(ended)
     }
 
     /// The batch of this number, which is under way on `processor`, runs again on the lane's spare executor.

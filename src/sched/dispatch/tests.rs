@@ -43,7 +43,9 @@ fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec
     let now = Nanos(now);
     match event {
         Arrive(id) => dispatcher.arrive(now, job(id))?,
-        Finish(processor) => dispatcher.finish(now, ProcessorId(processor))?,
+        Finish(processor) => {
+            dispatcher.finish(now, ProcessorId(processor))?;
+        }
         Wake => dispatcher.wake(now)?,
     }
     dispatcher.decide(now, actions)
