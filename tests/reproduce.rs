@@ -169,6 +169,32 @@ fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
 }
 
 #[test]
+fn hits_of_cached_lists_are_counted_below_the_table_of_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = ["reproduce", "ding-table2", "--docs", "20000", "--limit", "400", "--out", "results"];
+    let output = tandem(dir.path(), &small);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = |name: &str| std::fs::read_to_string(dir.path().join("results").join(name)).unwrap();
+    let table = file("ding-table2.csv");
+    let value = |name: &str| -> f64 {
+        let row = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in\n{table}"));
+        row.rsplit(',').next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{row}"))
+    };
+    assert!(value("and: CPU,ms,8.71,") > 0.0, "{table}");
+    let hits = [20, 60, 100].map(|percent| value(&format!("lists cached: cache of {percent} %: requests that hit,")));
+    assert!(hits.is_sorted() && hits[0] < hits[2] && hits[2] <= 100.0, "{hits:?}");
+    let moved = [20, 60, 100].map(|percent| value(&format!("lists cached: cache of {percent} %: moved a query,")));
+    assert!(moved[2] <= moved[1] && moved[1] <= moved[0], "{moved:?}");
+    assert!(
+        file("ding-table2-caching-hits.csv").contains("paper,80 % of requests,100,80"),
+        "the paper's range is drawn"
+    );
+    // What queries take stands there where there is a GPU, or a note that there is none.
+    let timed = table.contains("copies hidden,ms");
+    assert!(timed != table.contains("No GPU here"), "{table}");
+}
+
+#[test]
 fn the_schedulers_figure_holds_what_the_paper_says_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let output = tandem(dir.path(), &["reproduce", "ding-fig7", "-o", "results"]);
