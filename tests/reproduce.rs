@@ -46,12 +46,18 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
 #[test]
 fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
     let dir = tempfile::tempdir().unwrap();
-    // A table of a GPU's times alone: no index is made for it, and no empty table shown.
-    let output = tandem(dir.path(), &["reproduce", "ding-table3", "--docs", "2000", "--limit", "5"]);
-    if !output.status.success() {
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains("error: no GPU to use: "), "{}", text(&output.stderr));
-        assert!(!text(&output.stdout).contains("quantity"));
+    // What is of a GPU's times alone: no index is made for it, and no empty table shown.
+    for name in ["ding-table3", "huang-fig5", "huang-fig6", "huang-table2", "huang-table3"] {
+        let output = tandem(dir.path(), &["reproduce", name, "--docs", "2000", "--limit", "5"]);
+        if !output.status.success() {
+            assert_eq!(output.status.code(), Some(2), "{name}");
+            let said = text(&output.stderr);
+            assert!(
+                said.contains("error: no GPU to use: ") && !said.contains("made a synthetic index"),
+                "{name}: {said}"
+            );
+            assert!(!text(&output.stdout).contains("quantity"), "{name}");
+        }
     }
     for part in ["gpu", "gpu-memory"] {
         // Where there is a GPU, the index is missing.
@@ -166,6 +172,30 @@ fn page_rank_is_read_and_what_is_none_is_refused_with_its_line() {
     let output = run("0.1\nNaN\n");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("pr.txt:2:1: PageRank is \"NaN\""), "{}", text(&output.stderr));
+}
+
+#[test]
+fn hits_of_cached_lists_are_counted_below_the_table_of_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = ["reproduce", "ding-table2", "--docs", "20000", "--limit", "400", "--out", "results"];
+    let output = tandem(dir.path(), &small);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = |name: &str| std::fs::read_to_string(dir.path().join("results").join(name)).unwrap();
+    let table = file("ding-table2.csv");
+    let value = |name: &str| -> f64 {
+        let row = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in\n{table}"));
+        row.rsplit(',').next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{row}"))
+    };
+    assert!(value("and: CPU,ms,8.71,") > 0.0, "{table}");
+    let hits = [20, 60, 100].map(|percent| value(&format!("lists cached: cache of {percent} %: requests that hit,")));
+    assert!(hits.is_sorted() && hits[0] < hits[2] && hits[2] <= 100.0, "{hits:?}");
+    assert!(table.contains("cache of 20 %: bytes that hit,%,90,"), "{table}");
+    let moved = [20, 60, 100].map(|percent| value(&format!("lists cached: cache of {percent} %: moved a query,")));
+    assert!(moved[2] <= moved[1] && moved[1] <= moved[0], "{moved:?}");
+    assert!(file("ding-table2-caching-hits.csv").contains("paper,80 %,100,80"), "the paper's range is drawn");
+    // What queries take stands there where there is a GPU, or a note that there is none.
+    let timed = table.contains("copies hidden,ms");
+    assert!(timed != table.contains("No GPU here"), "{table}");
 }
 
 #[test]

@@ -22,6 +22,7 @@
 //! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
 //! | `far_curve` | [`FarCurve`]: what share of a query's reads is far, under any budget |
 //! | `store` | [`ListStore`]: a budget, pins, and what goes when room is needed |
+//! | `space`, `placed` | [`PlacedLists`]: such a store whose lists have places in one memory, and move when that is in pieces |
 //!
 //! Source of the static policies and of the model: Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query
 //! Processing with Pruned List Caching in Search Engines", ICPADS 2017.
@@ -31,10 +32,12 @@ mod batches;
 mod error;
 mod far_curve;
 mod model;
+mod placed;
 mod prefixes;
 mod qtf;
 mod qtf_df;
 mod sizes;
+mod space;
 mod store;
 mod tiers;
 mod vfb;
@@ -45,8 +48,10 @@ pub use batches::{Batch, BatchMaker, Footprint, Walk};
 pub use error::CacheError;
 pub use far_curve::FarCurve;
 pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
+pub use placed::{Arrivals, PlacedLists};
 pub use prefixes::Prefixes;
 pub use sizes::Sizes;
+pub use space::{Move, Space};
 pub use store::{Eviction, KeepAll, LeastSaved, ListStore, Pinned};
 pub use tiers::{BlockReads, Placement, WarmBlocks, expected_reads, place_blocks};
 pub use visits::{CACHE_BLOCK_LEN, Visits};

@@ -8,6 +8,8 @@
 //!              └─▶ not held: misses, brought in; Eviction names what goes for them, nothing that is pinned
 //! ```
 
+use std::collections::BTreeSet;
+
 use super::CacheError;
 
 /// Decides what goes. Equal histories give equal decisions.
@@ -37,27 +39,30 @@ impl Eviction for KeepAll {
 }
 
 /// What saves least goes: a list saves its bytes each time that it is asked for, so a byte held saves as often as its list
-/// is asked for. Old requests count half after `half_life` newer ones.
+/// is asked for. Old requests count half after `half_life` newer ones. A touch or a victim takes O(log n).
 #[derive(Clone, Debug)]
 pub struct LeastSaved {
     /// By list: requests, each weighted by the growth at its time.
     saved: Vec<f64>,
-    held: Vec<u32>,
-    place: Vec<u32>,
+    /// Those that are held, by what they save: bits of numbers that are not negative ascend as the numbers do.
+    held: BTreeSet<(u64, u32)>,
     growth: f64,
     weight: f64,
 }
 
 /// The weight at which all are scaled down: long before a number has no more room.
 const RESCALE_AT: f64 = 1e100;
-const NOWHERE: u32 = u32::MAX;
 
 impl LeastSaved {
     /// For so many lists.
     #[must_use]
     pub fn new(num_lists: usize, half_life: f64) -> Self {
         let growth = 0.5_f64.powf(-1.0 / half_life.max(1.0));
-        Self { saved: vec![0.0; num_lists], held: Vec::new(), place: vec![NOWHERE; num_lists], growth, weight: 1.0 }
+        Self { saved: vec![0.0; num_lists], held: BTreeSet::new(), growth, weight: 1.0 }
+    }
+
+    fn key(&self, list: u32) -> (u64, u32) {
+        (self.saved[list as usize].to_bits(), list)
     }
 }
 
@@ -67,26 +72,24 @@ impl Eviction for LeastSaved {
         if self.weight > RESCALE_AT {
             self.saved.iter_mut().for_each(|saved| *saved /= RESCALE_AT);
             self.weight /= RESCALE_AT;
+            self.held = self.held.iter().map(|&(_, list)| self.key(list)).collect();
         }
+        let was_held = self.held.remove(&self.key(list));
         self.saved[list as usize] += self.weight;
+        if was_held {
+            self.held.insert(self.key(list));
+        }
     }
 
     fn victim(&mut self, may_go: &dyn Fn(u32) -> bool) -> Option<u32> {
-        let value = |&list: &u32| self.saved[list as usize];
-        let candidates = self.held.iter().copied().filter(|&list| may_go(list));
-        candidates.min_by(|a, b| value(a).total_cmp(&value(b)).then(a.cmp(b)))
+        self.held.iter().map(|&(_, list)| list).find(|&list| may_go(list))
     }
 
     fn moved(&mut self, list: u32, is_held: bool) {
         if is_held {
-            self.place[list as usize] = self.held.len() as u32;
-            self.held.push(list);
+            self.held.insert(self.key(list));
         } else {
-            let place = std::mem::replace(&mut self.place[list as usize], NOWHERE);
-            self.held.swap_remove(place as usize);
-            if let Some(&other) = self.held.get(place as usize) {
-                self.place[other as usize] = place;
-            }
+            self.held.remove(&self.key(list));
         }
     }
 }

@@ -204,6 +204,51 @@ proptest! {
     }
 
     #[test]
+    fn placed_lists_keep_their_bytes_wherever_they_move(
+        lens in prop::collection::vec(1_u64..100, 4..30),
+        budget in 50_u64..600,
+        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
+        half_life in 1.0_f64..50.0,
+    ) {
+        let mut placed = PlacedLists::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        // The same under a budget alone: places cost no list its own.
+        let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        let mut memory = vec![u32::MAX; budget as usize];
+        let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
+        for (lists, is_release) in steps {
+            if is_release && !pinned.is_empty() {
+                let lists = pinned.remove(0);
+                placed.unpin(&lists);
+                store.unpin(&lists);
+            }
+            let lists: Vec<(u32, u64)> =
+                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
+            match (placed.pin(&lists), store.pin(&lists)) {
+                (Ok(arrivals), Ok(expected)) => {
+                    prop_assert_eq!(&arrivals.misses, &expected.misses);
+                    prop_assert_eq!((arrivals.hit_bytes, arrivals.miss_bytes), (expected.hit_bytes, expected.miss_bytes));
+                    for Move { from, to, len } in arrivals.moves {
+                        prop_assert!(to < from);
+                        memory.copy_within(from as usize..(from + len) as usize, to as usize);
+                    }
+                    for list in arrivals.misses {
+                        let place = placed.place_of(list).unwrap() as usize;
+                        memory[place..][..lens[list as usize] as usize].fill(list);
+                    }
+                    pinned.push(lists);
+                }
+                (placed, expected) => prop_assert_eq!(placed.err(), expected.err()),
+            }
+            for list in 0..lens.len() as u32 {
+                let place = placed.place_of(list);
+                prop_assert_eq!(place.is_some(), store.holds(list));
+                let Some(place) = place else { continue };
+                prop_assert!(memory[place as usize..][..lens[list as usize] as usize].iter().all(|&held| held == list));
+            }
+        }
+    }
+
+    #[test]
     fn every_block_lies_in_one_tier_apart_from_the_others_and_the_warmest_near(
         rows in prop::collection::vec(0_u32..40, 1..200),
         warm in prop::collection::vec((any::<prop::sample::Index>(), 1_u32..20, 0.0_f32..9.0), 0..10),
@@ -348,4 +393,18 @@ fn all_lists_of_a_query_are_read_as_often_and_their_blocks_share_that() {
     // By itself a list is read by blocks.
     reads.record(&[(2, 128_000)], 128);
     assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 100.0)]);
+}
+
+#[test]
+fn a_memory_in_pieces_is_put_together() {
+    let mut space = Space::new(5, 100);
+    assert_eq!([0, 1, 2].map(|list| space.place(list, 30)), [Some(0), Some(30), Some(60)]);
+    space.free(0);
+    space.free(2);
+    // 70 are free, in two gaps.
+    assert_eq!(space.place(3, 45), None);
+    assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 30 }]);
+    assert_eq!((space.place(3, 45), space.place_of(1)), (Some(30), Some(0)));
+    // The lowest gap that is long enough.
+    assert_eq!((space.place(4, 25), space.place(2, 1)), (Some(75), None));
 }

@@ -1,5 +1,7 @@
 //! Ding, He, Yan, Suel: Using graphics processors for high performance IR query processing (WWW 2009).
 
+#[cfg(feature = "gpu")]
+mod caching;
 pub(super) mod fig3;
 #[cfg(feature = "gpu")]
 pub(super) mod fig4;

@@ -4,9 +4,11 @@
 //! last. What differs from the paper is explained by what a stage would take if memory were all that bounds it:
 //! building the heap reads every score, clearing writes every accumulator.
 
+use std::sync::Arc;
+
 use super::lists::{GOV2_DOCS, terms};
 use crate::papers::codec::PForDelta;
-use crate::papers::ding_gpu::{PublishedGpu, PublishedSearch, Stage};
+use crate::papers::ding_gpu::{HostLists, PublishedGpu, PublishedSearch, Stage};
 use crate::papers::{Context, ExperimentError, Findings};
 use crate::query::Mode;
 
@@ -37,7 +39,8 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     let input = context.input(GOV2_DOCS, QUERIES)?;
     findings.provenance("input", &input.name);
     let bm25 = input.index.built_with();
-    let mut search = PublishedSearch::upload(&gpu, &input.index, &terms(&input), bm25, PForDelta::new(1))?;
+    let lists = HostLists::encode(&input.index, &terms(&input), bm25, PForDelta::new(1))?;
+    let mut search = PublishedSearch::upload(&gpu, &Arc::new(lists))?;
     let mut steps = context.steps("queries", 2 * input.queries.len());
     for (mode, rows) in [(Mode::And, AND.as_slice()), (Mode::Or, OR.as_slice())] {
         let mut sums_us = [0.0; Stage::ALL.len()];

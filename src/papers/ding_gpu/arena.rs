@@ -136,10 +136,15 @@ impl Arena {
 
     /// Appends words at a multiple of sixteen bytes; returns where.
     pub(super) fn push(&mut self, words: &[u32]) -> usize {
-        self.words.resize(self.words.len().next_multiple_of(4), 0);
+        self.align();
         let start = self.words.len();
         self.words.extend_from_slice(words);
         start
+    }
+
+    /// Fills up to a multiple of sixteen bytes.
+    pub(super) fn align(&mut self) {
+        self.words.resize(self.words.len().next_multiple_of(4), 0);
     }
 }
 

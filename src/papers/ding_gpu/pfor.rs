@@ -7,7 +7,7 @@ use cudarc::driver::CudaSlice;
 use super::arena::{Arena, Tree};
 use super::context::PublishedGpu;
 use super::kernels::PforArgument;
-use super::plan::{Places, Plan};
+use super::plan::{Decoded, Places, Plan};
 use crate::gpu::GpuError;
 use crate::papers::codec::Column;
 
@@ -48,9 +48,10 @@ impl PforBatch {
         let d_output = gpu.zeros(output_len)?;
         let places = Places { words: gpu.address(&d_words), scratch: gpu.address(&d_scratch) };
         let output = gpu.address(&d_output);
-        let targets: Vec<(&Tree, Option<u64>)> =
-            trees.iter().zip(&outputs).map(|(tree, &start)| (tree, Some(output + 4 * start as u64))).collect();
-        let plan = Plan::new(places, &targets);
+        let to = |start: usize| Some(output + 4 * start as u64);
+        let targets: Vec<Decoded<'_>> =
+            trees.iter().zip(&outputs).map(|(tree, &start)| Decoded { tree, places, output: to(start) }).collect();
+        let plan = Plan::new(&targets);
         let mut d_arguments = gpu.zeros(plan.len())?;
         plan.upload(gpu, &mut d_arguments)?;
         let gpu = Arc::clone(gpu);

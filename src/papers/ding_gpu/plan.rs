@@ -1,5 +1,7 @@
 //! What to decode, in which order: the arrays of exceptions of all lists, deepest first, then the lists themselves.
 
+use std::ops::Range;
+
 use cudarc::driver::{CudaSlice, PushKernelArg};
 
 use super::arena::{Source, Tree};
@@ -7,7 +9,8 @@ use super::context::{PublishedGpu, launching};
 use super::kernels::{PforArgument, warps_for};
 use crate::gpu::GpuError;
 
-/// Where an arena and its scratch memory are on the device.
+/// Where an arena and its scratch memory are on the device: the addresses of their first words. Of an arena that is not
+/// there as a whole, where its first word would be if what is there were a part of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places {
     pub(super) words: u64,
@@ -15,9 +18,15 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// Those of a part of an arena, whose words and scratch memory lie at these addresses.
+    pub(super) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
+        let first = |at: u64, start: usize| at.wrapping_sub(4 * start as u64);
+        Self { words: first(words_at, words.start), scratch: first(scratch_at, scratch.start) }
+    }
+
     /// A word of the arena.
-    pub(super) fn word(self, index: usize) -> u64 {
-        self.words + 4 * index as u64
+    fn word(self, index: usize) -> u64 {
+        self.words.wrapping_add(4 * index as u64)
     }
 
     /// A tree as kernels take it, decoded to `output`.
@@ -40,9 +49,17 @@ impl Places {
         match source {
             Source::Nowhere => 0,
             Source::Raw(start) => self.word(*start),
-            Source::Packed { scratch, .. } => self.scratch + 4 * *scratch as u64,
+            Source::Packed { scratch, .. } => self.scratch.wrapping_add(4 * *scratch as u64),
         }
     }
+}
+
+/// A list to be decoded: its exceptions, and, where an output is given, all of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decoded<'t> {
+    pub(super) tree: &'t Tree,
+    pub(super) places: Places,
+    pub(super) output: Option<u64>,
 }
 
 /// Arrays by stage: those of one stage are decoded by one launch, and need what the stages before it decode.
@@ -54,11 +71,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The exceptions of `trees`, and, where an output is given, the trees themselves.
-    pub(super) fn new(places: Places, trees: &[(&Tree, Option<u64>)]) -> Self {
-        let depth = trees.iter().map(|(tree, _)| tree.depth()).max().unwrap_or(0);
+    /// Of these lists.
+    pub(super) fn new(lists: &[Decoded<'_>]) -> Self {
+        let depth = lists.iter().map(|list| list.tree.depth()).max().unwrap_or(0);
         let mut by_depth = vec![Vec::new(); depth + 1];
-        for &(tree, output) in trees {
+        for &Decoded { tree, places, output } in lists {
             if let Some(output) = output {
                 by_depth[0].push(places.argument(tree, output));
             }

@@ -1,52 +1,65 @@
 //! Queries as the paper runs them on the GPU: a term at a time, every step a kernel.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
-use rayon::prelude::*;
 
-use super::arena::{Arena, Tree};
 use super::compact::{Compaction, Matches};
 use super::context::{PublishedGpu, launching};
 use super::heap::{Heap, Scores};
 use super::kernels::{Count, PforArgument, threads_for, warps_for};
+use super::lists::{HostLists, List};
 use super::merge_find::{DeviceList, MergeFinder};
-use super::plan::{Places, Plan};
+use super::plan::{Decoded, Places, Plan};
 use super::stages::{Stage, StageClock};
 use crate::exec::gpu::{MAX_TERMS, check};
 use crate::exec::{ExecError, Hit, TopK};
 use crate::gpu::GpuError;
-use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Bm25, Index};
-use crate::papers::codec::{Codec, Column, PForDelta};
+use crate::index::Bm25;
+use crate::papers::codec::PForDelta;
 use crate::query::{Mode, Query, QueryTerm};
 
 /// Levels of recursion of Parallel Merge Find: "three levels appear to perform best" (section 7.3).
 const FIND_LEVELS: u32 = 3;
-/// Lists that are encoded at once, in parallel, before they are copied to the device's arena.
-const ENCODED_AT_ONCE: usize = 256;
 
-/// A term's list in device memory.
-#[derive(Debug)]
-struct List {
-    docs: Tree,
-    freqs: Tree,
+/// A term's list, and where it is on the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand<'l> {
+    list: &'l List,
+    places: Places,
+    weight: f32,
 }
 
-/// The lists of some terms in device memory, coded by PForDelta, and buffers to search them.
+impl<'l> Operand<'l> {
+    /// Its documents, to be decoded.
+    fn docs(&self, output: Option<u64>) -> Decoded<'l> {
+        Decoded { tree: &self.list.docs, places: self.places, output }
+    }
+
+    /// Its frequencies, likewise.
+    fn freqs(&self, output: Option<u64>) -> Decoded<'l> {
+        Decoded { tree: &self.list.freqs, places: self.places, output }
+    }
+}
+
+/// What searches lists in device memory, wherever they lie there.
 #[derive(Debug)]
-pub(crate) struct PublishedSearch {
+pub(super) struct Searcher {
     gpu: Arc<PublishedGpu>,
     bm25: Bm25,
     num_docs: u32,
-    lists: HashMap<TermId, List>,
-    places: Places,
-    list_bytes: u64,
     buffers: Buffers,
+    /// Decoded exceptions of a query's lists; grows to what the largest query needs.
+    d_scratch: CudaSlice<u32>,
     clock: StageClock,
-    _d_words: CudaSlice<u32>,
-    _d_scratch: CudaSlice<u32>,
+}
+
+/// The lists of some terms in device memory, all of them, and what searches them.
+#[derive(Debug)]
+pub(crate) struct PublishedSearch {
+    lists: Arc<HostLists>,
+    d_words: CudaSlice<u32>,
+    searcher: Searcher,
 }
 
 /// What the steps of a query leave for each other.
@@ -105,68 +118,69 @@ impl Buffers {
 }
 
 impl PublishedSearch {
-    /// Encodes the lists of `terms` by `codec` and copies them to the device.
+    /// Copies all lists to the device.
     ///
     /// # Errors
     /// If device memory is too small, or a call fails.
-    pub(crate) fn upload(
-        gpu: &Arc<PublishedGpu>,
-        index: &Index,
-        terms: &[TermId],
-        bm25: Bm25,
-        codec: PForDelta,
-    ) -> Result<Self, GpuError> {
-        let mut arena = Arena::default();
-        let mut lists = HashMap::new();
-        for terms in terms.chunks(ENCODED_AT_ONCE) {
-            let encoded: Result<Vec<_>, _> = terms.par_iter().map(|&term| encode(index, term, codec)).collect();
-            let encoded = encoded
-                .map_err(|e| GpuError::Failed { doing: "encoding a list".to_owned(), message: e.to_string() })?;
-            for (&term, [docs, freqs]) in terms.iter().zip(&encoded) {
-                let docs = arena.push_list(Column::Docs, docs);
-                lists.insert(term, List { docs, freqs: arena.push_list(Column::Freqs, freqs) });
-            }
-        }
-        let longest = lists.values().map(|list| list.docs.len).max().unwrap_or(0);
-        let most_blocks = lists.values().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
-        let norms = bm25.norms(index.doc_lengths(), index.average_length());
-        let list_bytes = 4 * (arena.words.len() + arena.scratch_len) as u64;
-        let needed_bytes = list_bytes + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * norms.len() as u64;
-        let free_bytes = gpu.device.free_bytes()?;
-        if needed_bytes > free_bytes {
-            return Err(GpuError::DoesNotFit { needed_bytes, free_bytes });
-        }
-        let d_words = gpu.upload(&arena.words)?;
-        let d_scratch = gpu.zeros(arena.scratch_len)?;
-        Ok(Self {
-            bm25,
-            num_docs: index.num_docs(),
-            lists,
-            places: Places { words: gpu.address(&d_words), scratch: gpu.address(&d_scratch) },
-            list_bytes,
-            buffers: Buffers::new(gpu, &norms, longest, most_blocks)?,
-            clock: StageClock::default(),
-            gpu: Arc::clone(gpu),
-            _d_words: d_words,
-            _d_scratch: d_scratch,
-        })
+    pub(crate) fn upload(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
+        let searcher = Searcher::new(gpu, lists, lists.bytes())?;
+        Ok(Self { d_words: gpu.upload(&lists.words)?, lists: Arc::clone(lists), searcher })
     }
 
-    /// Bytes of device memory that the lists take, with room for their decoded exceptions.
-    pub(crate) fn list_bytes(&self) -> u64 {
-        self.list_bytes
-    }
-
-    /// Finds the `k` best documents of a query all of whose terms were uploaded. With `with_stages`, returns the
+    /// Finds the `k` best documents of a query all of whose terms have lists here. With `with_stages`, returns the
     /// microseconds of each stage on the device, in the order of [`Stage::ALL`].
     ///
     /// # Errors
     /// If `k` is out of range or a call fails.
     ///
     /// # Panics
-    /// If a term was not uploaded.
+    /// If a term has no list here.
     pub(crate) fn search(
         &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        with_stages: bool,
+        hits: &mut Vec<Hit>,
+    ) -> Result<[f64; Stage::ALL.len()], ExecError> {
+        let base = self.searcher.gpu.address(&self.d_words);
+        let address_of = |list: &List| base + 4 * list.words.start as u64;
+        let operands = self.searcher.operands(&self.lists, address_of, query)?;
+        self.searcher.search(&operands, query, mode, k, with_stages, hits)
+    }
+
+    /// Fills all that a query writes with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+        self.searcher.poison()
+    }
+}
+
+impl Searcher {
+    /// For queries on `lists`, of which so many bytes at most will be on the device.
+    ///
+    /// # Errors
+    /// If device memory is too small for these and the buffers, or a call fails.
+    pub(super) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
+        let longest = lists.iter().map(|list| list.docs.len).max().unwrap_or(0);
+        let most_blocks = lists.iter().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
+        let num_docs = u64::from(lists.num_docs);
+        let needed_bytes = list_bytes + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * num_docs;
+        gpu.device.check_room(needed_bytes)?;
+        Ok(Self {
+            bm25: lists.bm25,
+            num_docs: lists.num_docs,
+            buffers: Buffers::new(gpu, &lists.norms, longest, most_blocks)?,
+            d_scratch: gpu.zeros(1)?,
+            clock: StageClock::default(),
+            gpu: Arc::clone(gpu),
+        })
+    }
+
+    /// As [`PublishedSearch::search`]; `operands` are the query's.
+    pub(super) fn search(
+        &mut self,
+        operands: &[Operand<'_>],
         query: &Query,
         mode: Mode,
         k: usize,
@@ -180,15 +194,38 @@ impl PublishedSearch {
         }
         self.clock.restart(&self.gpu, with_stages)?;
         if mode != Mode::Or {
-            self.intersect(query, k)?;
+            self.intersect(operands, k)?;
             self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
         }
         if mode == Mode::Or || (mode == Mode::AndOr && self.buffers.keys.len() < k) {
-            self.unite(query, k)?;
+            self.unite(operands, k)?;
             self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
         }
         hits.extend(self.buffers.keys.iter().map(|&key| TopK::hit(key)));
         Ok(self.clock.times_us()?)
+    }
+
+    /// The query's lists, each with room for its decoded exceptions; `address_of` tells where a list's words are on the
+    /// device.
+    pub(super) fn operands<'l>(
+        &mut self,
+        lists: &'l HostLists,
+        address_of: impl Fn(&List) -> u64,
+        query: &Query,
+    ) -> Result<Vec<Operand<'l>>, GpuError> {
+        let of_query = || query.terms.iter().map(|term| (term, lists.list(term.term)));
+        let needed: usize = of_query().map(|(_, list)| list.scratch.len()).sum();
+        if needed > self.d_scratch.len() {
+            // The query before has been waited for: nothing uses it.
+            self.d_scratch = self.gpu.zeros(needed)?;
+        }
+        let mut scratch_at = self.gpu.address(&self.d_scratch);
+        let operand = |(term, list): (&QueryTerm, &'l List)| {
+            let places = Places::of_part(address_of(list), &list.words, scratch_at, &list.scratch);
+            scratch_at += 4 * list.scratch.len() as u64;
+            Operand { list, places, weight: self.bm25.weight(self.num_docs, term.doc_freq, term.qtf) }
+        };
+        Ok(of_query().map(operand).collect())
     }
 
     /// Fills all that a query writes with ones, so that what is not written shows.
@@ -196,7 +233,7 @@ impl PublishedSearch {
     pub(super) fn poison(&mut self) -> Result<(), GpuError> {
         use super::tests::poison;
         let (gpu, buffers) = (&*self.gpu, &mut self.buffers);
-        poison(gpu, &mut self._d_scratch)?;
+        poison(gpu, &mut self.d_scratch)?;
         poison(gpu, &mut buffers.d_accumulators)?;
         for buffer in [
             &mut buffers.d_docs,
@@ -218,35 +255,28 @@ impl PublishedSearch {
         buffers.heap.poison(gpu)
     }
 
-    fn weight(&self, term: &QueryTerm) -> f32 {
-        self.bm25.weight(self.num_docs, term.doc_freq, term.qtf)
-    }
-
     /// Enqueues AND: the best `k` documents that all lists have.
-    fn intersect(&mut self, query: &Query, k: usize) -> Result<(), GpuError> {
+    fn intersect(&mut self, operands: &[Operand<'_>], k: usize) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
-        let terms = &query.terms;
-        let lists: Vec<&List> = terms.iter().map(|term| &self.lists[&term.term]).collect();
         // The exceptions of all lists, and the shortest list whole.
         let docs = gpu.address(&self.buffers.d_docs);
-        let mut trees: Vec<(&Tree, Option<u64>)> =
-            lists.iter().flat_map(|list| [(&list.docs, None), (&list.freqs, None)]).collect();
-        trees[0].1 = Some(docs);
-        decode(&gpu, self.places, &mut self.buffers.d_arguments, &trees)?;
+        let mut decoded: Vec<Decoded<'_>> =
+            operands.iter().flat_map(|operand| [operand.docs(None), operand.freqs(None)]).collect();
+        decoded[0].output = Some(docs);
+        decode(&gpu, &mut self.buffers.d_arguments, &decoded)?;
         self.clock.end(&gpu, Stage::Decompression)?;
 
-        let places = self.places;
-        let weights: Vec<f32> = terms.iter().map(|term| self.weight(term)).collect();
         let buffers = &mut self.buffers;
         let norms = gpu.address(&buffers.d_norms);
-        let mut count = Count::known(lists[0].docs.len);
+        let mut count = Count::known(operands[0].list.docs.len);
         let mut current_docs = docs;
         let mut scores = gpu.address(&buffers.candidates[0].d_scores);
-        let first = Scoring { freqs: places.argument(&lists[0].freqs, 0), weight: weights[0], is_first: true };
+        let first = Scoring::of(&operands[0], true);
         first.run(&gpu, current_docs, 0, count, norms, scores)?;
         self.clock.end(&gpu, Stage::Scoring)?;
 
-        for (turn, (list, &weight)) in lists.iter().zip(&weights).enumerate().skip(1) {
+        for (turn, operand) in operands.iter().enumerate().skip(1) {
+            let Operand { list, places, .. } = *operand;
             let tree = &list.docs;
             let num_blocks = tree.num_blocks();
             let [block_of, found, flags, slot_of, needed, num_needed] = [
@@ -299,8 +329,7 @@ impl PublishedSearch {
             let matched_places = gpu.address(&target.d_places);
             self.clock.end(&gpu, Stage::Intersection)?;
 
-            let scoring = Scoring { freqs: places.argument(&list.freqs, 0), weight, is_first: false };
-            scoring.run(&gpu, current_docs, matched_places, count, norms, scores)?;
+            Scoring::of(operand, false).run(&gpu, current_docs, matched_places, count, norms, scores)?;
             self.clock.end(&gpu, Stage::Scoring)?;
         }
         let built = buffers.heap.build(&gpu, Scores { scores, docs: current_docs, count })?;
@@ -310,7 +339,7 @@ impl PublishedSearch {
     }
 
     /// Enqueues OR: the best `k` documents that any list has.
-    fn unite(&mut self, query: &Query, k: usize) -> Result<(), GpuError> {
+    fn unite(&mut self, operands: &[Operand<'_>], k: usize) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
         let num_docs = self.num_docs;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.clear_accumulators);
@@ -320,12 +349,10 @@ impl PublishedSearch {
         unsafe { launch.launch(threads_for(num_docs.div_ceil(4))) }.map_err(launching("clear_accumulators"))?;
         self.clock.end(&gpu, Stage::Initialization)?;
         let (docs, freqs) = (gpu.address(&self.buffers.d_docs), gpu.address(&self.buffers.d_freqs));
-        for term in &query.terms {
-            let weight = self.weight(term);
-            let list = &self.lists[&term.term];
-            let len = list.docs.len;
-            let trees = [(&list.docs, Some(docs)), (&list.freqs, Some(freqs))];
-            decode(&gpu, self.places, &mut self.buffers.d_arguments, &trees)?;
+        for operand in operands {
+            let (len, weight) = (operand.list.docs.len, operand.weight);
+            let decoded = [operand.docs(Some(docs)), operand.freqs(Some(freqs))];
+            decode(&gpu, &mut self.buffers.d_arguments, &decoded)?;
             self.clock.end(&gpu, Stage::Decompression)?;
             let buffers = &mut self.buffers;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.accumulate);
@@ -352,6 +379,12 @@ struct Scoring {
 }
 
 impl Scoring {
+    /// By this list.
+    fn of(operand: &Operand<'_>, is_first: bool) -> Self {
+        let freqs = operand.places.argument(&operand.list.freqs, 0);
+        Self { freqs, weight: operand.weight, is_first }
+    }
+
     /// Enqueues it. `places` are the candidates' in the term's list; 0 if candidate i is posting i.
     fn run(
         &self,
@@ -373,32 +406,13 @@ impl Scoring {
     }
 }
 
-/// Decodes the exceptions of these trees, and those with an output whole.
+/// Decodes the exceptions of these lists, and those with an output whole.
 fn decode(
     gpu: &PublishedGpu,
-    places: Places,
     d_arguments: &mut CudaSlice<PforArgument>,
-    trees: &[(&Tree, Option<u64>)],
+    lists: &[Decoded<'_>],
 ) -> Result<(), GpuError> {
-    let plan = Plan::new(places, trees);
+    let plan = Plan::new(lists);
     plan.upload(gpu, d_arguments)?;
     plan.run(gpu, d_arguments, true)
-}
-
-/// A term's documents and frequencies, encoded.
-fn encode(index: &Index, term: TermId, codec: PForDelta) -> Result<[Vec<u32>; 2], crate::papers::codec::CodecError> {
-    let list = index.list(term);
-    let len = list.doc_freq() as usize;
-    let (mut docs, mut freqs) = (Vec::with_capacity(len), Vec::with_capacity(len));
-    let (mut block_docs, mut block_freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
-    for block in 0..list.num_blocks() {
-        let block_len = list.decode_docs(block, &mut block_docs);
-        list.decode_freqs(block, &mut block_freqs);
-        docs.extend_from_slice(&block_docs[..block_len]);
-        freqs.extend_from_slice(&block_freqs[..block_len]);
-    }
-    let (mut doc_words, mut freq_words) = (Vec::new(), Vec::new());
-    codec.encode(Column::Docs, &docs, &mut doc_words)?;
-    codec.encode(Column::Freqs, &freqs, &mut freq_words)?;
-    Ok([doc_words, freq_words])
 }

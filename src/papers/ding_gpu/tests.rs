@@ -14,9 +14,11 @@ use super::heap::{Heap, Scores};
 use super::kernels::Count;
 use super::merge_find::{MAX_LEVELS, strides};
 use super::rice::RiceParts;
-use super::search::PublishedSearch;
 use super::twin;
-use super::{ListIntersection, PforBatch, PublishedGpu, RiceBatch, Stage};
+use super::{
+    CachedSearch, HostLists, ListIntersection, LockedLists, PforBatch, PublishedGpu, PublishedSearch, RiceBatch, Stage,
+    requests_of,
+};
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::gpu::MAX_K;
 use crate::exec::{Executor, Hit, TopK};
@@ -316,11 +318,10 @@ fn gpu_intersects_uncompressed_lists_at_every_level_of_recursion() {
     }
 }
 
-#[test]
-fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
-    let Some(gpu) = open() else { return };
+/// An index whose lists are of lengths around those of blocks, and come in runs, so that some blocks are needed and some are
+/// not; and its terms, `t0` and so on.
+fn bursty_index(random: &mut Random) -> (Arc<Index>, Vec<TermId>) {
     let num_docs = 60_000_u32;
-    let mut random = Random::new(3, 0);
     let lens = [1, 2, 100, 127, 128, 129, 511, 513, 3000, 20_000, 59_999, 60_000];
     let lists: Vec<(String, Vec<(u32, u32)>)> = lens
         .iter()
@@ -328,7 +329,6 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
         .map(|(term, &len)| {
             let mut docs: Vec<u32> = (0..num_docs).collect();
             while docs.len() > len {
-                // Whole runs go, so that some blocks are needed and some are not.
                 let surplus = docs.len() - len;
                 let start = random.below(docs.len() as u32) as usize;
                 let run = (1 + random.below(1 + num_docs / 50) as usize).min(surplus).min(docs.len() - start);
@@ -339,14 +339,22 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
         })
         .collect();
     let index = Arc::new(Index::from_lists(&lists).unwrap());
-    let terms: Vec<TermId> = lists.iter().map(|(name, _)| index.term(name).unwrap()).collect();
+    let terms = lists.iter().map(|(name, _)| index.term(name).unwrap()).collect();
+    (index, terms)
+}
+
+#[test]
+fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
+    let Some(gpu) = open() else { return };
+    let mut random = Random::new(3, 0);
+    let (index, terms) = bursty_index(&mut random);
     let mut cpu = CpuExecutor::new(Arc::clone(&index), Bm25::default());
     for levels in [0, 1, 3] {
-        let mut search =
-            PublishedSearch::upload(&gpu, &index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
+        let host = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
+        let mut search = PublishedSearch::upload(&gpu, &Arc::new(host)).unwrap();
         for number in 0..sized(60_u32, 5) {
             let names: Vec<String> =
-                (0..1 + number % 5).map(|_| format!("t{}", random.below(lens.len() as u32))).collect();
+                (0..1 + number % 5).map(|_| format!("t{}", random.below(terms.len() as u32))).collect();
             let query = Query::prepare(QueryId(number), "q", &names, &index).unwrap();
             for mode in Mode::ALL {
                 for &k in sized(&[1, 10, MAX_K][..], &[10]) {
@@ -367,6 +375,91 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
             search.search(&none, mode, 10, true, &mut found).unwrap();
             assert!(found.is_empty());
         }
+    }
+}
+
+/// Queries of one to four different terms, most of them of few ones.
+fn log(index: &Index, num_terms: u32, num_queries: u32, random: &mut Random) -> Vec<Query> {
+    let mut term = || {
+        let most = random.below(num_terms);
+        format!("t{}", random.below(1 + most))
+    };
+    let query = |number: u32| {
+        let names: Vec<String> = (0..1 + number % 4).map(|_| term()).collect();
+        Query::prepare(QueryId(number), "q", &names, index).unwrap()
+    };
+    (0..num_queries).map(query).collect()
+}
+
+#[test]
+fn a_larger_cache_of_lists_moves_less_and_one_for_all_moves_each_once() {
+    let mut random = Random::new(5, 0);
+    let (index, terms) = bursty_index(&mut random);
+    let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap();
+    let queries = log(&index, terms.len() as u32, 400, &mut random);
+    let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
+    let named: usize = queries.iter().map(|query| query.terms.len()).sum();
+    let mut before = u64::MAX;
+    for budget in [largest, (largest + lists.bytes()) / 2, lists.bytes()] {
+        let requests = requests_of(&lists, budget, &[], &queries).unwrap();
+        assert_eq!((requests.queries, requests.lists), (queries.len(), named));
+        assert!(requests.moved_bytes <= before, "{requests:?}");
+        before = requests.moved_bytes;
+    }
+    let asked: std::collections::BTreeSet<TermId> =
+        queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
+    let whole = requests_of(&lists, lists.bytes(), &[], &queries).unwrap();
+    assert_eq!(whole.lists - whole.hits, asked.len());
+    let again = requests_of(&lists, lists.bytes(), &queries, &queries).unwrap();
+    assert_eq!((again.hits, again.moved_bytes), (named, 0));
+    assert!(requests_of(&lists, largest - 1, &[], &queries).is_err());
+}
+
+#[test]
+fn gpu_answers_from_cached_lists_are_those_from_resident_ones() {
+    let Some(gpu) = open() else { return };
+    let mut random = Random::new(5, 0);
+    let (index, terms) = bursty_index(&mut random);
+    for levels in [0, 1, 3] {
+        let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
+        let lists = Arc::new(lists);
+        let locked = Arc::new(LockedLists::new(&gpu, &lists).unwrap());
+        let mut resident = PublishedSearch::upload(&gpu, &lists).unwrap();
+        let queries = log(&index, terms.len() as u32, sized(300, 12), &mut random);
+        let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
+        let mut has_moved_lists = false;
+        for mode in Mode::ALL {
+            let mut expected = Vec::new();
+            for query in &queries {
+                let mut hits = Vec::new();
+                resident.search(query, mode, 10, false, &mut hits).unwrap();
+                expected.push(hits);
+            }
+            for budget in [largest, largest + largest / 7, lists.bytes() * 9 / 10, lists.bytes()] {
+                for ahead in sized(&[0, 1, 3][..], &[1]) {
+                    let mut cached = CachedSearch::new(&locked, budget.max(largest)).unwrap();
+                    cached.poison().unwrap();
+                    let mut answers = Vec::new();
+                    let stream = cached.run(&queries, mode, 10, *ahead, &mut answers).unwrap();
+                    let keys = |answers: &[Vec<Hit>]| -> Vec<Vec<u64>> {
+                        answers.iter().map(|hits| hits.iter().map(|h| TopK::key(h.doc.0, h.score)).collect()).collect()
+                    };
+                    assert_eq!(
+                        keys(&answers),
+                        keys(&expected),
+                        "{mode}, {levels} levels, {budget} bytes, {ahead} ahead"
+                    );
+                    assert_eq!(stream.requests.queries, queries.len());
+                    if *ahead == 0 {
+                        assert_eq!(stream.requests, requests_of(&lists, budget, &[], &queries).unwrap());
+                    }
+                    has_moved_lists |= stream.requests.compactions > 0;
+                }
+            }
+        }
+        assert!(has_moved_lists || std::env::var_os("TANDEM_SANITIZER").is_some());
+        let mut small = CachedSearch::new(&locked, largest - 16).unwrap();
+        assert!(small.run(&queries, Mode::And, 10, 1, &mut Vec::new()).is_err());
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::answers::check;
 use super::{GOV2_DOCS, QUERIES};
 use crate::exec::Hit;
-use crate::gpu::GpuError;
+use crate::gpu::{Device, GpuError};
 use crate::ids::{DeviceId, TermId};
 use crate::index::Index;
 use crate::papers::ranges::batch::Limits;
@@ -68,6 +68,15 @@ impl Bench {
         let ranges = Arc::new(RangeIndex::new(&input.index, &terms.into_iter().collect::<Vec<_>>()));
         let blocks = queries.iter().map(num_blocks).collect();
         Ok(Self { index: input.index, ranges, queries, blocks, seconds: context.seconds })
+    }
+
+    /// As [`open`](Self::open), for what is a GPU's alone: where there is none it says so before an index is made.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`]; as of [`open`](Self::open).
+    pub(super) fn open_for_gpu(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+        Device::open(DeviceId(0))?;
+        Self::open(context, findings)
     }
 
     /// Answers these queries, one after another, on this thread.

@@ -14,7 +14,7 @@ const STAGES: [&str; 3] = ["initialisation", "scoring", "merging"];
 
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let bench = Bench::open(context, &mut findings)?;
+    let bench = Bench::open_for_gpu(context, &mut findings)?;
     let mut gpu = bench.needed_gpu(&mut findings)?;
     for (panel, strategy) in Strategy::ALL.into_iter().enumerate() {
         let mut lines = STAGES.map(|_| Vec::new());

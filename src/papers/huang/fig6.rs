@@ -15,7 +15,7 @@ const PAPERS_BEST: f64 = 30_000.0;
 
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let bench = Bench::open(context, &mut findings)?;
+    let bench = Bench::open_for_gpu(context, &mut findings)?;
     let mut gpu = bench.needed_gpu(&mut findings)?;
     for (panel, strategy) in Strategy::ALL.into_iter().enumerate() {
         let alone = bench.on_cpu(bench.all(), strategy, context.k)?;

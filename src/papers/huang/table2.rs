@@ -18,7 +18,7 @@ const PAPERS: [(Strategy, [(f64, f64); 4]); 4] = [
 
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let bench = Bench::open(context, &mut findings)?;
+    let bench = Bench::open_for_gpu(context, &mut findings)?;
     let mut gpu = bench.needed_gpu(&mut findings)?;
     let coin = Split::by_coin(&bench, context.seed);
     for (strategy, papers) in PAPERS {

@@ -30,7 +30,7 @@ const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
 
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let bench = Bench::open(context, &mut findings)?;
+    let bench = Bench::open_for_gpu(context, &mut findings)?;
     let mut gpus = open_all(&bench, &mut findings)?;
     for (strategy, papers) in PAPERS {
         let expected = bench.on_cpu(bench.all(), strategy, context.k)?;
