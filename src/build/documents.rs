@@ -48,6 +48,16 @@ impl SegmentDocuments {
         }
     }
 
+    /// Says how long the documents are, of which that was not known when they were added.
+    pub(crate) fn set_lengths(&mut self, lengths: &[u32]) {
+        self.lengths.copy_from_slice(lengths);
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn bytes(&self) -> usize {
+        4 * (self.lengths.len() + self.lines.len() + self.id_ends.len()) + self.ids.len()
+    }
+
     /// The id of each document, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.id_ends);
