@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) count_words(const
 }
 
 // Counts of tiles become what comes before each; `total` is added to them, and then has their sum added.
-extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* counts, u32 num_tiles, u32* total) {
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* counts, u32 num_tiles, u32* total) {
     __shared__ u32 warp_sums[WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     u32 carry = *total;

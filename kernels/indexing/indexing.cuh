@@ -4,10 +4,10 @@
 // by its slot in a hash table, which says where in the text it first stood; a token is its word's slot and its document. Then
 // slots are given terms by the host, tokens are sorted by term, and become lists.
 //
-//   count_words, scan_tiles, number_words            for each piece
+//   count_words, scan_counts, number_words            for each piece
 //   list_words | host: terms | set_terms, map_tokens
 //   count_digits, scan_digits, scatter               for each eight bits of the terms
-//   measure_postings, scan_tiles, encode_postings
+//   measure_postings, scan_counts, encode_postings
 //
 // They are a compile unit of their own (indexing.cu). The host's side is src/build/invert/gpu/device.rs, which compares sizes
 // when the module is loaded; what all of them do together is done again, by other means, in src/build/invert/gpu/twin.rs.

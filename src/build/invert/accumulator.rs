@@ -41,7 +41,7 @@ impl Accumulator {
     /// If a document can't be read. What was added of the batch then stays: the accumulator is of no use any more.
     pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
-        let mut documents = SegmentDocuments::of_file(batch.file());
+        let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         let keeps_words = tokenizer.keeps_words();
         let Self { words, term_of, terms, postings, num_docs, cutter, pending, .. } = self;
         // The list of a word is its term's.

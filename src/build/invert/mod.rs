@@ -8,7 +8,8 @@
 //!                                               IndexWriter ◀── merge, pack
 //! ```
 //!
-//! The text is never held as a whole: a batch a thread, and as many in wait. How much else is held is the user's choice:
+//! The text is never held as a whole: a batch a thread, and as many in wait. Batches of a plain file of lines are only found by the
+//! reader; workers read them. How much else is held is the user's choice:
 //! what does not fit goes to disk, where a build that was interrupted finds it again. The index is the same, byte for
 //! byte, for any number of threads and any memory.
 //!
@@ -128,6 +129,8 @@ fn invert(
         }
     };
     let (mut number, mut waited) = (0, Duration::ZERO);
+    let mut memory = Vec::new();
+    collection.defer_reading()?;
     std::thread::scope(|scope| -> Result<(), BuildError> {
         // Batches are handed out in order: all that come before a bad one are under way when reading stops, so the
         // first error of the collection is always among the errors.
@@ -140,7 +143,7 @@ fn invert(
                 .map_err(|e| BuildError::Threads(e.to_string()))?;
         }
         while !failed.load(Ordering::Relaxed) {
-            let batch = match collection.next_batch() {
+            let mut batch = match collection.next_batch() {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(e) => {
@@ -148,8 +151,16 @@ fn invert(
                     break;
                 }
             };
-            match held.get(&number) {
+            let held = held.get(&number);
+            if held.is_some()
+                && let Err(error) = batch.load(&mut memory)
+            {
+                fail(number, error.into());
+                break;
+            }
+            match held {
                 Some(&digest) if digest == batch.digest() => {
+                    batch.unload(&mut memory);
                     bytes.fetch_add(batch.bytes(), Ordering::Relaxed);
                 }
                 Some(_) => {

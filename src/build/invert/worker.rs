@@ -26,22 +26,13 @@ pub(super) trait Worker {
 pub(super) struct CpuWorker<'a> {
     tokenizer: &'a Tokenizer,
     accumulator: Accumulator,
+    /// For batches that are read here.
+    memory: Vec<u8>,
 }
 
 impl<'a> CpuWorker<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
-        Self { tokenizer, accumulator: Accumulator::default() }
-    }
-
-    /// As [`take`](Worker::take), of a batch that others may need still.
-    pub(super) fn add(&mut self, number: u64, batch: &Batch, store: &Store) -> Result<u32, BuildError> {
-        let before = self.accumulator.num_docs();
-        self.accumulator.add(number, batch, self.tokenizer)?;
-        let num_docs = self.accumulator.num_docs() - before;
-        if store.is_full(self.accumulator.bytes()) {
-            store.take(&mut self.accumulator)?;
-        }
-        Ok(num_docs)
+        Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
     }
 
     /// Bytes of memory in use.
@@ -51,8 +42,16 @@ impl<'a> CpuWorker<'a> {
 }
 
 impl Worker for CpuWorker<'_> {
-    fn take(&mut self, number: u64, batch: Batch, store: &Store) -> Result<u32, BuildError> {
-        self.add(number, &batch, store)
+    fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
+        batch.load(&mut self.memory)?;
+        let before = self.accumulator.num_docs();
+        self.accumulator.add(number, &batch, self.tokenizer)?;
+        batch.unload(&mut self.memory);
+        let num_docs = self.accumulator.num_docs() - before;
+        if store.is_full(self.accumulator.bytes()) {
+            store.take(&mut self.accumulator)?;
+        }
+        Ok(num_docs)
     }
 
     fn finish(&mut self, store: &Store) -> Result<(), BuildError> {

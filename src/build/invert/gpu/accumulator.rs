@@ -81,7 +81,7 @@ impl GpuAccumulator {
     pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<u32, Refusal> {
         let room = self.backend.room();
         let mut piece = Piece { memory: self.backend.piece().map_err(Refusal::Gpu)?, len: 0, is_too_small: false };
-        let mut documents = SegmentDocuments::of_file(batch.file());
+        let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         self.doc_ends.clear();
         let skipped_files = batch.for_each(|document| {
             if piece.is_too_small {
@@ -132,10 +132,11 @@ impl GpuAccumulator {
         Ok(tokens > room.tokens || words > room.words || text_bytes > room.text_bytes || docs > room.docs)
     }
 
-    /// Bytes of the host's memory in use.
+    /// Bytes of the host's memory in use, or that will be when the run comes back: words, terms and lists, about a quarter of the
+    /// text.
     pub(super) fn bytes(&self) -> usize {
         let room = self.backend.room();
-        2 * room.piece_bytes + self.documents_bytes
+        2 * room.piece_bytes + self.documents_bytes + self.text_bytes / 4
     }
 
     /// Inverts what was added, if anything was; what is not taken of it is gone with the next batch.

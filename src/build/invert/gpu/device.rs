@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::{
     CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, DriverError, PushKernelArg,
 };
+use rayon::prelude::*;
 
 use super::accumulator::ROW_BYTES;
 use super::backend::{Backend, Counts, DistinctWords, InvertedRun, Room, WordPlace, most_tokens, most_words};
@@ -94,7 +95,7 @@ unsafe impl DeviceRepr for WordPlace {}
 #[derive(Clone, Debug)]
 struct Kernels {
     count_words: CudaFunction,
-    scan_tiles: CudaFunction,
+    scan_counts: CudaFunction,
     number_words: CudaFunction,
     list_words: CudaFunction,
     set_terms: CudaFunction,
@@ -169,9 +170,10 @@ pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Resul
             }
         };
         device.check_room(streams as u64 * needed_bytes)?;
-        for _ in 0..streams {
-            backends.push(Box::new(DeviceBackend::new(device, kernels)?));
-        }
+        // Locking pages takes long, and can be done for several at once.
+        let opened = (0..streams).into_par_iter().map(|_| DeviceBackend::new(device, kernels));
+        let opened: Vec<DeviceBackend> = opened.collect::<Result<_, _>>()?;
+        backends.extend(opened.into_iter().map(|backend| Box::new(backend) as Box<dyn Backend>));
     }
     Ok(backends)
 }
@@ -184,7 +186,7 @@ fn open_device(ordinal: DeviceId) -> Result<(Device, Kernels), GpuError> {
     module.check_layout(&device.new_stream()?, "indexing_layout", &[&sizes[..], &structures].concat())?;
     let kernels = Kernels {
         count_words: module.function("count_words")?,
-        scan_tiles: module.function("scan_tiles")?,
+        scan_counts: module.function("scan_counts")?,
         number_words: module.function("number_words")?,
         list_words: module.function("list_words")?,
         set_terms: module.function("set_terms")?,
@@ -312,7 +314,7 @@ impl DeviceBackend {
         unsafe {
             let mut launch = stream.launch_builder(&kernels.count_words);
             launch.arg(&argument).arg(&from).arg(&to).launch(shape(tiles, THREADS))?;
-            kernels.scan_tiles(stream, &argument, tiles, TOTAL_TOKENS)?;
+            kernels.scan_counts(stream, &argument, tiles, TOTAL_TOKENS)?;
             let mut launch = stream.launch_builder(&kernels.number_words);
             launch.arg(&argument).arg(&from).arg(&to).arg(&first_doc).arg(&end_doc);
             launch.launch(shape(tiles, THREADS))?;
@@ -385,7 +387,7 @@ impl DeviceBackend {
                 let mut launch = stream.launch_builder(&kernels.measure_postings);
                 launch.arg(&from).arg(&num_tokens).arg(&num_terms).arg(&argument.tile_counts);
                 launch.launch(shape(list_tiles, THREADS))?;
-                kernels.scan_tiles(stream, &argument, list_tiles, TOTAL_POSTING_BYTES)?;
+                kernels.scan_counts(stream, &argument, list_tiles, TOTAL_POSTING_BYTES)?;
                 let mut launch = stream.launch_builder(&kernels.encode_postings);
                 launch.arg(&from).arg(&num_tokens).arg(&num_terms).arg(&argument.tile_counts);
                 launch.arg(&to).arg(&argument.list_starts).launch(shape(list_tiles, THREADS))?;
@@ -412,7 +414,7 @@ impl Kernels {
     ///
     /// # Safety
     /// So many tiles have counts.
-    unsafe fn scan_tiles(
+    unsafe fn scan_counts(
         &self,
         stream: &Arc<CudaStream>,
         arrays: &ArraysArgument,
@@ -420,9 +422,9 @@ impl Kernels {
         total: usize,
     ) -> Result<(), DriverError> {
         let total_at = arrays.totals + 4 * total as u64;
-        let mut launch = stream.launch_builder(&self.scan_tiles);
+        let mut launch = stream.launch_builder(&self.scan_counts);
         launch.arg(&arrays.tile_counts).arg(&tiles).arg(&total_at);
-        // SAFETY: as above; the arguments are those of `scan_tiles` in kernels/indexing/cut.cu.
+        // SAFETY: as above; the arguments are those of `scan_counts` in kernels/indexing/cut.cu.
         unsafe { launch.launch(shape(1, SCAN_THREADS)) }.map(|_| ())
     }
 

@@ -1,8 +1,8 @@
 //! A thread that feeds a stream of a GPU.
 //!
 //! It parses batches and sends their text; when a run is full, it gets the distinct words, finds their terms, and gets the
-//! lists. Batches are kept until their run is: should the GPU fail, they go to the CPU's accumulator, with all that come after
-//! them. So does a batch that no piece has room for.
+//! lists. Batches are kept until their run is, or where they can be read again: should the GPU fail, they go to the CPU's
+//! accumulator, with all that come after them. So does a batch that no piece has room for.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,6 +37,8 @@ pub(in crate::build::invert) struct Lane<'a> {
     /// What the GPU has taken and not given back as a run.
     held: Vec<(u64, Batch)>,
     held_bytes: usize,
+    /// For batches that are read here.
+    memory: Vec<u8>,
     cpu: CpuWorker<'a>,
     tokenizer: &'a Tokenizer,
     report: SharedReport,
@@ -53,6 +55,7 @@ impl<'a> Lane<'a> {
             gpu: Some(GpuAccumulator::new(backend)),
             held: Vec::new(),
             held_bytes: 0,
+            memory: Vec::new(),
             cpu: CpuWorker::new(tokenizer),
             tokenizer,
             report,
@@ -91,8 +94,9 @@ impl<'a> Lane<'a> {
 }
 
 impl Worker for Lane<'_> {
-    fn take(&mut self, number: u64, batch: Batch, store: &Store) -> Result<u32, BuildError> {
+    fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
         let Some(gpu) = &mut self.gpu else { return self.cpu.take(number, batch, store) };
+        batch.load(&mut self.memory)?;
         let num_docs = match gpu.add(number, &batch, self.tokenizer) {
             Ok(num_docs) => num_docs,
             Err(Refusal::Input(error)) => return Err(error.into()),
@@ -102,7 +106,8 @@ impl Worker for Lane<'_> {
                 return self.cpu.take(number, batch, store);
             }
         };
-        self.held_bytes += batch.bytes() as usize;
+        batch.unload(&mut self.memory);
+        self.held_bytes += batch.bytes_in_memory();
         self.held.push((number, batch));
         match gpu.is_full() {
             Ok(is_full) => {

@@ -192,7 +192,7 @@ fn invert(backend: &mut dyn Backend, parts: &[Vec<&[u8]>], tokenizer: &str) -> (
 }
 
 #[test]
-fn the_kernels_do_what_their_twin_does() {
+fn gpu_kernels_do_what_their_twin_does() {
     let Some(mut indexer) = gpu(1) else { return };
     let device = indexer.streams[0].as_mut();
     let mut random = Random::new(9, 0);
@@ -218,7 +218,7 @@ fn the_kernels_do_what_their_twin_does() {
 }
 
 #[test]
-fn an_index_by_a_gpu_is_the_index_by_the_cpu() {
+fn gpu_indexes_are_those_of_the_cpu() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("c.jsonl");
     let is_sanitized = std::env::var_os("TANDEM_SANITIZER").is_some();
