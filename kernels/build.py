@@ -33,6 +33,7 @@ UNITS = [
     ("cached/cached.cu", "cached"),
     ("tiered/tiered.cu", "tiered"),
     ("trie/trie.cu", "trie"),
+    ("indexing/indexing.cu", "indexing"),
 ]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]
 # Committed for each unit: file suffix, architecture.

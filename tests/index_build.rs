@@ -1,10 +1,14 @@
 //! `index build` as a process: killed at any time and begun again, within any memory, from any kind of file.
 
+mod skipped;
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use tandem::gpu::{GpuError, list_gpus};
 
 fn tandem(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
@@ -134,6 +138,8 @@ fn every_method_makes_the_same_index_of_several_packed_files() {
     assert_eq!(fs::read_dir(dir.path().join("trie")).unwrap().count(), 1, "nothing but the index stays");
     for (more, said) in [
         (&["--parsers", "2"][..], "--parsers is for --method trie"),
+        (&["--streams", "2"], "--streams is for --gpus N"),
+        (&["--method", "trie", "--gpus", "1", "--streams", "2"], "--streams is for --method hash"),
         (&["--method", "trie", "--indexers", "0"], "nobody would index"),
     ] {
         let out =
@@ -154,6 +160,45 @@ fn a_trie_that_is_killed_leaves_nothing_that_the_next_build_keeps() {
         std::thread::sleep(Duration::from_millis(millis));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+    assert!(build(dir.path(), &arguments[2..]) == whole);
+    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+}
+
+#[test]
+fn gpus_that_are_not_there_are_refused_before_anything_is_read() {
+    let Err(GpuError::NoGpu(_)) = list_gpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 10);
+    for method in ["hash", "trie"] {
+        let arguments = ["index", "build", "c.jsonl", "-o", "out", "--gpus", "1", "--method", method];
+        let out = tandem(dir.path(), &arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(2) && message.contains("no GPU to use"), "{message}");
+        assert!(!dir.path().join("out").exists());
+    }
+}
+
+#[test]
+fn a_build_on_a_gpu_that_is_killed_at_any_time_ends_with_the_same_index() {
+    if let Err(GpuError::NoGpu(reason)) = list_gpus() {
+        assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
+        skipped::skipped("no GPU");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 12_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
+    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--gpus", "1", "--streams", "2"];
+    for millis in (0..20).map(|step| 100 + 37 * step) {
+        let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        let is_done = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if is_done {
+            break;
+        }
     }
     assert!(build(dir.path(), &arguments[2..]) == whole);
     assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");

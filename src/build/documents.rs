@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BuildError, Inverted};
+use crate::corpus::LineBase;
 use crate::files::InputError;
 use crate::index::ExternalIds;
 
@@ -19,20 +20,24 @@ pub struct SegmentDocuments {
     pub(crate) file: u32,
     /// Tokens of each.
     pub(crate) lengths: Vec<u32>,
-    /// The line of each, counted from the first's; empty where documents stand on no lines.
+    /// The line of each, counted from the base's first; empty where documents stand on no lines.
     lines: Vec<u32>,
     id_ends: Vec<u32>,
     ids: Vec<u8>,
-    first_line: u64,
+    base: Option<LineBase>,
 }
 
 /// Words before the lengths in the encoded form.
 const HEADER_WORDS: usize = 5;
+/// What the base is, in the encoded form.
+const NO_LINES: u32 = 0;
+const FIRST_LINE: u32 = 1;
+const OFFSET: u32 = 2;
 
 impl SegmentDocuments {
-    /// Documents of file number `file` of the collection; none yet.
-    pub(crate) fn of_file(file: u32) -> Self {
-        Self { file, ..Self::default() }
+    /// Documents of file number `file` of the collection, whose lines are counted from a base; none yet.
+    pub(crate) fn new(file: u32, base: Option<LineBase>) -> Self {
+        Self { file, base, ..Self::default() }
     }
 
     /// Adds the next document.
@@ -40,12 +45,19 @@ impl SegmentDocuments {
         self.lengths.push(length);
         self.ids.extend_from_slice(id.as_bytes());
         self.id_ends.push(self.ids.len() as u32);
-        if let Some(line) = line {
-            if self.lines.is_empty() {
-                self.first_line = line;
-            }
-            self.lines.push((line - self.first_line) as u32);
+        if let (Some(line), Some(base)) = (line, self.base) {
+            self.lines.push((line - base.first()) as u32);
         }
+    }
+
+    /// Says how long the documents are, of which that was not known when they were added.
+    pub(crate) fn set_lengths(&mut self, lengths: &[u32]) {
+        self.lengths.copy_from_slice(lengths);
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn bytes(&self) -> usize {
+        4 * (self.lengths.len() + self.lines.len() + self.id_ends.len()) + self.ids.len()
     }
 
     /// The id of each document, in order.
@@ -54,16 +66,21 @@ impl SegmentDocuments {
         starts.zip(&self.id_ends).map(|(&start, &end)| &self.ids[start as usize..end as usize])
     }
 
-    /// The line of the document at `position`, where it stands on one.
-    fn line(&self, position: usize) -> Option<u64> {
-        self.lines.get(position).map(|&line| self.first_line + u64::from(line))
+    /// What the document at `position` stands on, if it stands on a line.
+    fn line(&self, position: usize) -> Option<(LineBase, u64)> {
+        let base = self.base?;
+        self.lines.get(position).map(|&line| (base, base.first() + u64::from(line)))
     }
 
-    /// One after another: documents, whether there are lines, the file, the first line, lengths, lines, ends of ids, ids.
+    /// One after another: documents, what lines are counted from, the file, the first line's number or place, lengths, lines, ends
+    /// of ids, ids.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let first_line = [self.first_line as u32, (self.first_line >> 32) as u32];
-        let header =
-            [self.lengths.len() as u32, u32::from(!self.lines.is_empty()), self.file, first_line[0], first_line[1]];
+        let (kind, base) = match self.base {
+            None => (NO_LINES, 0),
+            Some(LineBase::First(line)) => (FIRST_LINE, line),
+            Some(LineBase::Offset(offset)) => (OFFSET, offset),
+        };
+        let header = [self.lengths.len() as u32, kind, self.file, base as u32, (base >> 32) as u32];
         let mut bytes = Vec::with_capacity(4 * HEADER_WORDS + 12 * self.lengths.len() + self.ids.len());
         for numbers in [&header[..], &self.lengths, &self.lines, &self.id_ends] {
             bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
@@ -76,18 +93,24 @@ impl SegmentDocuments {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<4>();
         let number = |at: usize| words.get(at).map(|word| u32::from_le_bytes(*word));
-        let (num_docs, has_lines) = (number(0)? as usize, number(1)?);
+        let (num_docs, kind) = (number(0)? as usize, number(1)?);
         let numbers = |start: usize, len: usize| -> Option<Vec<u32>> {
             Some(words.get(start..start.checked_add(len)?)?.iter().map(|word| u32::from_le_bytes(*word)).collect())
         };
-        let num_lines = if has_lines == 0 { 0 } else { num_docs };
-        let (file, first_line) = (number(2)?, u64::from(number(3)?) | u64::from(number(4)?) << 32);
+        let (file, base) = (number(2)?, u64::from(number(3)?) | u64::from(number(4)?) << 32);
+        let base = match kind {
+            NO_LINES => None,
+            FIRST_LINE => Some(LineBase::First(base)),
+            OFFSET => Some(LineBase::Offset(base)),
+            _ => return None,
+        };
+        let num_lines = if base.is_none() { 0 } else { num_docs };
         let lengths = numbers(HEADER_WORDS, num_docs)?;
         let lines = numbers(HEADER_WORDS + num_docs, num_lines)?;
         let id_ends = numbers(HEADER_WORDS + num_docs + num_lines, num_docs)?;
         let ids = bytes.get(4 * (HEADER_WORDS + 2 * num_docs + num_lines)..)?.to_vec();
         let is_whole = id_ends.is_sorted() && id_ends.last().map_or(0, |&end| end as usize) == ids.len();
-        is_whole.then_some(Self { file, lengths, lines, id_ends, ids, first_line })
+        is_whole.then_some(Self { file, lengths, lines, id_ends, ids, base })
     }
 }
 
@@ -114,7 +137,7 @@ pub(super) fn check(inverted: &dyn Inverted, paths: &[PathBuf]) -> Result<Vec<u3
 }
 
 /// A document in errors: its file, and its line where it stands on one.
-type Place = (u32, Option<u64>);
+type Place = (u32, Option<(LineBase, u64)>);
 
 /// Compares the ids that have one of these hashes.
 fn check_ids(inverted: &dyn Inverted, paths: &[PathBuf], repeated: &[u64]) -> Result<(), BuildError> {
@@ -137,11 +160,13 @@ fn check_ids(inverted: &dyn Inverted, paths: &[PathBuf], repeated: &[u64]) -> Re
 fn repeated_id(paths: &[PathBuf], id: &str, first: Place, second: Place) -> InputError {
     let path = |file: u32| paths.get(file as usize).map_or(Path::new(""), PathBuf::as_path);
     let elsewhere = if first.0 == second.0 { String::new() } else { format!(" of {}", path(first.0).display()) };
-    let message = match first.1 {
+    // Lines may have to be counted for it, now that they are of use.
+    let line = |(file, line): Place| line.and_then(|(base, line)| base.number(path(file), line));
+    let message = match line(first) {
         Some(first) => format!("id {id:?} is already that of line {first}{elsewhere}, expected one document an id"),
         None => format!("two documents have the id {id:?}"),
     };
-    match second.1 {
+    match line(second) {
         Some(line) => InputError::line(path(second.0), line, message),
         None => InputError::file(path(second.0), message),
     }
@@ -171,8 +196,9 @@ mod tests {
 
     #[test]
     fn documents_come_back_and_damaged_bytes_do_not() {
-        for lines in [Some(7), None] {
-            let mut documents = SegmentDocuments::of_file(3);
+        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), None] {
+            let lines = base.map(LineBase::first);
+            let mut documents = SegmentDocuments::new(3, base);
             for (place, id) in ["a", "", "long-id"].into_iter().enumerate() {
                 documents.push(id, lines.map(|line| line + 3 * place as u64), 5 * place as u32);
             }
@@ -180,7 +206,7 @@ mod tests {
             let again = SegmentDocuments::decode(&bytes).unwrap();
             assert_eq!(again.ids().collect::<Vec<_>>(), [&b"a"[..], b"", b"long-id"]);
             assert_eq!((&again, again.lengths.as_slice()), (&documents, &[0, 5, 10][..]));
-            assert_eq!(again.line(2), lines.map(|line| line + 6));
+            assert_eq!(again.line(2), base.map(|base| (base, base.first() + 6)));
             for len in 0..bytes.len() {
                 assert!(SegmentDocuments::decode(&bytes[..len]).is_none(), "{len}");
             }

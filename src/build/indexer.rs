@@ -11,6 +11,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::documents::{self, Ids, SegmentDocuments};
 use super::{BuildError, HashIndexer, journal};
@@ -64,6 +65,23 @@ pub struct BuildSummary {
     pub runs_on_disk: usize,
     /// Of the bytes, those that an interrupted build had done already.
     pub resumed_bytes: u64,
+    /// Where the time went.
+    pub stages: Stages,
+}
+
+/// What a build's stages took, one after another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stages {
+    /// From text to runs, or what else an indexer makes.
+    pub inverting: Duration,
+    /// Of that, what the reader waited for whoever inverts: little where reading is what takes long.
+    pub reader_waited: Duration,
+    /// Looking for ids that occur twice, and documents' norms.
+    pub checking: Duration,
+    /// Merging and packing lists.
+    pub merging: Duration,
+    /// Writing what waited for that: directories, dictionary, lengths, ids; until all is on disk.
+    pub finishing: Duration,
 }
 
 /// A way from text to lists.
@@ -119,7 +137,7 @@ pub fn build_from_text(
     options: &BuildOptions,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<BuildSummary, BuildError> {
-    build_by(&mut HashIndexer, collection, dir, options, progress)
+    build_by(&mut HashIndexer::default(), collection, dir, options, progress)
 }
 
 /// As [`build_from_text`], by an indexer of choice: the index is the same.
@@ -135,15 +153,21 @@ pub fn build_by(
 ) -> Result<BuildSummary, BuildError> {
     let folder = IndexFolder::claim(dir)?;
     let paths = collection.paths().to_vec();
+    let mut stage = Instant::now();
+    let mut lap = || std::mem::replace(&mut stage, Instant::now()).elapsed();
     let built = indexer.invert(collection, dir, options, progress).and_then(|inverted| {
         let mut summary = inverted.summary();
+        summary.stages.inverting = lap();
         let doc_lengths = documents::check(&*inverted, &paths)?;
         summary.documents = doc_lengths.len() as u64;
         summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
         let ids = Box::new(Ids(Arc::clone(&inverted)));
         let mut writer = IndexWriter::create_in(folder, doc_lengths, ids, options.bm25, &options.tokenizer.name())?;
+        summary.stages.checking = lap();
         inverted.merge_into(&mut writer, options.threads, progress)?;
+        summary.stages.merging = lap();
         writer.finish()?;
+        summary.stages.finishing = lap();
         Ok(summary)
     });
     // Runs are of use again only where nothing is wrong with the text: a disk that was full, for one.

@@ -26,6 +26,6 @@ pub mod synth;
 
 pub use documents::SegmentDocuments;
 pub use error::BuildError;
-pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Progress, build_by, build_from_text};
-pub use invert::HashIndexer;
+pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Progress, Stages, build_by, build_from_text};
+pub use invert::{GpuReport, HashIndexer};
 pub use quantise::quantise;

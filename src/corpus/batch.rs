@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{BATCH_BYTES, Document};
 use super::folder::{FileBatch, Folder};
-use super::jsonl::{JsonLines, LineBatch};
+use super::jsonl::{JsonLines, LineBase, LineBatch, PlainLines};
 use super::split::Records;
 use super::trec::{self, Trec};
 use super::unpack;
@@ -59,6 +59,41 @@ impl Batch {
         }
     }
 
+    /// Reads the text into `memory`, if it waits for that: before the batch is parsed or its digest taken.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(crate) fn load(&mut self, memory: &mut Vec<u8>) -> Result<(), InputError> {
+        match &mut self.kind {
+            Kind::Lines(lines) => lines.load(memory),
+            Kind::Warc(_) | Kind::Trec(_) | Kind::Files(_) => Ok(()),
+        }
+    }
+
+    /// Gives memory back if the text can be [loaded](Self::load) again.
+    pub(crate) fn unload(&mut self, memory: &mut Vec<u8>) {
+        if let Kind::Lines(lines) = &mut self.kind {
+            lines.unload(memory);
+        }
+    }
+
+    /// Bytes of text in memory.
+    pub(crate) fn bytes_in_memory(&self) -> usize {
+        match &self.kind {
+            Kind::Lines(lines) => lines.bytes_in_memory(),
+            Kind::Warc(records) | Kind::Trec(records) => records.bytes.len(),
+            Kind::Files(_) => 0,
+        }
+    }
+
+    /// What its documents' lines are counted from, if they stand on lines.
+    pub(crate) fn line_base(&self) -> Option<LineBase> {
+        match &self.kind {
+            Kind::Lines(lines) => Some(lines.line_base()),
+            Kind::Warc(_) | Kind::Trec(_) | Kind::Files(_) => None,
+        }
+    }
+
     /// Bytes of the lines or files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -80,11 +115,14 @@ pub struct Collection {
     at: usize,
     source: Source,
     threads: usize,
+    /// Whether batches of plain files are only found.
+    is_deferred: bool,
 }
 
 #[derive(Debug)]
 enum Source {
     Lines(JsonLines),
+    PlainLines(PlainLines),
     Warc(Warc),
     Trec(Trec),
     Folder(Folder),
@@ -107,8 +145,8 @@ impl Collection {
     /// If there is none, or the first can't be read.
     pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
         let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
-        let source = Source::open(first, threads)?;
-        Ok(Self { paths, first: 0, at: 0, source, threads })
+        let source = Source::open(first, threads, false)?;
+        Ok(Self { paths, first: 0, at: 0, source, threads, is_deferred: false })
     }
 
     /// One file's bytes, as they were read from `path`, the collection's file of this number.
@@ -116,8 +154,21 @@ impl Collection {
     /// # Errors
     /// If they can't be read.
     pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
-        let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?)?;
-        Ok(Self { paths: vec![path.to_owned()], first: number, at: 0, source, threads: 1 })
+        let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
+        Ok(Self { paths: vec![path.to_owned()], first: number, at: 0, source, threads: 1, is_deferred: false })
+    }
+
+    /// From now on, batches of plain files of lines are only found, not read: whoever takes them [loads](Batch::load) them, and
+    /// their documents' lines are called by their [base](Batch::line_base). To be called before anything is read.
+    ///
+    /// # Errors
+    /// If the first file can't be read.
+    pub(crate) fn defer_reading(&mut self) -> Result<(), InputError> {
+        self.is_deferred = true;
+        if matches!(self.source, Source::Lines(_)) && self.paths[self.at].is_file() {
+            self.source = Source::open(&self.paths[self.at], self.threads, true)?;
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -165,6 +216,7 @@ impl Collection {
         loop {
             let kind = match &mut self.source {
                 Source::Lines(lines) => lines.next_batch()?.map(Kind::Lines),
+                Source::PlainLines(lines) => lines.next_batch()?.map(Kind::Lines),
                 Source::Warc(records) => records.next_batch()?.map(Kind::Warc),
                 Source::Trec(documents) => documents.next_batch()?.map(Kind::Trec),
                 Source::Folder(folder) => folder.next_batch().map(Kind::Files),
@@ -173,7 +225,7 @@ impl Collection {
                 return Ok(Some(Batch { file: self.first + self.at as u32, kind }));
             }
             let Some(path) = self.paths.get(self.at + 1) else { return Ok(None) };
-            self.source = Source::open(path, self.threads)?;
+            self.source = Source::open(path, self.threads, self.is_deferred)?;
             self.at += 1;
         }
     }
@@ -183,7 +235,7 @@ impl Collection {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Source {
-    fn open(path: &Path, threads: usize) -> Result<Self, InputError> {
+    fn open(path: &Path, threads: usize, is_deferred: bool) -> Result<Self, InputError> {
         if path.is_dir() {
             return Ok(Self::Folder(Folder::open(path)?));
         }
@@ -194,21 +246,23 @@ impl Source {
         } else {
             open_bytes(path)?
         };
-        Self::of_reader(path, reader)
+        let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+        Self::of_reader(path, reader, is_deferred && !is_packed && path.is_file())
     }
 
-    fn of_reader(path: &Path, mut reader: Box<dyn BufRead + Send>) -> Result<Self, InputError> {
+    /// Knows what `reader` reads by its first bytes. Lines of a plain file at `path` can be read later.
+    fn of_reader(path: &Path, mut reader: Box<dyn BufRead + Send>, is_deferred: bool) -> Result<Self, InputError> {
         let mut start = Vec::new();
         let read = reader.by_ref().take(64).read_to_end(&mut start);
         read.map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
-        if start.starts_with(BYTE_ORDER_MARK) {
-            start.drain(..BYTE_ORDER_MARK.len());
-        }
+        let mark_bytes = if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        start.drain(..mark_bytes);
         let (is_warc, is_trec) = (warc::is_warc(&start), trec::is_trec(&start));
         let reader = Box::new(Cursor::new(start).chain(reader));
         Ok(match (is_warc, is_trec) {
             (true, _) => Self::Warc(warc::open(path, reader)),
             (_, true) => Self::Trec(trec::open(path, reader)),
+            _ if is_deferred => Self::PlainLines(PlainLines::open(path, mark_bytes as u64)?),
             _ => Self::Lines(JsonLines::new(path, reader)),
         })
     }

@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::{memchr_iter, memrchr};
 use serde::Deserialize;
@@ -13,10 +15,11 @@ use serde::de::{Deserializer, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
-use crate::files::InputError;
+use crate::files::{InputError, read_exact_at};
 
 /// Longer lines are refused: they are no documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
+const LINE_TOO_LONG: &str = "line is longer than 1 GiB, expected one JSON object a line";
 
 /// A file of JSON lines that is being read.
 pub(super) struct JsonLines {
@@ -37,8 +40,126 @@ impl fmt::Debug for JsonLines {
 #[derive(Debug)]
 pub(super) struct LineBatch {
     path: PathBuf,
-    first_line: u64,
+    lines: LineBase,
+    len: usize,
+    /// As many, or none before they are read.
     bytes: Vec<u8>,
+    /// Where they can be read, as often as need be.
+    file: Option<Arc<File>>,
+}
+
+/// What lines are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineBase {
+    /// The first has this number.
+    First(u64),
+    /// The first begins at this byte of the file, and is called 1.
+    Offset(u64),
+}
+
+impl LineBase {
+    /// What the first line is called.
+    pub(crate) fn first(self) -> u64 {
+        match self {
+            Self::First(line) => line,
+            Self::Offset(_) => 1,
+        }
+    }
+
+    /// The number in the file at `path` of what is called `line`; `None` if lines were to be counted and the file can't be read
+    /// any more.
+    pub(crate) fn number(self, path: &Path, line: u64) -> Option<u64> {
+        match self {
+            Self::First(_) => Some(line),
+            Self::Offset(offset) => Some(lines_before(path, offset).ok()? + line),
+        }
+    }
+}
+
+/// Line ends in the first bytes of a file.
+fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
+    let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?.take(offset));
+    let mut lines = 0;
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(lines);
+        }
+        lines += memchr_iter(b'\n', bytes).count() as u64;
+        let len = bytes.len();
+        reader.consume(len);
+    }
+}
+
+/// A plain file of JSON lines, of which batches are only found: whoever parses them reads them, many at a time.
+#[derive(Debug)]
+pub(super) struct PlainLines {
+    path: PathBuf,
+    file: Arc<File>,
+    len: u64,
+    /// Where the next batch begins.
+    offset: u64,
+    /// The bytes that were looked at last for a line's end.
+    window: Vec<u8>,
+}
+
+/// Bytes that are looked at together for a line's end.
+const WINDOW_BYTES: u64 = 16 << 10;
+
+impl PlainLines {
+    /// The lines of a plain file from `offset` on.
+    pub(super) fn open(path: &Path, offset: u64) -> Result<Self, InputError> {
+        let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
+        let file = File::open(path).map_err(cannot)?;
+        let len = file.metadata().map_err(cannot)?.len();
+        Ok(Self { path: path.to_owned(), file: Arc::new(file), len, offset, window: Vec::new() })
+    }
+
+    /// Finds the next batch, which ends where [`JsonLines::next_batch`] ends it.
+    pub(super) fn next_batch(&mut self) -> Result<Option<LineBatch>, InputError> {
+        let start = self.offset;
+        let mut end = start;
+        loop {
+            let from = end;
+            end += BATCH_BYTES as u64;
+            if end > self.len {
+                end = self.len;
+                break;
+            }
+            if let Some(newline) = self.last_newline(from, end)? {
+                end = newline + 1;
+                break;
+            }
+            if end - start >= MAX_LINE_BYTES as u64 {
+                let line = LineBase::Offset(start).number(&self.path, 1).unwrap_or(1);
+                return Err(InputError::line(&self.path, line, LINE_TOO_LONG));
+            }
+        }
+        self.offset = end;
+        Ok((start < end).then(|| LineBatch {
+            path: self.path.clone(),
+            lines: LineBase::Offset(start),
+            len: (end - start) as usize,
+            bytes: Vec::new(),
+            file: Some(Arc::clone(&self.file)),
+        }))
+    }
+
+    /// Where the last line end stands between two places.
+    fn last_newline(&mut self, from: u64, end: u64) -> Result<Option<u64>, InputError> {
+        let mut high = end;
+        while high > from {
+            let low = high.saturating_sub(WINDOW_BYTES).max(from);
+            self.window.resize((high - low) as usize, 0);
+            let read = read_exact_at(&self.file, &mut self.window, low);
+            read.map_err(|e| InputError::byte(&self.path, low, format!("cannot read: {e}")))?;
+            if let Some(place) = memrchr(b'\n', &self.window) {
+                return Ok(Some(low + place as u64));
+            }
+            high = low;
+        }
+        Ok(None)
+    }
 }
 
 impl JsonLines {
@@ -65,19 +186,46 @@ impl JsonLines {
                 break;
             }
             if bytes.len() >= MAX_LINE_BYTES {
-                let message = "line is longer than 1 GiB, expected one JSON object a line";
-                return Err(InputError::line(&self.path, self.next_line, message));
+                return Err(InputError::line(&self.path, self.next_line, LINE_TOO_LONG));
             }
         }
         let first_line = self.next_line;
         self.next_line += memchr_iter(b'\n', &bytes).count() as u64;
-        Ok((!bytes.is_empty()).then(|| LineBatch { path: self.path.clone(), first_line, bytes }))
+        let (path, lines, len) = (self.path.clone(), LineBase::First(first_line), bytes.len());
+        Ok((!bytes.is_empty()).then_some(LineBatch { path, lines, len, bytes, file: None }))
     }
 }
 
 impl LineBatch {
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes.len() as u64
+        self.len as u64
+    }
+
+    pub(super) fn line_base(&self) -> LineBase {
+        self.lines
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes_in_memory(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Reads the lines if they wait for it, into `memory`.
+    pub(super) fn load(&mut self, memory: &mut Vec<u8>) -> Result<(), InputError> {
+        if let (Some(file), LineBase::Offset(offset), true) = (&self.file, self.lines, self.bytes.is_empty()) {
+            self.bytes = std::mem::take(memory);
+            self.bytes.resize(self.len, 0);
+            let read = read_exact_at(file, &mut self.bytes, offset);
+            read.map_err(|e| InputError::byte(&self.path, offset, format!("cannot read: {e}")))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the memory back if the lines can be read again.
+    pub(super) fn unload(&mut self, memory: &mut Vec<u8>) {
+        if self.file.is_some() && !self.bytes.is_empty() {
+            *memory = std::mem::take(&mut self.bytes);
+        }
     }
 
     pub(super) fn digest(&self) -> u64 {
@@ -87,7 +235,7 @@ impl LineBatch {
     pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
         let mut start = 0;
         let ends = memchr_iter(b'\n', &self.bytes).chain([self.bytes.len()]);
-        for (line, end) in (self.first_line..).zip(ends) {
+        for (line, end) in (self.lines.first()..).zip(ends) {
             let bytes = &self.bytes[start..end];
             start = end + 1;
             if bytes.trim_ascii().is_empty() {
@@ -109,7 +257,10 @@ impl LineBatch {
         // The parser saw one line only, so the place that it names is ours to tell.
         let what = message.split(" at line ").next().unwrap_or(&message);
         let message = format!("{what} (expected one JSON object a line, with `id` and `text`)");
-        InputError::at(&self.path, line, error.column().max(1) as u64, message)
+        match self.lines.number(&self.path, line) {
+            Some(line) => InputError::at(&self.path, line, error.column().max(1) as u64, message),
+            None => InputError::file(&self.path, message),
+        }
     }
 }
 
@@ -180,6 +331,41 @@ mod tests {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gz.write_all(text.as_bytes()).unwrap();
         assert_eq!(read(&gz.finish().unwrap(), "c.jsonl.gz").unwrap(), expected);
+    }
+
+    #[test]
+    fn lines_that_are_read_later_are_cut_into_the_same_batches() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.jsonl");
+        let line = |len: usize| format!("{{\"id\":{len},\"text\":\"{}\"}}\n", "x".repeat(len));
+        let short: String = (0..3_000).map(|len| line(len)).collect();
+        let long = line(5 << 20);
+        let exact = "y".repeat(2 * BATCH_BYTES - 1) + "\n";
+        for text in [
+            short.clone(),
+            short.clone() + &long + &short,
+            long.clone() + long.trim_end(),
+            short.clone() + "last",
+            exact.clone(),
+            exact + "z",
+            "\n".repeat(BATCH_BYTES),
+            String::new(),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let mut at_once = JsonLines::new(&path, crate::files::open_text(&path).unwrap());
+            let mut later = PlainLines::open(&path, 0).unwrap();
+            let mut memory = Vec::new();
+            while let Some(expected) = at_once.next_batch().unwrap() {
+                let mut batch = later.next_batch().unwrap().unwrap();
+                assert!(batch.bytes_in_memory() == 0 && batch.bytes() == expected.bytes());
+                batch.load(&mut memory).unwrap();
+                assert!(batch.bytes == expected.bytes && batch.digest() == expected.digest());
+                assert_eq!(batch.lines.number(&path, 3), Some(expected.lines.first() + 2));
+                batch.unload(&mut memory);
+                assert_eq!((batch.bytes_in_memory(), memory.len()), (0, expected.bytes.len()));
+            }
+            assert!(later.next_batch().unwrap().is_none());
+        }
     }
 
     #[test]

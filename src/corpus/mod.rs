@@ -41,4 +41,5 @@ mod warc;
 pub use batch::{Batch, Collection};
 pub use document::Document;
 pub use inverted::{DocumentTable, ListSource, TermList};
+pub(crate) use jsonl::LineBase;
 pub use tokenizer::{Cutter, Tokenizer, Words};

@@ -1,4 +1,4 @@
-//! Reading at a place of a file that several threads share.
+//! Reading and writing at a place of a file that several threads share.
 
 use std::fs::File;
 use std::io;
@@ -25,6 +25,32 @@ pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io:
         }
         buffer = &mut buffer[read..];
         offset += read as u64;
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` from byte `offset` on.
+///
+/// # Errors
+/// If the file system refuses.
+#[cfg(unix)]
+pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+/// Writes all of `bytes` from byte `offset` on.
+///
+/// # Errors
+/// If the file system refuses.
+#[cfg(windows)]
+pub fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+        offset += written as u64;
     }
     Ok(())
 }

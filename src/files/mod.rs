@@ -5,7 +5,7 @@
 //! - [`check_writable`]: whether a file could be written, asked before the work whose result it will hold.
 //! - [`free_disk_bytes`], [`free_memory_bytes`]: whether there will be room for it, where the system tells.
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, `.gz` and `.zst` alike, streamed.
-//! - [`read_exact_at`]: any place of a file that threads share.
+//! - [`read_exact_at`], [`write_all_at`]: any place of a file that threads share.
 //! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), each value with its place in errors.
 //! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on.
 
@@ -16,7 +16,7 @@ mod input;
 mod provenance;
 mod room;
 
-pub use at::read_exact_at;
+pub use at::{read_exact_at, write_all_at};
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
 pub use input::{InputError, open_bytes, open_text, read_line, read_lines, unpacked};

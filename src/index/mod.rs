@@ -36,6 +36,7 @@ mod file;
 mod layout;
 mod list;
 mod packed;
+mod pieces;
 mod probe;
 mod writer;
 

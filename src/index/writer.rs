@@ -4,7 +4,7 @@
 //! and the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
 
 use std::fmt;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,8 +17,9 @@ use super::layout::{
     VERSION,
 };
 use super::packed::SLACK_BYTES;
+use super::pieces::PieceWriters;
 use super::{Bm25, EncodedLists, Idf, IndexError};
-use crate::files::PendingFile;
+use crate::files::{PendingFile, write_all_at};
 
 /// Names of documents, in order of the documents, as often as they are asked for: they need not be in memory.
 pub trait ExternalIds {
@@ -295,8 +296,12 @@ fn io_error(path: &Path, source: io::Error) -> IndexError {
 /// Writes sections one after another, each piece hashed as it goes out.
 struct SectionWriter {
     file: PendingFile,
+    /// Started with the first whole piece.
+    writers: Option<PieceWriters>,
     /// The piece at hand.
     piece: Vec<u8>,
+    /// Where it goes.
+    piece_offset: u64,
     /// Of the section at hand: the hash of its pieces' hashes, and its length.
     hash: Xxh3,
     len: u64,
@@ -309,7 +314,16 @@ impl SectionWriter {
     fn start(mut file: PendingFile) -> io::Result<Self> {
         file.file().write_all(&[0; HEADER_BYTES])?;
         let offset = HEADER_BYTES as u64;
-        Ok(Self { file, piece: Vec::with_capacity(PIECE_BYTES), hash: Xxh3::new(), len: 0, offset, done: Vec::new() })
+        Ok(Self {
+            file,
+            writers: None,
+            piece: Vec::with_capacity(PIECE_BYTES),
+            piece_offset: offset,
+            hash: Xxh3::new(),
+            len: 0,
+            offset,
+            done: Vec::new(),
+        })
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -317,43 +331,55 @@ impl SectionWriter {
         while self.piece.len() + bytes.len() >= PIECE_BYTES {
             let (now, later) = bytes.split_at(PIECE_BYTES - self.piece.len());
             self.piece.extend_from_slice(now);
-            self.write_piece()?;
+            self.write_whole_piece()?;
             bytes = later;
         }
         self.piece.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn write_piece(&mut self) -> io::Result<()> {
+    fn write_whole_piece(&mut self) -> io::Result<()> {
         self.hash.update(&xxh3_64(&self.piece).to_le_bytes());
-        self.file.file().write_all(&self.piece)?;
-        self.piece.clear();
+        let writers = match &self.writers {
+            Some(writers) => writers,
+            None => self.writers.insert(PieceWriters::start(self.file.file())?),
+        };
+        match writers.write(self.piece_offset, std::mem::take(&mut self.piece)) {
+            Ok(memory) => self.piece = memory,
+            // What one of them met says more.
+            Err(ended) => return Err(self.writers.take().and_then(|writers| writers.finish().err()).unwrap_or(ended)),
+        }
+        self.piece.reserve_exact(PIECE_BYTES);
+        self.piece_offset += PIECE_BYTES as u64;
         Ok(())
     }
 
     /// Ends the section at hand and pads the file for the next.
     fn end(&mut self) -> io::Result<()> {
         if !self.piece.is_empty() {
-            self.write_piece()?;
+            self.hash.update(&xxh3_64(&self.piece).to_le_bytes());
         }
         let kind = Section::ALL[self.done.len()].kind();
         self.done.push(SectionEntry { kind, offset: self.offset, len: self.len, checksum: self.hash.digest() });
         let end = self.offset + self.len;
         self.offset = end.next_multiple_of(SECTION_ALIGNMENT);
-        let padding = (self.offset - end) as usize;
-        self.file.file().write_all(&[0; SECTION_ALIGNMENT as usize][..padding])?;
+        self.piece.resize(self.piece.len() + (self.offset - end) as usize, 0);
+        write_all_at(self.file.file(), &self.piece, self.piece_offset)?;
+        self.piece.clear();
+        self.piece_offset = self.offset;
         self.len = 0;
         self.hash.reset();
         Ok(())
     }
 
     fn commit(mut self, mut header: FileHeader) -> io::Result<()> {
+        if let Some(writers) = self.writers.take() {
+            writers.finish()?;
+        }
         header.file_len = self.offset;
         header.sections.copy_from_slice(&self.done);
         header.checksum = header.compute_checksum();
-        let file = self.file.file();
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(bytemuck::bytes_of(&header))?;
+        write_all_at(self.file.file(), bytemuck::bytes_of(&header), 0)?;
         self.file.commit()
     }
 }

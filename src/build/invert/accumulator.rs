@@ -4,8 +4,11 @@
 //! **segments**, one a batch, in order of the collection. In the worker they are numbered one after another; what
 //! number each has in the index is known once all batches have been read.
 
+use std::io;
+
 use super::interner::Interner;
 use super::pending::Pending;
+use super::run::RunSource;
 use super::segment::Segment;
 use crate::build::SegmentDocuments;
 use crate::build::postings::Postings;
@@ -38,7 +41,7 @@ impl Accumulator {
     /// If a document can't be read. What was added of the batch then stays: the accumulator is of no use any more.
     pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
-        let mut documents = SegmentDocuments::of_file(batch.file());
+        let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         let keeps_words = tokenizer.keeps_words();
         let Self { words, term_of, terms, postings, num_docs, cutter, pending, .. } = self;
         // The list of a word is its term's.
@@ -79,24 +82,23 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> usize {
-        let interned = self.words.bytes() + self.terms.bytes() + self.term_of.len() * 4;
-        interned + self.postings.bytes() + self.segment_bytes
-    }
-
     /// Documents added.
     pub(super) fn num_docs(&self) -> u32 {
         self.num_docs
     }
+}
 
-    /// Whether nothing was added.
-    pub(super) fn is_empty(&self) -> bool {
+impl RunSource for Accumulator {
+    fn bytes(&self) -> usize {
+        let interned = self.words.bytes() + self.terms.bytes() + self.term_of.len() * 4;
+        interned + self.postings.bytes() + self.segment_bytes
+    }
+
+    fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Calls `visit` with each term and its encoded postings, in byte order of the terms.
-    pub(super) fn for_each_list<E>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+    fn for_each_list(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
         let terms = if self.term_of.is_empty() { &self.words } else { &self.terms };
         let mut bytes = Vec::new();
         for number in terms.sorted() {
@@ -107,8 +109,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Hands over the segments, and forgets everything else; the memory is kept for what comes next.
-    pub(super) fn take_segments(&mut self) -> Vec<Segment> {
+    /// The memory is kept for what comes next.
+    fn take_segments(&mut self) -> Vec<Segment> {
         self.words.clear();
         self.term_of.clear();
         self.terms.clear();

@@ -8,13 +8,15 @@
 //!                                               IndexWriter ◀── merge, pack
 //! ```
 //!
-//! The text is never held as a whole: a batch a thread, and as many in wait. How much else is held is the user's choice:
+//! The text is never held as a whole: a batch a thread, and as many in wait. Batches of a plain file of lines are only found by the
+//! reader; workers read them. How much else is held is the user's choice:
 //! what does not fit goes to disk, where a build that was interrupted finds it again. The index is the same, byte for
 //! byte, for any number of threads and any memory.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `interner.rs`, `pending.rs` | numbers for words, looked up many at once: with growing lists what a token costs |
+//! | `worker.rs` | who takes batches: CPU cores, or [`gpu`] streams and their threads |
 //! | `accumulator.rs`, `segment.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
@@ -22,6 +24,7 @@
 
 mod accumulator;
 mod cursor;
+mod gpu;
 mod interner;
 mod merge;
 mod pending;
@@ -29,20 +32,45 @@ mod run;
 mod runs;
 mod segment;
 mod store;
+mod worker;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::{BuildError, BuildOptions, Indexer, Inverted, Progress};
 use crate::corpus::{Batch, Collection};
-use accumulator::Accumulator;
+use crate::gpu::GpuError;
+pub use gpu::GpuReport;
+use gpu::{Backend, Lane, SharedReport};
 use store::Store;
+use worker::{CpuWorker, Worker};
 
-/// Tandem's own way from text to lists: by hashing words, on all threads.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HashIndexer;
+/// Tandem's own way from text to lists: by hashing words, on all threads; some of them may feed GPUs.
+#[derive(Debug, Default)]
+pub struct HashIndexer {
+    streams: Vec<Box<dyn Backend>>,
+    report: SharedReport,
+}
+
+impl HashIndexer {
+    /// With the first `gpus` GPUs, so many streams of each, of which each takes one of the threads; unless given, as many as
+    /// `threads` threads feed and the GPUs have room for. What the GPUs take is their build's alone: the next one has none.
+    ///
+    /// # Errors
+    /// If there are not so many GPUs to use, or one of them has not the memory.
+    pub fn on_gpus(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Self, GpuError> {
+        Ok(Self { streams: gpu::open(gpus, streams, threads)?, report: SharedReport::default() })
+    }
+
+    /// What GPUs did.
+    #[must_use]
+    pub fn gpu_report(&self) -> GpuReport {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 impl Indexer for HashIndexer {
     fn invert(
@@ -54,62 +82,68 @@ impl Indexer for HashIndexer {
     ) -> Result<Arc<dyn Inverted>, BuildError> {
         let key = format!("{} {}", collection.identity(), options.tokenizer.name());
         let store = Store::open(dir, &key, options)?;
-        let num_batches = invert(&mut collection, options, &store, progress)?;
-        Ok(Arc::new(store.runs(num_batches)?))
+        let tokenizer = &options.tokenizer;
+        let lane = |stream| Box::new(Lane::new(stream, tokenizer, Arc::clone(&self.report))) as Box<dyn Worker + Send>;
+        let mut workers: Vec<_> = self.streams.drain(..).take(options.threads).map(lane).collect();
+        workers.resize_with(options.threads, || Box::new(CpuWorker::new(tokenizer)));
+        let (num_batches, reader_waited) = invert(&mut collection, workers, &store, progress)?;
+        Ok(Arc::new(store.runs(num_batches, reader_waited)?))
     }
 }
 
-/// Reads and inverts all batches that the store doesn't hold yet, on `options.threads` workers and a reader; returns how
-/// many batches the collection has.
+/// Reads and inverts all batches that the store doesn't hold yet, by a thread for each worker and a reader; returns how many
+/// batches the collection has, and how long the reader waited for workers.
 fn invert(
     collection: &mut Collection,
-    options: &BuildOptions,
+    workers: Vec<Box<dyn Worker + Send + '_>>,
     store: &Store,
     progress: &(dyn Fn(Progress) + Sync),
-) -> Result<u64, BuildError> {
+) -> Result<(u64, Duration), BuildError> {
     let errors: Mutex<Vec<(u64, BuildError)>> = Mutex::new(Vec::new());
     let failed = AtomicBool::new(false);
     let held: HashMap<u64, u64> = store.held_batches();
     let (documents, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (to_workers, from_reader) = crossbeam_channel::bounded::<(u64, Batch)>(options.threads);
+    let (to_workers, from_reader) = crossbeam_channel::bounded::<(u64, Batch)>(workers.len());
     let fail = |number: u64, error: BuildError| {
         failed.store(true, Ordering::Relaxed);
         errors.lock().unwrap_or_else(PoisonError::into_inner).push((number, error));
     };
-    let work = || {
-        let mut accumulator = Accumulator::default();
+    let work = |mut worker: Box<dyn Worker + Send + '_>| {
         let mut last = 0;
         for (number, batch) in &from_reader {
             last = number;
-            let docs_before = accumulator.num_docs();
-            let added = accumulator.add(number, &batch, &options.tokenizer).map_err(BuildError::from);
-            let docs = u64::from(accumulator.num_docs() - docs_before);
-            let documents = documents.fetch_add(docs, Ordering::Relaxed) + docs;
-            let bytes = bytes.fetch_add(batch.bytes(), Ordering::Relaxed) + batch.bytes();
-            progress(Progress::Reading { documents, bytes });
-            if let Err(error) = added.and_then(|()| store.take_full(&mut accumulator)) {
-                return fail(number, error);
+            let batch_bytes = batch.bytes();
+            match worker.take(number, batch, store) {
+                Ok(num_docs) => {
+                    let documents = documents.fetch_add(num_docs.into(), Ordering::Relaxed) + u64::from(num_docs);
+                    let bytes = bytes.fetch_add(batch_bytes, Ordering::Relaxed) + batch_bytes;
+                    progress(Progress::Reading { documents, bytes });
+                }
+                Err(error) => return fail(number, error),
             }
         }
         if !failed.load(Ordering::Relaxed)
-            && let Err(error) = store.take_last(&mut accumulator)
+            && let Err(error) = worker.finish(store)
         {
             fail(last, error);
         }
     };
-    let mut number = 0;
+    let (mut number, mut waited) = (0, Duration::ZERO);
+    let mut memory = Vec::new();
+    collection.defer_reading()?;
     std::thread::scope(|scope| -> Result<(), BuildError> {
         // Batches are handed out in order: all that come before a bad one are under way when reading stops, so the
         // first error of the collection is always among the errors.
         let to_workers = to_workers;
-        for worker in 0..options.threads {
+        for (number, worker) in workers.into_iter().enumerate() {
+            let work = &work;
             std::thread::Builder::new()
-                .name(format!("invert-{worker}"))
-                .spawn_scoped(scope, work)
+                .name(format!("invert-{number}"))
+                .spawn_scoped(scope, move || work(worker))
                 .map_err(|e| BuildError::Threads(e.to_string()))?;
         }
         while !failed.load(Ordering::Relaxed) {
-            let batch = match collection.next_batch() {
+            let mut batch = match collection.next_batch() {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(e) => {
@@ -117,8 +151,16 @@ fn invert(
                     break;
                 }
             };
-            match held.get(&number) {
+            let held = held.get(&number);
+            if held.is_some()
+                && let Err(error) = batch.load(&mut memory)
+            {
+                fail(number, error.into());
+                break;
+            }
+            match held {
                 Some(&digest) if digest == batch.digest() => {
+                    batch.unload(&mut memory);
                     bytes.fetch_add(batch.bytes(), Ordering::Relaxed);
                 }
                 Some(_) => {
@@ -126,9 +168,11 @@ fn invert(
                     break;
                 }
                 None => {
+                    let ready = Instant::now();
                     if to_workers.send((number, batch)).is_err() {
                         break;
                     }
+                    waited += ready.elapsed();
                 }
             }
             number += 1;
@@ -138,7 +182,7 @@ fn invert(
     let errors = errors.into_inner().unwrap_or_else(PoisonError::into_inner);
     match errors.into_iter().min_by_key(|(number, _)| *number) {
         Some((_, error)) => Err(error),
-        None => Ok(number),
+        None => Ok((number, waited)),
     }
 }
 

@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::accumulator::Accumulator;
 use super::segment::Segment;
 use crate::build::postings::put;
 use crate::build::{BuildError, SegmentDocuments};
@@ -32,6 +31,21 @@ const MAGIC: [u8; 8] = *b"TandemR2";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has so many bytes.
 const BLOCK_BYTES: usize = 32 << 10;
+
+/// Where a run comes from: lists of some segments, by whoever inverted them.
+pub(super) trait RunSource {
+    /// Bytes of memory in use; a run takes no more.
+    fn bytes(&self) -> usize;
+
+    /// Whether there is no segment.
+    fn is_empty(&self) -> bool;
+
+    /// Calls `visit` with each term and its encoded postings, in byte order of the terms.
+    fn for_each_list(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()>;
+
+    /// Hands over the segments, and forgets everything else.
+    fn take_segments(&mut self) -> Vec<Segment>;
+}
 
 /// Lists of some of the collection's segments.
 #[derive(Debug)]
@@ -65,18 +79,18 @@ struct Contents {
 }
 
 impl Run {
-    /// Takes over what `accumulator` holds, in memory.
-    pub(super) fn in_memory(accumulator: &mut Accumulator) -> io::Result<Self> {
+    /// Takes over what `source` holds, in memory.
+    pub(super) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
         let mut sealer = Sealer::new(Vec::new());
-        sealer.seal(accumulator)?;
+        sealer.seal(source)?;
         Ok(Self { data: Data::Memory(sealer.out), contents: sealer.contents })
     }
 
-    /// Takes over what `accumulator` holds, in a new file at `path`; it is on disk when this returns.
-    pub(super) fn on_disk(accumulator: &mut Accumulator, path: &Path) -> io::Result<Self> {
+    /// Takes over what `source` holds, in a new file at `path`; it is on disk when this returns.
+    pub(super) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         let mut sealer = Sealer::new(BufWriter::with_capacity(1 << 20, file));
-        sealer.seal(accumulator)?;
+        sealer.seal(source)?;
         let Sealer { mut out, offset, contents, .. } = sealer;
         let bytes = contents.encode();
         out.write_all(&bytes)?;
@@ -211,10 +225,10 @@ impl<W: Write> Sealer<W> {
         Self { out, offset: 0, block: Vec::with_capacity(2 * BLOCK_BYTES), contents: Contents::default() }
     }
 
-    fn seal(&mut self, accumulator: &mut Accumulator) -> io::Result<()> {
-        accumulator.for_each_list(|term, postings| self.list(term, postings))?;
+    fn seal(&mut self, source: &mut dyn RunSource) -> io::Result<()> {
+        source.for_each_list(&mut |term, postings| self.list(term, postings))?;
         self.end_block()?;
-        for mut segment in accumulator.take_segments() {
+        for mut segment in source.take_segments() {
             let documents = self.piece(&std::mem::take(&mut segment.documents))?;
             self.contents.documents.push(documents);
             self.contents.segments.push(segment);
@@ -311,6 +325,7 @@ impl Contents {
 
 #[cfg(test)]
 mod tests {
+    use super::super::accumulator::Accumulator;
     use super::*;
 
     #[test]

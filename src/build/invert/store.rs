@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::accumulator::Accumulator;
-use super::run::Run;
+use super::run::{Run, RunSource};
 use super::runs::Runs;
 use crate::build::journal::Journal;
-use crate::build::{BuildError, BuildOptions, BuildSummary};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Stages};
 
 /// Of the memory given, what workers' growing lists may take together; the rest is for batches, for runs that are kept,
 /// and for what is merged.
@@ -69,29 +69,33 @@ impl Store {
         inside.runs.iter().flat_map(Run::segments).map(|segment| (segment.number, segment.digest)).collect()
     }
 
-    /// Takes over what `accumulator` holds if it has grown as large as it may.
-    pub(super) fn take_full(&self, accumulator: &mut Accumulator) -> Result<(), BuildError> {
-        let is_full = accumulator.bytes() as u64 >= self.most_growing;
-        if is_full { self.take(accumulator, self.most_kept) } else { Ok(()) }
+    /// Whether lists that take so many bytes have grown as large as a worker's may.
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        bytes as u64 >= self.most_growing
     }
 
-    /// Takes over what `accumulator` holds, which will not grow again.
-    pub(super) fn take_last(&self, accumulator: &mut Accumulator) -> Result<(), BuildError> {
-        self.take(accumulator, self.most_kept_last)
+    /// Takes over what `source` holds, while other lists grow.
+    pub(super) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
+        self.take_within(source, self.most_kept)
     }
 
-    /// Takes over what `accumulator` holds, in memory if runs in memory then take `most_kept` at most.
-    fn take(&self, accumulator: &mut Accumulator, most_kept: u64) -> Result<(), BuildError> {
-        if accumulator.is_empty() {
+    /// Takes over what `source` holds, which is a worker's last.
+    pub(super) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
+        self.take_within(source, self.most_kept_last)
+    }
+
+    /// Takes over what `source` holds, in memory if runs in memory then take `most_kept` at most.
+    fn take_within(&self, source: &mut dyn RunSource, most_kept: u64) -> Result<(), BuildError> {
+        if source.is_empty() {
             return Ok(());
         }
         let mut inside = self.lock();
         // A run is smaller than the lists that it is made of.
-        let most_bytes = accumulator.bytes() as u64;
+        let most_bytes = source.bytes() as u64;
         if inside.kept_bytes.saturating_add(most_bytes) <= most_kept {
             inside.kept_bytes += most_bytes;
             drop(inside);
-            let run = Run::in_memory(accumulator).map_err(|e| at(&self.folder, &e))?;
+            let run = Run::in_memory(source).map_err(|e| at(&self.folder, &e))?;
             let mut inside = self.lock();
             inside.kept_bytes -= most_bytes - (run.bytes_in_memory() as u64).min(most_bytes);
             inside.runs.push(run);
@@ -99,7 +103,7 @@ impl Store {
         }
         let path = inside.journal.next_path().map_err(|e| at(&self.folder, &e))?;
         drop(inside);
-        let run = Run::on_disk(accumulator, &path).map_err(|e| at(&path, &e))?;
+        let run = Run::on_disk(source, &path).map_err(|e| at(&path, &e))?;
         let mut inside = self.lock();
         inside.journal.add(&path).map_err(|e| at(&path, &e))?;
         inside.runs.push(run);
@@ -107,11 +111,12 @@ impl Store {
         Ok(())
     }
 
-    /// All runs, of a collection of so many batches.
-    pub(super) fn runs(&self, num_batches: u64) -> Result<Runs, BuildError> {
+    /// All runs, of a collection of so many batches, whose reader waited so long.
+    pub(super) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
         let mut inside = self.lock();
         let (runs_on_disk, resumed_bytes) = (inside.runs_on_disk, inside.resumed_bytes);
-        let summary = BuildSummary { runs_on_disk, resumed_bytes, ..BuildSummary::default() };
+        let stages = Stages { reader_waited, ..Stages::default() };
+        let summary = BuildSummary { runs_on_disk, resumed_bytes, stages, ..BuildSummary::default() };
         Runs::new(std::mem::take(&mut inside.runs), num_batches, summary)
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::accumulator::Accumulator;
 use super::*;
 use crate::build::{BuildSummary, build_from_text};
 use crate::corpus::{Tokenizer, Words};

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
 use super::{check_out, give};
-use crate::build::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, build_by};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 use crate::cli::Failure;
 use crate::corpus::{Collection, Tokenizer, Words};
 use crate::files::{InputError, free_memory_bytes, read_lines};
@@ -67,6 +67,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
     let index = Index::read_back(&arguments.out)?;
+    let reading_back_s = started.elapsed().as_secs_f64() - seconds;
+    let Stages { inverting, reader_waited, checking, merging, finishing } = summary.stages;
+    let [inverting_s, reader_waited_s, checking_s, merging_s, finishing_s] =
+        [inverting, reader_waited, checking, merging, finishing].map(|stage| stage.as_secs_f64());
     outln!("documents  {:>15}", index.num_docs());
     outln!("tokens     {:>15}", index.num_tokens());
     outln!("terms      {:>15}", index.num_terms());
@@ -74,6 +78,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let megabytes = summary.bytes as f64 / 1e6;
     outln!("text       {megabytes:>15.1} MB");
     outln!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
+    outln!(
+        "stages     {inverting_s:>15.2} s inverting ({reader_waited_s:.2} s of it the reader waited), {checking_s:.2} s checking, \
+         {merging_s:.2} s merging, {finishing_s:.2} s finishing, {reading_back_s:.2} s reading back"
+    );
     if summary.runs_on_disk > 0 {
         let resumed_mb = summary.resumed_bytes as f64 / 1e6;
         let resumed = if resumed_mb > 0.0 { format!(", {resumed_mb:.1} MB done before") } else { String::new() };
@@ -93,6 +101,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         "skipped_files": summary.skipped_files,
         "threads": options.threads,
         "time_s": seconds,
+        "inverting_s": inverting_s,
+        "reader_waited_s": reader_waited_s,
+        "checking_s": checking_s,
+        "merging_s": merging_s,
+        "finishing_s": finishing_s,
+        "reading_back_s": reading_back_s,
     });
     give(&index, &arguments.out, more);
     Ok(())

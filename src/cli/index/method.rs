@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::build::{HashIndexer, Indexer};
+use crate::build::{GpuReport, HashIndexer, Indexer};
 use crate::cli::Failure;
 use crate::papers::trie::{TrieIndexer, TrieOptions, TrieReport};
 
@@ -17,9 +17,13 @@ pub(super) struct MethodArguments {
     /// With `--method trie`: threads that index; what the parsers leave of the cores unless given
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u16).range(..=1024))]
     indexers: Option<u16>,
-    /// With `--method trie`: GPUs that index beside them
+    /// GPUs that index beside the CPU's cores
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     gpus: u16,
+    /// With `--gpus` and `--method hash`: streams of each GPU, each fed by one of the threads; as many as there are threads, and
+    /// room in the GPUs' memory, unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    streams: Option<u16>,
 }
 
 /// The ways.
@@ -42,15 +46,21 @@ impl MethodArguments {
     /// The way, on so many cores.
     pub(super) fn checked(&self, cores: usize) -> Result<Way, Failure> {
         if self.method == Method::Hash {
-            let given = [
-                ("--parsers", self.parsers.is_some()),
-                ("--indexers", self.indexers.is_some()),
-                ("--gpus", self.gpus > 0),
-            ];
-            return match given.iter().find(|(_, is_given)| *is_given) {
-                Some((name, _)) => Err(Failure::input(format!("{name} is for --method trie"))),
-                None => Ok(Way::Hash(HashIndexer)),
+            let given = [("--parsers", self.parsers.is_some()), ("--indexers", self.indexers.is_some())];
+            if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+                return Err(Failure::input(format!("{name} is for --method trie")));
+            }
+            return match (self.gpus, self.streams) {
+                (0, None) => Ok(Way::Hash(HashIndexer::default())),
+                (0, Some(_)) => Err(Failure::input("--streams is for --gpus N: there is no GPU to have them")),
+                (gpus, streams) => {
+                    let streams = streams.map(usize::from);
+                    Ok(Way::Hash(HashIndexer::on_gpus(usize::from(gpus), streams, cores)?))
+                }
             };
+        }
+        if self.streams.is_some() {
+            return Err(Failure::input("--streams is for --method hash"));
         }
         let gpus = usize::from(self.gpus);
         let papers = TrieOptions::for_cores(cores, gpus);
@@ -77,7 +87,10 @@ impl Way {
 
     /// Says what there is to say of a build that is done, and gives it for programs.
     pub(super) fn describe(&self) -> Value {
-        let Self::Trie(options, trie) = self else { return json!({"method": "hash"}) };
+        let (options, trie) = match self {
+            Self::Hash(hash) => return describe_gpus(&hash.gpu_report()),
+            Self::Trie(options, trie) => (options, trie),
+        };
         let report = trie.report();
         for reason in &report.lost {
             errln!("warning: a GPU was lost, a CPU went on with its slots: {reason}");
@@ -105,6 +118,17 @@ impl Way {
             "lost_gpus": report.lost,
         })
     }
+}
+
+/// Says what GPUs did of a build by hashing, and gives it for programs.
+fn describe_gpus(report: &GpuReport) -> Value {
+    for reason in &report.lost {
+        errln!("warning: a stream of a GPU was lost, CPUs went on with its text: {reason}");
+    }
+    if report.streams > 0 {
+        outln!("GPUs       {:>15.1} MB of the text, by {} streams", report.bytes as f64 / 1e6, report.streams);
+    }
+    json!({"method": "hash", "streams": report.streams, "gpu_bytes": report.bytes, "lost_gpus": report.lost})
 }
 
 /// Where the time of a build by the trie went, in seconds.

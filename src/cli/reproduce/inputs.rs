@@ -80,7 +80,7 @@ fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
         memory_bytes: free_memory_bytes().map(|free| free / 2),
     };
     errln!("indexing {} into {}", corpus.display(), folder.display());
-    build_showing(&mut HashIndexer, Collection::open(corpus, threads)?, &folder, &options)?;
+    build_showing(&mut HashIndexer::default(), Collection::open(corpus, threads)?, &folder, &options)?;
     Ok(Arc::new(Index::open(&folder)?))
 }
 

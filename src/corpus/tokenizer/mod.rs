@@ -188,6 +188,24 @@ impl Tokenizer {
         words::for_each_word(self.words, text, cutter, visit);
     }
 
+    /// Writes `text`, in pieces that belong together, such that rules for ASCII find the same words in it, if they take bytes
+    /// above 127 for letters: what is to be cut by them, and by tables that they don't have, is cut on the way. What follows
+    /// the last piece must be no letter or digit.
+    pub(crate) fn simplify(&self, text: &str, cutter: &mut Cutter, write: impl FnMut(&[u8])) {
+        words::simplify(self.words, text, cutter, write);
+    }
+
+    /// Calls `visit` for each word of [simplified](Self::simplify) text, one byte after another.
+    #[cfg(test)]
+    pub(crate) fn for_each_simple_word(words: Words, text: &[u8], visit: impl FnMut(&[u8])) {
+        words::for_each_simple_word(words, text, visit);
+    }
+
+    /// Which rules cut text into words.
+    pub(crate) fn words(&self) -> Words {
+        self.words
+    }
+
     /// The term that stands for `word`; `None` for a stop word.
     #[must_use]
     pub fn term_of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {

@@ -38,7 +38,7 @@ impl Buffer {
         tokenizer: &Tokenizer,
         cutter: &mut Cutter,
     ) -> Result<(), InputError> {
-        let mut documents = SegmentDocuments::of_file(batch.file());
+        let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         let Self { streams, num_docs, .. } = self;
         let keeps_words = tokenizer.keeps_words();
         let skipped = batch.for_each(|document| {

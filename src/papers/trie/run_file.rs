@@ -242,6 +242,7 @@ fn damaged(path: &Path) -> BuildError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::LineBase;
 
     fn run() -> ([Sections; 2], Vec<SegmentDocuments>) {
         let mut parts = [Sections::default(), Sections::default()];
@@ -253,7 +254,7 @@ mod tests {
         parts[1].list(3, |bytes| bytes.push(9));
         parts[1].begin(17_612);
         parts[1].list(0, |bytes| bytes.push(8));
-        let mut documents = SegmentDocuments::of_file(2);
+        let mut documents = SegmentDocuments::new(2, Some(LineBase::First(1)));
         documents.push("x", Some(3), 5);
         (parts, vec![documents, SegmentDocuments::default()])
     }

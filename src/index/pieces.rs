@@ -1,0 +1,103 @@
+//! Pieces of a file on their way, written by threads of their own.
+//!
+//! Copying into the system's cache runs at a gigabyte or two a second a core: less than sixteen cores merge and pack.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::files::write_all_at;
+
+/// Threads that write.
+const THREADS: usize = 2;
+
+/// A piece, and where it goes.
+type Piece = (u64, Vec<u8>);
+
+/// Threads that write pieces of one file.
+#[derive(Debug)]
+pub(super) struct PieceWriters {
+    to_threads: Sender<Piece>,
+    /// Memory of pieces that are written.
+    spare: Receiver<Vec<u8>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl PieceWriters {
+    /// Threads that write into `file`.
+    ///
+    /// # Errors
+    /// If the system has none.
+    pub(super) fn start(file: &File) -> io::Result<Self> {
+        let file = Arc::new(file.try_clone()?);
+        let (to_threads, from_writer) = bounded::<Piece>(THREADS);
+        let (to_writer, spare) = bounded(2 * THREADS);
+        let start = |number| {
+            let (file, from_writer, to_writer) = (Arc::clone(&file), from_writer.clone(), to_writer.clone());
+            let work = move || {
+                for (offset, piece) in from_writer {
+                    write_all_at(&file, &piece, offset)?;
+                    // Where nobody waits for it, it is freed.
+                    let _ = to_writer.try_send(piece);
+                }
+                Ok(())
+            };
+            std::thread::Builder::new().name(format!("write-{number}")).spawn(work)
+        };
+        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
+        Ok(Self { to_threads, spare, threads })
+    }
+
+    /// Writes `piece`, sooner or later; returns memory for the next one.
+    ///
+    /// # Errors
+    /// If nobody writes any more: [`finish`](Self::finish) says why.
+    pub(super) fn write(&self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+        let sent = self.to_threads.send((offset, piece));
+        sent.map_err(|_| io::Error::other("the threads that write have ended"))?;
+        let mut memory = self.spare.try_recv().unwrap_or_default();
+        memory.clear();
+        Ok(memory)
+    }
+
+    /// Waits until all is written.
+    ///
+    /// # Errors
+    /// If the file system refused any piece.
+    pub(super) fn finish(self) -> io::Result<()> {
+        drop(self.to_threads);
+        let ended = |thread: JoinHandle<io::Result<()>>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that writes has panicked")))
+        };
+        // All are waited for, whatever one of them says.
+        let ended: Vec<io::Result<()>> = self.threads.into_iter().map(ended).collect();
+        ended.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_where_they_belong_and_a_file_that_refuses_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let file = File::create(&path).unwrap();
+        let writers = PieceWriters::start(&file).unwrap();
+        for number in (0..50_u8).rev() {
+            writers.write(u64::from(number) * 7, vec![number; 7]).unwrap();
+        }
+        writers.finish().unwrap();
+        let expected: Vec<u8> = (0..350).map(|at| (at / 7) as u8).collect();
+        assert_eq!(std::fs::read(&path).unwrap(), expected);
+
+        let writers = PieceWriters::start(&File::open(&path).unwrap()).unwrap();
+        while writers.write(0, vec![1]).is_ok() {}
+        assert!(writers.finish().is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), expected);
+    }
+}
