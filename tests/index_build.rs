@@ -139,6 +139,7 @@ fn every_method_makes_the_same_index_of_several_packed_files() {
     for (more, said) in [
         (&["--parsers", "2"][..], "--parsers is for --method trie"),
         (&["--streams", "2"], "--streams is for --gpus N"),
+        (&["--gpus", "1", "--streams", "2", "--cpus", "1"], "2 streams of GPUs take a thread each, and there are 1"),
         (&["--method", "trie", "--gpus", "1", "--streams", "2"], "--streams is for --method hash"),
         (&["--method", "trie", "--indexers", "0"], "nobody would index"),
     ] {

@@ -165,8 +165,9 @@ impl Collection {
     /// If the first file can't be read.
     pub(crate) fn defer_reading(&mut self) -> Result<(), InputError> {
         self.is_deferred = true;
-        if matches!(self.source, Source::Lines(_)) && self.paths[self.at].is_file() {
-            self.source = Source::open(&self.paths[self.at], self.threads, true)?;
+        let path = &self.paths[self.at];
+        if matches!(self.source, Source::Lines(_)) && is_plain(path) {
+            self.source = Source::open(path, self.threads, true)?;
         }
         Ok(())
     }
@@ -198,12 +199,9 @@ impl Collection {
     /// How many bytes of text there are, where that is known before they are read.
     #[must_use]
     pub fn expected_bytes(&self) -> Option<u64> {
-        let of = |(number, path): (usize, &PathBuf)| {
-            let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
-            match &self.source {
-                Source::Folder(folder) if number == self.at => Some(folder.bytes()),
-                _ => path.metadata().ok().filter(|file| file.is_file() && !is_packed).map(|file| file.len()),
-            }
+        let of = |(number, path): (usize, &PathBuf)| match &self.source {
+            Source::Folder(folder) if number == self.at => Some(folder.bytes()),
+            _ => path.metadata().ok().filter(|_| is_plain(path)).map(|file| file.len()),
         };
         self.paths.iter().enumerate().map(of).sum()
     }
@@ -234,6 +232,12 @@ impl Collection {
 /// What some editors and spreadsheets put before the first line of a text file in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Whether `path` is a file whose bytes are the text: not compressed, no pipe, no folder.
+fn is_plain(path: &Path) -> bool {
+    let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+    !is_packed && path.is_file()
+}
+
 impl Source {
     fn open(path: &Path, threads: usize, is_deferred: bool) -> Result<Self, InputError> {
         if path.is_dir() {
@@ -246,8 +250,7 @@ impl Source {
         } else {
             open_bytes(path)?
         };
-        let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
-        Self::of_reader(path, reader, is_deferred && !is_packed && path.is_file())
+        Self::of_reader(path, reader, is_deferred && is_plain(path))
     }
 
     /// Knows what `reader` reads by its first bytes. Lines of a plain file at `path` can be read later.

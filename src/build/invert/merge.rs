@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::run::Run;
-use super::runs::Runs;
+use super::runs::{Runs, SegmentPlace};
 use crate::build::postings::decode;
 use crate::build::ranges::{range_bytes, write_ranges};
 use crate::build::{BuildError, Progress};
@@ -57,50 +57,83 @@ fn merge_range(runs: &Runs, from: &[u8], to: Option<&[u8]>, norms: Arc<[f32]>) -
             heap.push(cursor);
         }
     }
-    let (mut term, mut docs, mut freqs, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut term, mut list, mut sorted) = (Vec::new(), List::default(), List::default());
     while let Some(first) = heap.top() {
         term.clear();
         term.extend_from_slice(first.term());
-        docs.clear();
-        freqs.clear();
+        list.clear();
         while let Some(cursor) = heap.top_mut().filter(|cursor| cursor.term() == term) {
-            append(runs, cursor, &mut docs, &mut freqs);
+            list.append(cursor, runs.places(cursor.number()));
             let goes_on = cursor.advance()? && is_inside(cursor);
             heap.settle_top(goes_on);
         }
-        sort(&mut docs, &mut freqs, &mut pairs);
+        list.sort(&mut sorted);
         let term = std::str::from_utf8(&term).map_err(|_| runs.runs()[0].damaged("a term is not UTF-8"))?;
-        encoder.add_columns(term, &docs, &freqs)?;
+        encoder.add_columns(term, &list.docs, &list.freqs)?;
     }
     Ok(encoder.take())
 }
 
-/// Appends the cursor's postings, by the numbers that documents have in the index.
-fn append(runs: &Runs, cursor: &Cursor<'_>, docs: &mut Vec<u32>, freqs: &mut Vec<u32>) {
-    let places = runs.places(cursor.number());
-    let (mut place, mut end, mut shift) = (0, 0, 0);
-    decode(cursor.postings(), |doc, freq| {
-        if doc >= end {
-            place += places[place..].partition_point(|place| place.end <= doc);
-            // Past the last segment is no document: the index will refuse what damage made of it.
-            (end, shift) = places.get(place).map_or((u32::MAX, 0), |place| (place.end, place.shift));
-        }
-        docs.push(doc.wrapping_add(shift));
-        freqs.push(freq);
-    });
+/// A term's postings, by the numbers that documents have in the index.
+#[derive(Debug, Default)]
+struct List {
+    docs: Vec<u32>,
+    freqs: Vec<u32>,
+    /// Postings of one segment stand together and in order.
+    pieces: Vec<Piece>,
 }
 
-/// Puts documents into order, where several runs have some each.
-fn sort(docs: &mut [u32], freqs: &mut [u32], pairs: &mut Vec<u64>) {
-    if docs.is_sorted() {
-        return;
+/// Postings of one segment, ordered by their documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    first_doc: u32,
+    start: usize,
+    end: usize,
+}
+
+impl List {
+    fn clear(&mut self) {
+        self.docs.clear();
+        self.freqs.clear();
+        self.pieces.clear();
     }
-    pairs.clear();
-    pairs.extend(docs.iter().zip(&*freqs).map(|(&doc, &freq)| u64::from(doc) << 32 | u64::from(freq)));
-    // A merge sort: it finds the pieces that are in order, and there are few.
-    pairs.sort();
-    for ((doc, freq), &pair) in docs.iter_mut().zip(freqs).zip(&*pairs) {
-        (*doc, *freq) = ((pair >> 32) as u32, pair as u32);
+
+    /// Appends the cursor's postings, of a run with these places.
+    fn append(&mut self, cursor: &Cursor<'_>, places: &[SegmentPlace]) {
+        let (mut place, mut end, mut shift) = (0, 0, 0);
+        decode(cursor.postings(), |doc, freq| {
+            if doc >= end {
+                place += places[place..].partition_point(|place| place.end <= doc);
+                // Past the last segment is no document: the index will refuse what damage made of it.
+                (end, shift) = places.get(place).map_or((u32::MAX, 0), |place| (place.end, place.shift));
+                self.end_piece();
+                let start = self.docs.len();
+                self.pieces.push(Piece { first_doc: doc.wrapping_add(shift), start, end: start });
+            }
+            self.docs.push(doc.wrapping_add(shift));
+            self.freqs.push(freq);
+        });
+        self.end_piece();
+    }
+
+    fn end_piece(&mut self) {
+        if let Some(last) = self.pieces.last_mut() {
+            last.end = self.docs.len();
+        }
+    }
+
+    /// Puts documents into order, where several runs have some each; `sorted` lends its memory.
+    fn sort(&mut self, sorted: &mut Self) {
+        if self.pieces.is_sorted() {
+            return;
+        }
+        self.pieces.sort_unstable();
+        sorted.clear();
+        for piece in &self.pieces {
+            sorted.docs.extend_from_slice(&self.docs[piece.start..piece.end]);
+            sorted.freqs.extend_from_slice(&self.freqs[piece.start..piece.end]);
+        }
+        std::mem::swap(self, sorted);
     }
 }
 

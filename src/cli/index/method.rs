@@ -54,8 +54,14 @@ impl MethodArguments {
                 (0, None) => Ok(Way::Hash(HashIndexer::default())),
                 (0, Some(_)) => Err(Failure::input("--streams is for --gpus N: there is no GPU to have them")),
                 (gpus, streams) => {
-                    let streams = streams.map(usize::from);
-                    Ok(Way::Hash(HashIndexer::on_gpus(usize::from(gpus), streams, cores)?))
+                    let (gpus, streams) = (usize::from(gpus), streams.map(usize::from));
+                    let feeders = gpus * streams.unwrap_or(1);
+                    if feeders > cores {
+                        return Err(Failure::input(format!(
+                            "{feeders} streams of GPUs take a thread each, and there are {cores} (--streams, --gpus, --cpus)"
+                        )));
+                    }
+                    Ok(Way::Hash(HashIndexer::on_gpus(gpus, streams, cores)?))
                 }
             };
         }
