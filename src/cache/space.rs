@@ -9,14 +9,14 @@
 
 use std::collections::BTreeMap;
 
-/// A list that moves down.
+/// Lists that lie side by side and move down together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Where it lay; its new place may overlap the old one.
+    /// Where they lay; their new place may overlap the old one.
     pub from: u64,
-    /// Where it lies now.
+    /// Where they lie now.
     pub to: u64,
-    /// How long it is.
+    /// How long they are.
     pub len: u64,
 }
 
@@ -80,13 +80,15 @@ impl Space {
         });
     }
 
-    /// Moves all lists down to the beginning. The moves are to be made one after another, in this order.
+    /// Moves all lists down to the beginning: at most one move for each gap, to be made one after another, in this order.
     pub fn compact(&mut self) -> Vec<Move> {
         let mut to = 0;
-        let mut moves = Vec::new();
+        let mut moves: Vec<Move> = Vec::new();
         for (from, (list, len)) in std::mem::take(&mut self.held) {
-            if from != to {
-                moves.push(Move { from, to, len });
+            match moves.last_mut() {
+                Some(last) if last.from + last.len == from => last.len += len,
+                _ if from == to => {}
+                _ => moves.push(Move { from, to, len }),
             }
             self.held.insert(to, (list, len));
             self.places[list as usize] = Some(to);

@@ -407,4 +407,8 @@ fn a_memory_in_pieces_is_put_together() {
     assert_eq!((space.place(3, 45), space.place_of(1)), (Some(30), Some(0)));
     // The lowest gap that is long enough.
     assert_eq!((space.place(4, 25), space.place(2, 1)), (Some(75), None));
+    // What lies side by side moves at once.
+    space.free(1);
+    assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 70 }]);
+    assert_eq!([3, 4].map(|list| space.place_of(list)), [Some(0), Some(45)]);
 }

@@ -6,6 +6,7 @@
 //! GPU, and what a query takes with its copies before its kernels, with copies hidden, and without any.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::lists::terms;
 use super::table2::are_equal;
@@ -159,7 +160,7 @@ impl OnDevice<'_> {
         let mut answers = vec![Vec::new(); self.counted.len()];
         let mut fastest_ms = f64::INFINITY;
         for _ in 0..ROUNDS {
-            let began = std::time::Instant::now();
+            let began = Instant::now();
             for (query, hits) in self.counted.iter().zip(&mut answers) {
                 self.resident.search(query, mode, self.k, false, hits)?;
             }

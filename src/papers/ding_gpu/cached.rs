@@ -112,7 +112,7 @@ impl CachedSearch {
     /// Answers queries one after another, while the lists of the next `ahead` travel; `answers` gets one for each.
     ///
     /// # Errors
-    /// [`CacheError::DoesNotFit`] if a query's lists are larger than the cache; what a call says.
+    /// [`CacheError::DoesNotFit`] if a query's lists are larger than the cache; what a call says. What was admitted then stays.
     pub(crate) fn run(
         &mut self,
         queries: &[Query],
