@@ -338,7 +338,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.jsonl");
         let line = |len: usize| format!("{{\"id\":{len},\"text\":\"{}\"}}\n", "x".repeat(len));
-        let short: String = (0..3_000).map(|len| line(len)).collect();
+        let short: String = (0..3_000).map(line).collect();
         let long = line(5 << 20);
         let exact = "y".repeat(2 * BATCH_BYTES - 1) + "\n";
         for text in [

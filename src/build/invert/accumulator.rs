@@ -8,7 +8,7 @@ use std::io;
 
 use super::interner::Interner;
 use super::pending::Pending;
-use super::run::RunSource;
+use super::run::{ListVisitor, RunSource};
 use super::segment::Segment;
 use crate::build::SegmentDocuments;
 use crate::build::postings::Postings;
@@ -98,7 +98,7 @@ impl RunSource for Accumulator {
         self.segments.is_empty()
     }
 
-    fn for_each_list(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()> {
         let terms = if self.term_of.is_empty() { &self.words } else { &self.terms };
         let mut bytes = Vec::new();
         for number in terms.sorted() {

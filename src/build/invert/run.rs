@@ -32,6 +32,9 @@ const FOOTER_BYTES: usize = 32;
 /// A block is written once it has so many bytes.
 const BLOCK_BYTES: usize = 32 << 10;
 
+/// What looks at each term and its encoded postings.
+pub(super) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
+
 /// Where a run comes from: lists of some segments, by whoever inverted them.
 pub(super) trait RunSource {
     /// Bytes of memory in use; a run takes no more.
@@ -41,7 +44,7 @@ pub(super) trait RunSource {
     fn is_empty(&self) -> bool;
 
     /// Calls `visit` with each term and its encoded postings, in byte order of the terms.
-    fn for_each_list(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()>;
+    fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()>;
 
     /// Hands over the segments, and forgets everything else.
     fn take_segments(&mut self) -> Vec<Segment>;

@@ -5,7 +5,7 @@ use std::io;
 use super::backend::{Backend, DistinctWords, InvertedRun, STOP, most_tokens, most_words};
 use crate::build::SegmentDocuments;
 use crate::build::invert::interner::Interner;
-use crate::build::invert::run::RunSource;
+use crate::build::invert::run::{ListVisitor, RunSource};
 use crate::build::invert::segment::Segment;
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
@@ -185,7 +185,7 @@ impl RunSource for Lists<'_> {
         self.of.segments.is_empty()
     }
 
-    fn for_each_list(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()> {
         let InvertedRun { lists, starts, .. } = &self.of.run;
         let ends = starts.iter().skip(1).map(|&start| start as usize).chain([lists.len()]);
         for ((&term, &start), end) in self.order.iter().zip(starts).zip(ends) {
