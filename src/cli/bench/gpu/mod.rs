@@ -125,5 +125,5 @@ fn table(rows: &[Row]) -> Table {
             row.of_limit.map_or((String::new(), ""), |(share, limit)| (format!("{:.0} %", 100.0 * share), limit));
         table.row([row.what.clone(), row.unit.to_owned(), shown(row.value), at_least, aim, share, limit.to_owned()]);
     }
-    table
+    table.without_empty_columns()
 }
