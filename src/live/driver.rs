@@ -233,14 +233,17 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Takes in what has happened or is due, and says how many events that was, each answered query one of them. Their time in the log is the clock's, not
-    /// the one they were due at: under a real clock the difference is the driver's lag.
-    fn take_events(&mut self, now: Nanos) -> usize {
+    /// Takes in what has happened or is due, and says how many events that was, each answered query one of them. Their time
+    /// in the log is the clock's, not the one they were due at: under a real clock the difference is the driver's lag.
+    ///
+    /// The driver may be held up after it has read the clock: a batch that ended since `now` ended when it did, and what is
+    /// taken after it comes no earlier.
+    fn take_events(&mut self, mut now: Nanos) -> usize {
         let (mut events, mut due_now) = (0, 0);
         if self.batches_working > 0 {
             for word in 0..self.working.len() {
                 for lane in members(word, completed(self.lanes, word, self.working[word])) {
-                    events += self.take_completions(lane, now);
+                    events += self.take_completions(lane, &mut now);
                 }
             }
         }
@@ -277,7 +280,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     }
 
     /// Takes the batches that a lane has completed; how many queries these held.
-    fn take_completions(&mut self, lane: usize, now: Nanos) -> usize {
+    fn take_completions(&mut self, lane: usize, now: &mut Nanos) -> usize {
         let processor = ProcessorId(lane as u32);
         let Lane::Worker(worker) = &mut self.lanes[lane] else { return 0 };
         let mut events = 0;
@@ -285,6 +288,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
             let Completion { picked_up, worked, host, device, done, has_failed, again } = completion;
+            *now = (*now).max(self.clock.at(done));
+            let now = *now;
             self.batches_working -= 1;
             if worker.under_way() == 0 {
                 self.working[lane / 64] &= !(1 << (lane % 64));
