@@ -42,15 +42,11 @@ fn build(dir: &Path, arguments: &[&str]) -> Vec<u8> {
     fs::read(dir.join(arguments[at]).join("index.tandem")).unwrap()
 }
 
-#[test]
-fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
-    let dir = tempfile::tempdir().unwrap();
-    write_lines(&dir.path().join("c.jsonl"), 12_000);
-    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
-    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--cpus", "2"];
-    for millis in (0..50).map(|step| 5 + 17 * step) {
-        let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(millis));
+/// Starts a build again and again, and kills it so many milliseconds later, until one has ended by itself.
+fn kill_later_and_later(dir: &Path, arguments: &[&str], after_ms: impl Iterator<Item = u64>) {
+    for after_ms in after_ms {
+        let mut child = tandem(dir, arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(after_ms));
         let is_done = child.try_wait().unwrap().is_some();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -58,6 +54,15 @@ fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
             break;
         }
     }
+}
+
+#[test]
+fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 12_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
+    let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--cpus", "2"];
+    kill_later_and_later(dir.path(), &arguments, (0..50).map(|step| 5 + 17 * step));
     let again = build(dir.path(), &arguments[2..]);
     assert!(again == whole);
     assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
@@ -191,16 +196,7 @@ fn a_build_on_a_gpu_that_is_killed_at_any_time_ends_with_the_same_index() {
     write_lines(&dir.path().join("c.jsonl"), 12_000);
     let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
     let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", "1MiB", "--gpus", "1", "--streams", "2"];
-    for millis in (0..20).map(|step| 100 + 37 * step) {
-        let mut child = tandem(dir.path(), &arguments).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(millis));
-        let is_done = child.try_wait().unwrap().is_some();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        if is_done {
-            break;
-        }
-    }
+    kill_later_and_later(dir.path(), &arguments, (0..20).map(|step| 100 + 37 * step));
     assert!(build(dir.path(), &arguments[2..]) == whole);
     assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
 }
