@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tandem::cost::machine_file::{
-    AfterIdle, Crowding, DispatcherFile, InUse, LaneFile, MachineFile, Quantile, RoundCost, Stalls,
+    AfterIdle, Crowding, DispatcherFile, DispatcherRounds, InUse, LaneFile, MachineFile, Quantile, RoundCost, Stalls,
 };
 use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::ids::{DeviceId, JobId, QueryId};
@@ -89,10 +89,12 @@ prop_compose! {
         if !has_file {
             return model;
         }
-        let rounds = vec![RoundCost { lanes: 1, round_ns: 3.0 * decision as f64, event_ns: decision as f64 }];
-        let dispatcher = DispatcherFile { rounds, policies: BTreeMap::from([(String::from("mct"), 1.5)]) };
+        let ns = decision as f64;
+        let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
+        let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
+        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }] };
         let classes = BTreeMap::from([(Class::CPU, lane_file()), (Class::GPU, lane_file())]);
-        MachineFile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, |_| false)
+        MachineFile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, None, |_| false)
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod batches;
 pub mod conformal;
+mod contention;
 mod evaluate;
 mod inputs;
 pub mod machine_file;
@@ -23,6 +24,7 @@ mod train;
 mod workload;
 mod workload_csv;
 
+pub use contention::{BatchContention, Contention, CpuContention};
 pub use evaluate::Evaluation;
 pub use inputs::Inputs;
 pub use machine_file::MachineFile;
@@ -33,8 +35,8 @@ pub use profile::{ProfileError, ProfileOptions, profile, profile_far};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
-    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Exposed, LeastUse, MachineModel, MeasuredTimes, Rerun,
-    ServiceTimes,
+    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,
+    Rerun, ServiceTimes,
 };
 pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};

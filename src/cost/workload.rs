@@ -5,7 +5,7 @@
 //! and, for people, in `traces/README.md`.
 
 use super::batches::BatchModels;
-use super::{Cost, Far, Inputs, TierModel, UnderBudget};
+use super::{Contention, Cost, Far, Inputs, TierModel, UnderBudget};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;
@@ -60,6 +60,8 @@ pub struct Workload {
     pub rows: Vec<WorkloadRow>,
     /// What batches of them cost, where that was measured.
     pub batches: BatchModels,
+    /// What queries take while the machine is busy with their like, where that was measured.
+    pub contention: Option<Contention>,
     /// What the bus to the host's memory costs them, where that was measured,
     pub tiers: Option<TierModel>,
     /// and the budget of GPU memory that their costs are reckoned under; all of the index lies there if none is.
@@ -82,6 +84,7 @@ impl Workload {
             provenance: self.provenance.clone(),
             rows,
             batches: self.batches.clone(),
+            contention: self.contention.clone(),
             tiers: self.tiers.clone(),
             under: self.under.clone(),
         }

@@ -16,7 +16,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Far, Measured, TierModel, Workload, WorkloadRow};
+use super::{Contention, Far, Measured, TierModel, Workload, WorkloadRow};
 use crate::cache::FarCurve;
 use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
 use crate::ids::QueryId;
@@ -229,11 +229,11 @@ impl Workload {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }
         let mut provenance = lines.into_provenance();
-        let batches = BatchModels::take_from(&mut provenance)
-            .map_err(|fault| InputError::file(path, format!("a comment line cannot be used: {fault}")))?;
-        let tiers = TierModel::take_from(&mut provenance)
-            .map_err(|fault| InputError::file(path, format!("a comment line cannot be used: {fault}")))?;
-        Ok(Self { provenance, rows, batches, tiers, under: None })
+        let unusable = |fault| InputError::file(path, format!("a comment line cannot be used: {fault}"));
+        let batches = BatchModels::take_from(&mut provenance).map_err(unusable)?;
+        let contention = Contention::take_from(&mut provenance).map_err(unusable)?;
+        let tiers = TierModel::take_from(&mut provenance).map_err(unusable)?;
+        Ok(Self { provenance, rows, batches, contention, tiers, under: None })
     }
 
     /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
@@ -244,7 +244,9 @@ impl Workload {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let provenance = TierModel::in_provenance(self.tiers.as_ref(), &self.batches.in_provenance(&self.provenance));
+        let provenance = self.batches.in_provenance(&self.provenance);
+        let provenance = Contention::in_provenance(self.contention.as_ref(), &provenance);
+        let provenance = TierModel::in_provenance(self.tiers.as_ref(), &provenance);
         write_csv(path, &provenance, self.rows.iter().map(Line::of))
     }
 }

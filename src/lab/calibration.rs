@@ -135,7 +135,7 @@ impl Calibration {
 fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
     let usual = outcome.rounds.iter().filter(|round| !round.is_disturbed());
     let (time, events) =
-        usual.fold((Nanos::ZERO, 0), |sum, round| (sum.0 + round.time, sum.1 + u64::from(round.events)));
+        usual.fold((Nanos::ZERO, 0), |sum, round| (sum.0 + round.time, sum.1 + u64::from(round.events())));
     Nanos(time.0 / events.max(1))
 }
 
@@ -245,7 +245,10 @@ mod tests {
             decision: Spread { p99: Nanos(200), ..Spread::default() },
             served: vec![ServedBatch { number: 0, worked: Nanos(2600), ..ServedBatch::default() }],
             // 120 ns an event, and an interrupt.
-            rounds: vec![Round { events: 2, time: Nanos(240) }, Round { events: 1, time: Nanos(90_000) }],
+            rounds: vec![
+                Round { arrivals: 1, batches: 1, answers: 1, time: Nanos(240) },
+                Round { arrivals: 1, time: Nanos(90_000), ..Round::default() },
+            ],
             handoff: PerClass::two(spread(400), Spread::default()),
             worked: PerClass::two(Nanos(2600), Nanos::ZERO),
             driver_time: std::time::Duration::ZERO,

@@ -60,7 +60,7 @@ pub use estimates::{Estimates, sim_queries};
 pub use far::measure_far;
 pub use here::Here;
 pub use length_threshold::{QueryLengths, best_length_threshold};
-pub use machine::{MachineSample, MeasuredMachine, Stage, measure_machine};
+pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
 pub use node::{Drive, GpuSource, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
 pub use processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};

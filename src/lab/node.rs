@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
-use crate::cost::{BatchSizes, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times};
+use crate::cost::{
+    BatchSizes, Contention, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
+};
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, Fleet, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
@@ -182,9 +184,14 @@ impl Node {
     pub fn set_machine(&mut self, file: &MachineFile) {
         let is_recorded =
             |class| self.machine().processors().any(|(lane, on)| on.class == class && self.fleet.is_replayed(lane));
-        let model = file.model(&self.profiled, is_recorded);
+        let model = file.model(&self.profiled, self.workload.contention.as_ref(), is_recorded);
         self.fleet.set_model(model);
         self.fleet.set_idle(file.idle);
+    }
+
+    /// Keeps with the workload what its queries take in company: a machine file that is taken on from now on reckons with it.
+    pub fn set_contention(&mut self, contention: Contention) {
+        self.workload.contention = Some(contention);
     }
 
     /// The machine as profiled, whatever a machine file says.

@@ -91,7 +91,10 @@ pub(super) fn drive<C: Clock>(
         // Each job arrives and finishes, and decisions are at most as many as events.
         journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
         lags: room_for(jobs.len(), Nanos::MAX),
-        rounds: room_for(2 * jobs.len(), Round { events: u32::MAX, time: Nanos::MAX }),
+        rounds: room_for(
+            2 * jobs.len(),
+            Round { arrivals: u32::MAX, batches: u32::MAX, answers: u32::MAX, time: Nanos::MAX },
+        ),
         served: room_for(
             if has_threads { jobs.len() } else { 0 },
             ServedBatch { number: u32::MAX, started: Nanos::MAX, ..ServedBatch::default() },
@@ -152,12 +155,12 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             if now >= self.watch_at {
                 self.watch(now);
             }
-            let events = self.take_events(now);
-            if events > 0 {
-                self.clock.pass_decisions(events, self.decision);
+            let taken = self.take_events(now);
+            if taken != Round::default() {
+                self.clock.pass_decisions(taken.events() as usize, self.decision);
                 self.decide();
                 let end = self.clock.now();
-                self.rounds.push(Round { events: events as u32, time: end.since(now) });
+                self.rounds.push(Round { time: end.since(now), ..taken });
                 now = end;
                 continue;
             }
@@ -233,17 +236,16 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Takes in what has happened or is due, and says how many events that was, each answered query one of them. Their time
-    /// in the log is the clock's, not the one they were due at: under a real clock the difference is the driver's lag.
+    /// Takes in what has happened or is due, and says how many events that was. Their time in the log is the clock's, not the one they were due at: under a real clock the difference is the driver's lag.
     ///
     /// The driver may be held up after it has read the clock: a batch that ended since `now` ended when it did, and what is
     /// taken after it comes no earlier.
-    fn take_events(&mut self, mut now: Nanos) -> usize {
-        let (mut events, mut due_now) = (0, 0);
+    fn take_events(&mut self, mut now: Nanos) -> Round {
+        let (mut taken, mut due_now) = (Round::default(), 0);
         if self.batches_working > 0 {
             for word in 0..self.working.len() {
                 for lane in members(word, completed(self.lanes, word, self.working[word])) {
-                    events += self.take_completions(lane, &mut now);
+                    self.take_completions(lane, &mut now, &mut taken);
                 }
             }
         }
@@ -251,21 +253,23 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             && let Some(due) = self.queue.pop(self.next_arrival(), now)
         {
             due_now += 1;
-            events += 1;
             match due {
                 Due::Finish(_, processor) => {
                     note(&mut self.journal, now, Told::Finish(processor));
+                    taken.batches += 1;
                     match self.dispatcher.finish(now, processor) {
-                        Ok(ended) => events += ended.saturating_sub(1),
+                        Ok(ended) => taken.answers += ended as u32,
                         Err(law) => self.fail(LiveError::Law(law)),
                     }
                 }
                 Due::Wake(_) => {
+                    taken.arrivals += 1;
                     note(&mut self.journal, now, Told::Wake);
                     let woken = self.dispatcher.wake(now);
                     self.keep_law(woken);
                 }
                 Due::Arrival => {
+                    taken.arrivals += 1;
                     if let Some((job, later)) = self.jobs.split_first() {
                         self.jobs = later;
                         note(&mut self.journal, now, Told::Arrive);
@@ -276,14 +280,13 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
             }
         }
-        events
+        taken
     }
 
-    /// Takes the batches that a lane has completed; how many queries these held.
-    fn take_completions(&mut self, lane: usize, now: &mut Nanos) -> usize {
+    /// Takes the batches that a lane has completed, and counts them and their queries.
+    fn take_completions(&mut self, lane: usize, now: &mut Nanos, taken: &mut Round) {
         let processor = ProcessorId(lane as u32);
-        let Lane::Worker(worker) = &mut self.lanes[lane] else { return 0 };
-        let mut events = 0;
+        let Lane::Worker(worker) = &mut self.lanes[lane] else { return };
         loop {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
@@ -302,11 +305,11 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 let fault = Some(lane_fault(processor, self.clock.at(survived.at), survived));
                 self.dispatcher.rerun(processor, number, &Rerun { fault });
             }
+            taken.batches += 1;
             if has_failed {
                 if let Some(error) = worker.take_failure() {
                     fail(&mut self.ending, error);
                 }
-                events += 1;
                 continue;
             }
             let class = self.machine.class(processor);
@@ -324,11 +327,10 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             self.worked[class] += Nanos(worked);
             note(&mut self.journal, now, Told::Finish(processor));
             match self.dispatcher.finish(now, processor) {
-                Ok(ended) => events += ended,
+                Ok(ended) => taken.answers += ended as u32,
                 Err(law) => fail(&mut self.ending, LiveError::Law(law)),
             }
         }
-        events
     }
 
     /// Decides what the events lead to, and starts it.

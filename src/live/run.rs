@@ -152,7 +152,7 @@ fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
     });
     // The events of a round share its time equally.
     let each = rounds.iter().flat_map(|round| {
-        std::iter::repeat_n(Nanos(round.time.0 / u64::from(round.events.max(1))), round.events as usize)
+        std::iter::repeat_n(Nanos(round.time.0 / u64::from(round.events().max(1))), round.events() as usize)
     });
     let decision = Spread::of(each.collect());
     let released = lags.len();

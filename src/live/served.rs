@@ -54,9 +54,12 @@ impl ServedBatch {
 /// What one of the driver's rounds took: all that was due was taken in, then it was decided once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Arrivals, wake-ups and answered queries that it took in; at least one. A batch's end is as many as it held: each is
-    /// a row of the log.
-    pub events: u32,
+    /// Arrivals and wake-ups that it took in, ...
+    pub arrivals: u32,
+    /// batches that ended, ...
+    pub batches: u32,
+    /// and the queries that these held: each is a row of the log.
+    pub answers: u32,
     /// What it took.
     pub time: Nanos,
 }
@@ -66,9 +69,15 @@ const MOST_EACH: Nanos = Nanos(500);
 const INTERRUPTED: Nanos = Nanos(30_000);
 
 impl Round {
+    /// Arrivals, wake-ups and answered queries.
+    #[must_use]
+    pub fn events(&self) -> u32 {
+        self.arrivals + self.answers
+    }
+
     /// Whether the driver's thread did something else meanwhile, or nothing.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.time > INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events))
+        self.time > INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events()))
     }
 }

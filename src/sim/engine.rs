@@ -5,7 +5,7 @@ use super::cluster::{ClusterRun, OtherNodes, play_cluster};
 use super::lines::{LinesRun, play_lines};
 use super::node::{Inbox, Node};
 use super::table::QueryTable;
-use crate::cost::{Cost, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{Cost, Decisions, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::PerClass;
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
@@ -108,15 +108,14 @@ pub fn simulate_into<S: Sink>(
 }
 
 /// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
-/// dispatcher whose batches take what `times` says, and which itself takes the first of `decisions` for a round of events and
-/// the second for each of them.
+/// dispatcher whose batches take what `times` says, and which itself takes `decisions`.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
     dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    decisions: (Nanos, Nanos),
+    decisions: Decisions,
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,

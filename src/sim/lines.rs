@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 
 use super::table::QueryTable;
-use crate::cost::ServiceTimes;
+use crate::cost::{Decisions, ServiceTimes};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
@@ -85,8 +85,8 @@ pub(super) struct LinesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
-    /// The dispatcher's own time for a round of events, and for each.
-    pub(super) decisions: (Nanos, Nanos),
+    /// The dispatcher's own time.
+    pub(super) decisions: Decisions,
     pub(super) deadline: Nanos,
 }
 
@@ -124,7 +124,8 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let (round, each) = run.decisions;
+    let Decisions { round, arrival: of_arrival, .. } = run.decisions;
+    let of_finish = run.decisions.finish(1);
     let is_serial = policy.is_serial();
     let mut state = State::new(run, policy.lines(), sink);
     let mut stream = Stream { next: arrivals.next(), next_id: JobId(0), last: Nanos::ZERO, arrivals };
@@ -136,7 +137,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
             return Ok(state.sink);
         }
         let now = due.max(free_at);
-        free_at = now + round + each;
+        free_at = now + round + if finish <= arrival { of_finish } else { of_arrival };
         // Mostly one event comes alone: then what it leads to is known.
         if finish <= arrival {
             let processor = state.finish(now);
@@ -169,7 +170,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
             if finish.min(arrival) > now {
                 break;
             }
-            free_at += each;
+            free_at += if finish <= arrival { of_finish } else { of_arrival };
             if finish <= arrival {
                 let processor = state.finish(now);
                 if enough(&state.sink) {

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use crate::cost::ServiceTimes;
+use crate::cost::{Decisions, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
 use crate::time::Nanos;
 
@@ -46,8 +46,8 @@ impl Inbox for VecDeque<Job> {
 pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,
-    /// The dispatcher's own time for a round of events, and for each,
-    decisions: (Nanos, Nanos),
+    /// The dispatcher's own time,
+    decisions: Decisions,
     /// and when it has done what it was given.
     free_at: Nanos,
     events: EventQueue,
@@ -55,7 +55,7 @@ pub(super) struct Node<S, T> {
 }
 
 impl<S: Sink, T: ServiceTimes> Node<S, T> {
-    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: (Nanos, Nanos)) -> Self {
+    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: Decisions) -> Self {
         Self { dispatcher, times, decisions, free_at: Nanos::ZERO, events: EventQueue::new(), actions: Vec::new() }
     }
 
@@ -90,23 +90,23 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         inbox: &mut impl Inbox,
         enough: impl Fn(&S) -> bool,
     ) -> Result<bool, LawBroken> {
-        let (round, each) = self.decisions;
-        self.free_at = now + round;
+        let decisions = self.decisions;
+        self.free_at = now + decisions.round;
         while let Some(due) = self.events.pop(inbox.next_at(), now) {
             match due {
                 Due::Finish(_, processor) => {
                     let ended = self.dispatcher.finish(now, processor)?;
-                    self.free_at += Nanos(each.0 * ended as u64);
+                    self.free_at += decisions.finish(ended);
                     if enough(self.dispatcher.sink()) {
                         return Ok(false);
                     }
                 }
                 Due::Wake(_) => {
-                    self.free_at += each;
+                    self.free_at += decisions.arrival;
                     self.dispatcher.wake(now)?;
                 }
                 Due::Arrival => {
-                    self.free_at += each;
+                    self.free_at += decisions.arrival;
                     inbox.hand_in(&mut self.dispatcher, now)?;
                 }
             }

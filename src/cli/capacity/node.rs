@@ -10,7 +10,9 @@ use crate::cli::options::workers_here;
 use crate::cost::{ProfileOptions, Workload};
 use crate::files::Provenance;
 use crate::index::Index;
-use crate::lab::{Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, kept_workload, workload_of_index};
+use crate::lab::{
+    Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, adopt_machine, kept_workload, workload_of_index,
+};
 use crate::machine::Idle;
 use crate::query::Query;
 
@@ -55,7 +57,7 @@ pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     node.set_idle(Idle::default());
     if let Some((name, file)) = arguments.machine.read(true)? {
         errln!("what serving costs beyond: {name}");
-        node.set_machine(&file);
+        adopt_machine(&mut node, &file, &Bars::default())?;
     }
     Ok(node)
 }

@@ -8,7 +8,7 @@ use crate::cli::Failure;
 use crate::cli::defaults::Bars;
 use crate::cli::options::MACHINE_FILE;
 use crate::cli::output::result;
-use crate::cost::machine_file::{LaneFile, Quantile};
+use crate::cost::machine_file::{LaneFile, Quantile, RoundCost};
 use crate::cost::{MachineFile, ProfileOptions};
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable, this_machine, write_csv};
@@ -105,14 +105,17 @@ fn print(file: &MachineFile) {
     for (class, lanes) in &file.classes {
         print_lanes(*class, lanes);
     }
-    let mut table = Table::new(["lanes", "round ns", "event ns"]);
-    for cost in &file.dispatcher.rounds {
-        table.row([cost.lanes.to_string(), format!("{:.0}", cost.round_ns), format!("{:.0}", cost.event_ns)]);
+    let mut table = Table::new(["lanes", "dispatcher under", "round ns", "arrival ns", "batch ns", "answer ns"]);
+    for point in &file.dispatcher.rounds {
+        let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
+        for (name, RoundCost { round_ns, arrival_ns, batch_ns, answer_ns }) in
+            [("any", &point.any)].into_iter().chain(named)
+        {
+            let numbers = [round_ns, arrival_ns, batch_ns, answer_ns].map(|ns| format!("{ns:.0}"));
+            table.row([point.lanes.to_string(), name.to_owned()].into_iter().chain(numbers));
+        }
     }
-    outln!("dispatcher\n{table}");
-    let policies: Vec<String> =
-        file.dispatcher.policies.iter().map(|(policy, times)| format!("{policy} {times:.2}")).collect();
-    outln!("by policy, times that: {}", policies.join(", "));
+    outln!("{table}");
 }
 
 fn print_lanes(class: Class, lanes: &LaneFile) {

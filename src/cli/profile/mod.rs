@@ -13,15 +13,15 @@ use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
 use super::output::result;
 use super::{Failure, defaults};
 use crate::cost::batches::BatchModel;
-use crate::cost::{ProfileOptions, Workload, profile};
+use crate::cost::{BatchContention, Contention, ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::{GpuMemory, UploadReport};
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
 use crate::gpu::GpuError;
 use crate::index::Index;
-use crate::lab::{Multicore, measure_far};
-use crate::machine::Class;
+use crate::lab::{Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, measure_contention, measure_far};
+use crate::machine::{Class, Idle};
 use crate::quantile::{median, nearest_rank};
 use crate::query::{Mode, Query};
 
@@ -106,13 +106,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut workload = measured?;
     let num_executors = executors.len();
     let refused = refusals(&workload, &executors);
+    // The index goes up to the GPU once more.
+    drop(executors);
     if let Some(staying_bytes) = staying_bytes.filter(|_| arguments.tiered) {
-        // The index goes up once more.
-        drop(executors);
         let memory = GpuMemory::new(staying_bytes, tiered_log.as_deref().unwrap_or(&queries));
         let bars = defaults::Bars::default();
         measure_far(&index, &queries, &memory, staying_bytes, &mut workload, &options, &bars)?;
     }
+    workload.contention = contention(arguments, &index, &queries, &workload)?;
     let mut provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
     for key in ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"] {
         if let Some(value) = workload.provenance.get(key) {
@@ -125,6 +126,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     refused.iter().for_each(|line| outln!("{line}"));
     print_batches(&workload);
     print_tiers(&workload);
+    print_contention(&workload);
     result("workload", arguments.out.display().to_string());
     result(
         "batches",
@@ -137,6 +139,35 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     );
     outln!("workload: {}", arguments.out.display());
     Ok(())
+}
+
+/// What these queries take in company, on all cores and the GPU; `None` where a CPU core by itself was not measured.
+fn contention(
+    arguments: &Arguments,
+    index: &Arc<Index>,
+    queries: &[Query],
+    workload: &Workload,
+) -> Result<Option<Contention>, Failure> {
+    let has = |class: Class| workload.rows.iter().all(|row| row.measured[class].is_some());
+    if !has(Class::CPU) || arguments.multicore != Multicore::Inter {
+        return Ok(None);
+    }
+    let gpus = usize::from(has(Class::GPU));
+    let wanted = Wanted {
+        algorithm: arguments.algorithm,
+        cpus: Here::look().workers(gpus),
+        multicore: Multicore::Inter,
+        gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
+        gpus,
+        streams: 1,
+    };
+    let bars = defaults::Bars::default();
+    let memory = arguments.gpu_memory.open(index, queries)?;
+    let processors = Processors::open(wanted, index, memory.as_ref().filter(|_| gpus > 0), &bars)?;
+    let mut node =
+        Node::start(processors, "this workload", workload.clone(), queries.to_vec(), index, &Estimates::Oracle)?;
+    node.set_idle(Idle::default());
+    Ok(Some(measure_contention(&mut node, &bars)?))
 }
 
 /// Checks what can be before anything is opened.
@@ -246,6 +277,17 @@ fn print_batches(workload: &Workload) {
             cost.host_each_us,
         );
     }
+}
+
+/// What queries take in company.
+fn print_contention(workload: &Workload) {
+    let Some(found) = &workload.contention else { return };
+    let cpu: Vec<String> = found.cpu.iter().map(|point| format!("{} {:.2}", point.busy, point.times)).collect();
+    outln!("in company, times that alone, by busy CPU workers: {}", cpu.join(", "));
+    for BatchContention { busy_cpus, host, device } in &found.gpu_batches {
+        outln!("batches one after another beside {busy_cpus} CPU workers: thread {host:.2}, device {device:.2} times");
+    }
+    result("contention", json!(found));
 }
 
 /// Service times by class and mode.

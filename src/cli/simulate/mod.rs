@@ -127,7 +127,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
     // Recorded times in a GPU's place are played as they are.
     let is_played = |class: Class| class.is_gpu() && replayed.is_some();
-    let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, is_played));
+    let company = workload.contention.as_ref();
+    let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, company, is_played));
     let model = MachineModel { faults: faults(arguments, &machine)?, ..model };
     let queries = in_stream(&sim_queries(&workload, &estimates, &machine)?, &model);
     let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();

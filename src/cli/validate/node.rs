@@ -10,7 +10,7 @@ use crate::cli::defaults::{self, Bars, synthetic_index, warn_of_few_cores};
 use crate::cost::{ProfileOptions, TrainOptions, train};
 use crate::files::Provenance;
 use crate::index::Index;
-use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted};
+use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted, adopt_machine};
 use crate::machine::{Class, Idle};
 use crate::query::{Mode, Query};
 use crate::report::number::counted;
@@ -52,13 +52,15 @@ impl Validated {
         };
         let mut workload = processors.profile(&queries, &index, &options, &bars)?;
         workload.provenance = workload.provenance.with_command_and_machine();
-        workload.write(&arguments.out.join("here.workload.csv"))?;
+        let kept = arguments.out.join("here.workload.csv");
+        workload.write(&kept)?;
         let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::default())?;
         node.set_idle(Idle::default());
         match arguments.machine.read(true)? {
             Some((name, file)) => {
                 outln!("What serving costs beyond what queries take alone: {name}.");
-                node.set_machine(&file);
+                adopt_machine(&mut node, &file, &bars)?;
+                node.workload().write(&kept)?;
             }
             None => outln!("No machine file (`tandem profile --machine`): predictions reckon with backlogs."),
         }

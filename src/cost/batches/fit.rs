@@ -209,7 +209,7 @@ pub(super) fn mode_index(mode: Mode) -> usize {
 /// The coefficients, none below zero, of the sum of terms that comes nearest to the values of `rows`, by relative error.
 ///
 /// With so few of them, each set that might be above zero is tried.
-pub(super) fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
+pub(crate) fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     let mut best = ([0.0; N], f64::INFINITY);
     for allowed in 0u32..1 << N {
         let found = solve(rows, |i| allowed & (1 << i) != 0);

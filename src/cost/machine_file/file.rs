@@ -9,7 +9,7 @@ use super::{DispatcherFile, LaneFile, MachineFile, Quantile};
 use crate::files::{InputError, open_text, write_atomically};
 
 pub(super) const FORMAT: &str = "tandem machine";
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 const REMEASURE: &str = "measure it: `tandem profile --machine`";
 
 #[derive(Deserialize)]
@@ -103,10 +103,16 @@ fn check_lanes(lanes: &LaneFile) -> Result<(), String> {
 fn check_dispatcher(dispatcher: &DispatcherFile) -> Result<(), String> {
     ascending("rounds", "lanes", dispatcher.rounds.iter().map(|point| f64::from(point.lanes)))?;
     for (i, point) in dispatcher.rounds.iter().enumerate() {
-        not_negative(&format!("rounds[{i}].round_ns"), point.round_ns)?;
-        not_negative(&format!("rounds[{i}].event_ns"), point.event_ns)?;
+        let named = point.policies.iter().map(|(name, cost)| (format!("policies.{name}"), cost));
+        for (name, cost) in [(String::from("any"), &point.any)].into_iter().chain(named) {
+            let place = format!("rounds[{i}].{name}");
+            not_negative(&format!("{place}.round_ns"), cost.round_ns)?;
+            not_negative(&format!("{place}.arrival_ns"), cost.arrival_ns)?;
+            not_negative(&format!("{place}.batch_ns"), cost.batch_ns)?;
+            not_negative(&format!("{place}.answer_ns"), cost.answer_ns)?;
+        }
     }
-    dispatcher.policies.iter().try_for_each(|(policy, &times)| positive(&format!("policies.{policy}"), times))
+    Ok(())
 }
 
 fn positive(name: &str, value: f64) -> Result<(), String> {
@@ -146,7 +152,7 @@ fn distribution(name: &str, quantiles: &[Quantile]) -> Result<(), String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{AfterIdle, Crowding, InUse, RoundCost, Stalls};
+    use super::super::{AfterIdle, Crowding, DispatcherRounds, InUse, RoundCost, Stalls};
     use super::*;
     use crate::machine::{Class, Idle};
 
@@ -167,8 +173,9 @@ mod tests {
             noise: vec![Quantile { share: 0.5, value: 1.0 }],
             stalls: Stalls { per_s: 10.0, us: vec![Quantile { share: 1.0, value: 5.0 }] },
         };
-        let rounds = vec![RoundCost { lanes: 1, round_ns: 100.0, event_ns: 50.0 }];
-        let dispatcher = DispatcherFile { rounds, policies: BTreeMap::from([(String::from("mct"), 1.5)]) };
+        let any = RoundCost { round_ns: 100.0, arrival_ns: 50.0, batch_ns: 70.0, answer_ns: 30.0 };
+        let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 150.0, ..any })]);
+        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }] };
         let provenance = BTreeMap::from([(String::from("machine"), String::from("a machine, 2 cores"))]);
         MachineFile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher)
     }
@@ -188,8 +195,10 @@ mod tests {
         assert!(fault("\"idle\": \"spin\"", "\"idle\": \"doze\"").contains("machine.json:7:"));
         assert!(fault("\"stream\": 0.9", "\"stream\": -1").ends_with("classes.cpu.stream is -1, expected above 0"));
         assert!(fault("\"stream\"", "\"strem\"").contains("machine.json:10:"));
-        assert!(fault("\"version\": 2", "\"version\": 9").contains("machine format 9, this build reads 2"));
+        assert!(fault("\"version\": 3", "\"version\": 9").contains("machine format 9, this build reads 3"));
         assert!(fault("\"share\": 0.5", "\"share\": 1.5").contains("classes.cpu.noise[0]: shares"));
+        let wrong = "dispatcher.rounds[0].policies.mct.arrival_ns is -1, expected 0 or more";
+        assert!(fault("\"arrival_ns\": 150.0", "\"arrival_ns\": -1").ends_with(wrong));
         assert!(fault("tandem machine", "tandem model").contains("not a machine file"));
     }
 }

@@ -1,6 +1,9 @@
 //! A machine file's numbers, laid out to be asked millions of times a second.
 
-use super::{AfterIdle, DispatcherFile, InUse, LaneFile, Quantile};
+use std::collections::BTreeSet;
+
+use super::{AfterIdle, DispatcherFile, DispatcherRounds, InUse, LaneFile, Quantile, RoundCost};
+use crate::cost::{Contention, Decisions};
 use crate::machine::{Class, PerClass};
 use crate::random::{exp, ln, mix};
 use crate::time::Nanos;
@@ -24,8 +27,10 @@ pub struct LaneCosts {
     /// By busy lanes of the class, itself counted; more than the last count as that.
     crowding: Vec<f64>,
     beside: PerClass<f64>,
-    batch_host: f64,
-    batch_device: f64,
+    /// By busy CPU lanes: how many times as long the lane's thread is at a batch as in the profile, and its device. More than
+    /// the last count as that.
+    batches: Vec<(f64, f64)>,
+    is_gpu: bool,
     speeds: Vec<Quantile>,
     speed_lasts_ns: f64,
     noise: Vec<Quantile>,
@@ -53,12 +58,35 @@ impl Default for LaneState {
 const SHARES: usize = 64;
 
 impl LaneCosts {
-    pub(super) fn new(file: &LaneFile) -> Self {
-        let most_busy = file.crowding.last().map_or(1, |last| last.busy.max(1));
-        let crowding = (0..=most_busy).map(|busy| {
-            let points = file.crowding.iter().map(|point| (f64::from(point.busy), point.times));
-            interpolated(points, f64::from(busy)).unwrap_or(1.0)
-        });
+    /// Of lanes of `class`; what queries of a workload were found to take in `company` stands in the place of what the
+    /// machine's own did.
+    pub(super) fn new(class: Class, file: &LaneFile, company: Option<&Contention>) -> Self {
+        let crowding: Vec<(f64, f64)> =
+            file.crowding.iter().map(|point| (f64::from(point.busy), point.times)).collect();
+        let beside = PerClass::from_fn(|class| file.beside.get(&class).copied().unwrap_or(1.0));
+        let own = company.filter(|company| class == Class::CPU && !company.cpu.is_empty());
+        let (stream, crowding, beside) = match own {
+            Some(company) => {
+                let alone = company.cpu[0].times;
+                let crowding = company.cpu.iter().map(|point| (f64::from(point.busy), point.times / alone)).collect();
+                (alone, crowding, PerClass::two(1.0, company.cpu_beside_gpu))
+            }
+            None => (file.stream, crowding, beside),
+        };
+        let of_file = vec![(0.0, file.batch_host, file.batch_device)];
+        let batches = match company.filter(|company| class.is_gpu() && !company.gpu_batches.is_empty()) {
+            Some(company) => {
+                company.gpu_batches.iter().map(|point| (f64::from(point.busy_cpus), point.host, point.device)).collect()
+            }
+            None => of_file,
+        };
+        let by_lanes = |points: &[(f64, f64)]| {
+            let most = points.last().map_or(1, |&(lanes, _)| lanes.max(1.0) as u32);
+            let at = |lanes| interpolated(points.iter().copied(), f64::from(lanes)).unwrap_or(1.0);
+            (0..=most).map(at).collect::<Vec<f64>>()
+        };
+        let hosts: Vec<(f64, f64)> = batches.iter().map(|&(lanes, host, _)| (lanes, host)).collect();
+        let devices: Vec<(f64, f64)> = batches.iter().map(|&(lanes, _, device)| (lanes, device)).collect();
         let in_use = (0..=SHARES).map(|step| {
             let share = step as f64 / SHARES as f64;
             let at = |value: fn(&InUse) -> f64| {
@@ -67,16 +95,16 @@ impl LaneCosts {
             (at(|point| point.times).unwrap_or(1.0), Nanos::from_us(at(|point| point.plus_us).unwrap_or(0.0)))
         });
         Self {
-            stream: file.stream,
+            stream,
             spacing: file.spacing,
             in_use: in_use.collect(),
             memory_ns: file.memory_ms * 1e6,
             after_idle: (0..OCTAVES * QUARTERS).map(|slot| after_idle(file, slot)).collect(),
             hand_back: Nanos::from_us(file.hand_back_us),
-            crowding: crowding.collect(),
-            beside: PerClass::from_fn(|class| file.beside.get(&class).copied().unwrap_or(1.0)),
-            batch_host: file.batch_host,
-            batch_device: file.batch_device,
+            crowding: by_lanes(&crowding),
+            beside,
+            batches: by_lanes(&hosts).into_iter().zip(by_lanes(&devices)).collect(),
+            is_gpu: class.is_gpu(),
             speeds: file.speeds.clone(),
             speed_lasts_ns: file.speed_lasts_ms * 1e6,
             noise: file.noise.clone(),
@@ -110,16 +138,34 @@ impl LaneCosts {
         self.hand_back
     }
 
-    /// Of batches one after another: how many times as long the lane's thread is at them as in the profile.
+    /// How many times as long as in the profile the lane's thread is at a batch, and its device, while so many CPU lanes work.
+    /// `number` is what chance is drawn from.
     #[must_use]
-    pub fn batch_host(&self) -> f64 {
-        self.batch_host
+    #[inline]
+    pub fn batch(&self, state: &mut LaneState, busy_cpus: u32, now: Nanos, number: u64) -> (f64, f64) {
+        let (host, device) = self.batches[(busy_cpus as usize).min(self.batches.len() - 1)];
+        self.enter_moment(state, now, &mut mix(number));
+        (host * state.speed, device)
     }
 
-    /// The same of the device.
-    #[must_use]
-    pub fn batch_device(&self) -> f64 {
-        self.batch_device
+    /// Remembers that the lane worked for so long after having been idle.
+    #[inline]
+    pub fn note_work(&self, state: &mut LaneState, idle: Nanos, taken: Nanos) {
+        state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
+        state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
+    }
+
+    /// Draws how fast the core is from now on, where the last moment is over.
+    #[inline]
+    fn enter_moment(&self, state: &mut LaneState, now: Nanos, bits: &mut u64) {
+        if self.speeds.is_empty() || now < state.speed_until {
+            return;
+        }
+        state.speed = value_at(&self.speeds, unit(*bits)).unwrap_or(1.0);
+        *bits = mix(*bits ^ STEP);
+        let lasts = -ln(unit(*bits).max(1e-9)) * self.speed_lasts_ns;
+        state.speed_until = now + Nanos(lasts as u64);
+        *bits = mix(*bits ^ STEP);
     }
 
     /// From the dispatcher's start until a lane is at work that has been idle for so long.
@@ -154,15 +200,15 @@ impl LaneCosts {
         state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
         let (times, plus) = self.in_use[(state.in_use * SHARES as f64) as usize];
         let mut bits = mix(number);
-        if !self.speeds.is_empty() && now >= state.speed_until {
-            state.speed = value_at(&self.speeds, unit(bits)).unwrap_or(1.0);
-            bits = mix(bits ^ STEP);
-            let lasts = -ln(unit(bits).max(1e-9)) * self.speed_lasts_ns;
-            state.speed_until = now + Nanos(lasts as u64);
-            bits = mix(bits ^ STEP);
-        }
+        let speed = if self.is_gpu {
+            // A GPU lane's speeds are those of its thread at batches; how a query alone varies is all noise.
+            1.0
+        } else {
+            self.enter_moment(state, now, &mut bits);
+            state.speed
+        };
         let times = times * self.after_idle[slot_of(idle)].1;
-        let expected = (in_stream.scaled(times) + plus).scaled(crowded * state.speed);
+        let expected = (in_stream.scaled(times) + plus).scaled(crowded * speed);
         let taken = self.varied(expected, bits);
         state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
         taken
@@ -198,26 +244,34 @@ fn unit(bits: u64) -> f64 {
 /// The dispatcher's costs on a machine of a number of lanes: [`DispatcherFile`], ready for use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatcherCosts {
-    round_ns: f64,
-    event_ns: f64,
-    policies: Vec<(String, f64)>,
+    any: Decisions,
+    policies: Vec<(String, Decisions)>,
 }
 
 impl DispatcherCosts {
     pub(super) fn new(file: &DispatcherFile, lanes: usize) -> Self {
-        let at = |value: fn(&super::RoundCost) -> f64| {
-            let points = file.rounds.iter().map(|point| (f64::from(point.lanes), value(point)));
-            interpolated(points, lanes as f64).unwrap_or(0.0)
+        let between = |of: &dyn Fn(&DispatcherRounds) -> Option<RoundCost>| {
+            let at = |value: fn(&RoundCost) -> f64| {
+                let points = file.rounds.iter().filter_map(|point| Some((f64::from(point.lanes), value(&of(point)?))));
+                Nanos(interpolated(points, lanes as f64).unwrap_or(0.0).round() as u64)
+            };
+            Decisions {
+                round: at(|cost| cost.round_ns),
+                arrival: at(|cost| cost.arrival_ns),
+                batch: at(|cost| cost.batch_ns),
+                answer: at(|cost| cost.answer_ns),
+            }
         };
-        let policies = file.policies.iter().map(|(name, &times)| (name.clone(), times)).collect();
-        Self { round_ns: at(|point| point.round_ns), event_ns: at(|point| point.event_ns), policies }
+        let names: BTreeSet<&String> = file.rounds.iter().flat_map(|point| point.policies.keys()).collect();
+        let policies =
+            names.into_iter().map(|name| (name.clone(), between(&|point| point.policies.get(name).copied())));
+        Self { any: between(&|point| Some(point.any)), policies: policies.collect() }
     }
 
-    /// What a round takes under a policy of this name, and each event in it.
+    /// What it takes under a policy of this name.
     #[must_use]
-    pub fn of(&self, policy: &str) -> (Nanos, Nanos) {
-        let times = self.policies.iter().find(|(name, _)| name == policy).map_or(1.0, |&(_, times)| times);
-        (Nanos((self.round_ns * times) as u64), Nanos((self.event_ns * times) as u64))
+    pub fn of(&self, policy: &str) -> Decisions {
+        self.policies.iter().find(|(name, _)| name == policy).map_or(self.any, |&(_, costs)| costs)
     }
 }
 
@@ -263,8 +317,9 @@ fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Crowding, RoundCost, Stalls};
+    use super::super::{Crowding, Stalls};
     use super::*;
+    use crate::cost::{BatchContention, CpuContention};
     use std::collections::BTreeMap;
 
     fn quantiles(points: &[(f64, f64)]) -> Vec<Quantile> {
@@ -298,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_lies_between_two_idle_times_goes_by_their_logarithm() {
-        let lanes = LaneCosts::new(&file());
+        let lanes = LaneCosts::new(Class::CPU, &file(), None);
         let at = |us: f64| lanes.after_idle[slot_of(Nanos::from_us(us))];
         assert_eq!((at(0.0).1, at(0.9).0), (1.0, Nanos(500)));
         // Slots are an eighth of an octave wide to either side.
@@ -310,7 +365,7 @@ mod tests {
     #[test]
     fn a_lane_warms_up_as_it_works_and_cools_as_it_idles() {
         let calm = LaneFile { noise: Vec::new(), stalls: Stalls::default(), ..file() };
-        let lanes = LaneCosts::new(&calm);
+        let lanes = LaneCosts::new(Class::CPU, &calm, None);
         let mut state = LaneState::default();
         let mut work =
             |idle_us: f64| lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, 1);
@@ -333,7 +388,7 @@ mod tests {
             speed_lasts_ms: 1.0,
             ..file()
         };
-        let lanes = LaneCosts::new(&calm);
+        let lanes = LaneCosts::new(Class::CPU, &calm, None);
         let mut state = LaneState::default();
         let at = |i: u64| Nanos(i * 10_000);
         let work: Vec<u64> =
@@ -346,15 +401,37 @@ mod tests {
 
     #[test]
     fn crowding_counts_the_own_class_and_who_works_beside() {
-        let lanes = LaneCosts::new(&file());
+        let lanes = LaneCosts::new(Class::CPU, &file(), None);
         let times = |cpu, gpu| lanes.crowded(Class::CPU, &PerClass::two(cpu, gpu));
         assert_eq!([times(1, 0), times(3, 0), times(9, 0)], [1.0, 1.1, 1.2]);
         assert!((times(1, 2) - 1.1).abs() < 1e-12);
     }
 
     #[test]
+    fn what_a_workload_takes_in_company_stands_before_what_the_machine_says() {
+        let company = Contention {
+            cpu: vec![CpuContention { busy: 1, times: 0.8 }, CpuContention { busy: 5, times: 1.6 }],
+            cpu_beside_gpu: 1.5,
+            gpu_batches: vec![
+                BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
+                BatchContention { busy_cpus: 4, host: 2.0, device: 1.2 },
+            ],
+        };
+        let cpu = LaneCosts::new(Class::CPU, &file(), Some(&company));
+        assert_eq!((cpu.stream(), cpu.crowded(Class::CPU, &PerClass::two(3, 0))), (0.8, 1.5));
+        assert_eq!(cpu.crowded(Class::CPU, &PerClass::two(9, 1)), 3.0);
+        let gpu = LaneCosts::new(Class::GPU, &file(), Some(&company));
+        let batch = |busy| gpu.batch(&mut LaneState::default(), busy, Nanos::ZERO, 1);
+        assert_eq!([batch(0), batch(2), batch(9)], [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
+        // Without a GPU among what was measured, batches are the machine file's.
+        let none = Contention { gpu_batches: Vec::new(), ..company };
+        let gpu = LaneCosts::new(Class::GPU, &LaneFile { batch_host: 1.3, ..file() }, Some(&none));
+        assert_eq!(gpu.batch(&mut LaneState::default(), 3, Nanos::ZERO, 1), (1.3, 1.0));
+    }
+
+    #[test]
     fn noise_has_its_distribution_and_stalls_come_as_often_as_they_should() {
-        let calm = LaneCosts::new(&LaneFile { stalls: Stalls::default(), ..file() });
+        let calm = LaneCosts::new(Class::CPU, &LaneFile { stalls: Stalls::default(), ..file() }, None);
         let expected = Nanos(100_000);
         let count = 20_000;
         let mean = |lanes: &LaneCosts| {
@@ -363,19 +440,24 @@ mod tests {
         // Evenly from 0.9 to 1.3 of it, so that the mean of so many is known to 0.1 %.
         assert!((mean(&calm) - 110.0).abs() < 0.3, "{}", mean(&calm));
         // A tenth of them and a little more is stalled for 5 us.
-        let stalled = mean(&LaneCosts::new(&file())) - mean(&calm);
+        let stalled = mean(&LaneCosts::new(Class::CPU, &file(), None)) - mean(&calm);
         assert!((stalled - 0.55).abs() < 0.05, "{stalled}");
     }
 
     #[test]
     fn a_policy_that_is_not_named_costs_the_dispatcher_what_any_does() {
-        let rounds = vec![
-            RoundCost { lanes: 1, round_ns: 100.0, event_ns: 50.0 },
-            RoundCost { lanes: 3, round_ns: 200.0, event_ns: 70.0 },
-        ];
-        let file = DispatcherFile { rounds, policies: BTreeMap::from([(String::from("slow"), 2.0)]) };
+        let cost = |ns| RoundCost { round_ns: ns, arrival_ns: ns / 2.0, batch_ns: ns, answer_ns: ns / 4.0 };
+        let at = |lanes, any, slow| DispatcherRounds {
+            lanes,
+            any: cost(any),
+            policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
+        };
+        let file = DispatcherFile { rounds: vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)] };
         let costs = DispatcherCosts::new(&file, 2);
-        assert_eq!(costs.of("any"), (Nanos(150), Nanos(60)));
-        assert_eq!(costs.of("slow"), (Nanos(300), Nanos(120)));
+        let decisions =
+            |ns| Decisions { round: Nanos(ns), arrival: Nanos(ns / 2), batch: Nanos(ns), answer: Nanos(ns / 4) };
+        assert_eq!(costs.of("any"), Decisions { answer: Nanos(38), ..decisions(150) });
+        assert_eq!(costs.of("slow"), decisions(600));
+        assert_eq!(costs.of("slow").finish(3), Nanos(600 + 3 * 150));
     }
 }

@@ -10,7 +10,12 @@
 //!  x.workload.csv   alone ───────────────────┴─▶ out ── work ── back      [`LaneCosts`], asked by `ServiceTimes`
 //!
 //!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
+//!  a batch's host = profiled · batch_host · speed, its device = profiled · batch_device
 //! ```
+//!
+//! `stream`, `crowding`, `beside`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
+//! were measured with a workload ([`Contention`]) take the place of the file's, which are of the queries that the machine was
+//! measured with.
 //!
 //! | in the file | what it says |
 //! | --- | --- |
@@ -23,10 +28,10 @@
 //! | `crowding` | how much longer it takes while so many lanes of the class are busy, itself counted |
 //! | `beside` | the same while lanes of another class are busy |
 //! | `batch_host`, `batch_device` | of batches one after another: what the lane's thread and its device take, each over what profiled batches say |
-//! | `speeds` | how fast the core is, whoever else uses its other half: quantiles over moments of `speed_lasts_ms` each |
+//! | `speeds` | how fast the core is, whoever else uses its other half: quantiles over moments of `speed_lasts_ms` each; of a GPU's lane how fast its thread is at batches |
 //! | `noise` | how far one and the same query varies within such a moment: quantiles of its work over what is said above |
 //! | `stalls` | how often a core is taken away, and for how long: interrupts, other tenants |
-//! | `dispatcher` | its time for a round of events, and for each of them; by policy, how many times that |
+//! | `dispatcher` | by lanes and by policy, its time for a round, and for each arrival, batch and answer in it |
 //!
 //! It is JSON for people to read and edit; what is wrong in it is told with line and column. A class that it does not
 //! name is played as profiled.
@@ -39,7 +44,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Cost;
-use super::MachineModel;
+use super::{Contention, MachineModel};
 use crate::machine::{Class, Idle, PerClass};
 use crate::time::Nanos;
 
@@ -159,26 +164,38 @@ pub struct Stalls {
 }
 
 /// What the dispatcher takes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DispatcherFile {
-    /// By busy lanes, ascending.
-    pub rounds: Vec<RoundCost>,
-    /// By policy, how many times that its rounds take; 1 for policies that are not named.
+    /// By the lanes that it serves, ascending.
+    pub rounds: Vec<DispatcherRounds>,
+}
+
+/// What it takes with so many lanes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatcherRounds {
+    /// How many.
+    pub lanes: u32,
+    /// Under policies that are not named.
+    pub any: RoundCost,
+    /// By policy.
     #[serde(default)]
-    pub policies: BTreeMap<String, f64>,
+    pub policies: BTreeMap<String, RoundCost>,
 }
 
 /// What a round of the dispatcher takes: all that is due is taken in, then it is decided once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundCost {
-    /// Lanes that it serves.
-    pub lanes: u32,
-    /// Any round.
+    /// Any round, ...
     pub round_ns: f64,
-    /// Each arrival or completion in it.
-    pub event_ns: f64,
+    /// each arrival in it, ...
+    pub arrival_ns: f64,
+    /// each batch that ended, a query by itself too, with handing over another, ...
+    pub batch_ns: f64,
+    /// and each query of that batch.
+    pub answer_ns: f64,
 }
 
 impl MachineFile {
@@ -193,12 +210,18 @@ impl MachineFile {
         Self { format: file::FORMAT.to_owned(), version: file::VERSION, provenance, idle, classes, dispatcher }
     }
 
-    /// `profiled` as this machine serves it. `is_played` says of a class that its lanes take recorded times as they are.
+    /// `profiled` as this machine serves it, with what its queries take in company where that was measured. `is_played` says
+    /// of a class that its lanes take recorded times as they are.
     #[must_use]
-    pub fn model(&self, profiled: &MachineModel, is_played: impl Fn(Class) -> bool) -> MachineModel {
+    pub fn model(
+        &self,
+        profiled: &MachineModel,
+        company: Option<&Contention>,
+        is_played: impl Fn(Class) -> bool,
+    ) -> MachineModel {
         let lanes = PerClass::from_fn(|class| {
             let of_class = self.classes.get(&class).filter(|_| !is_played(class))?;
-            Some(LaneCosts::new(of_class))
+            Some(LaneCosts::new(class, of_class, company))
         });
         let dispatcher = Some(DispatcherCosts::new(&self.dispatcher, profiled.machine.len()));
         // What policies reckon with: as between two queries of a stream.

@@ -31,6 +31,34 @@ pub struct MachineModel {
     pub faults: FaultPlan,
 }
 
+/// What the dispatcher itself takes: all that is due is taken in as one round, then it is decided once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// For any round, ...
+    pub round: Nanos,
+    /// each arrival or wake-up in it, ...
+    pub arrival: Nanos,
+    /// each batch that ended, a query by itself too, with handing over the one before it, ...
+    pub batch: Nanos,
+    /// and each query of that batch.
+    pub answer: Nanos,
+}
+
+impl Decisions {
+    /// The same for each arrival and each answered query, and nothing else.
+    #[must_use]
+    pub fn each(event: Nanos) -> Self {
+        Self { arrival: event, answer: event, ..Self::default() }
+    }
+
+    /// The end of a batch of so many queries.
+    #[must_use]
+    #[inline(always)]
+    pub fn finish(&self, queries: usize) -> Nanos {
+        self.batch + Nanos(self.answer.0 * queries as u64)
+    }
+}
+
 /// How many queries batches may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSizes {
@@ -59,10 +87,10 @@ impl From<Machine> for MachineModel {
 }
 
 impl MachineModel {
-    /// What the dispatcher takes under a policy of this name: for any round of events, and for each of them.
+    /// What the dispatcher takes under a policy of this name.
     #[must_use]
-    pub fn decisions_of(&self, policy: &str) -> (Nanos, Nanos) {
-        self.dispatcher.as_ref().map_or((Nanos::ZERO, self.decision), |dispatcher| dispatcher.of(policy))
+    pub fn decisions_of(&self, policy: &str) -> Decisions {
+        self.dispatcher.as_ref().map_or(Decisions::each(self.decision), |dispatcher| dispatcher.of(policy))
     }
 
     /// Whether what work takes is known but for chance: no machine file says how it varies, and nothing fails.

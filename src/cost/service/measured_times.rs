@@ -115,29 +115,34 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     ) -> Nanos {
         let device = self.model.machine.processor(processor).device;
         let idle = now.since(self.lanes[processor.index()].done);
-        let crowded = costs.crowded(class, &self.busy(class, processor, now));
+        let busy = self.busy(class, processor, now);
+        let crowded = costs.crowded(class, &busy);
         self.number += 1;
         let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
         let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
-        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, self.number);
         let begin = now + costs.hand_over(idle);
-        if self.model.batches[class].is_some() {
-            let times = taken.as_us() / time.total().as_us().max(1e-3);
-            let time = match load.queries {
-                // Of a query alone most of the time is on its way, where the next one may be, too.
-                1 => {
-                    let device = load.alone.scaled(costs.spacing()).min(taken);
-                    let exposed = taken.since(device);
-                    BatchTime { host: exposed, exposed, device, bus: time.bus.scaled(times).min(device) }
-                }
-                _ => BatchTime {
-                    host: time.host.scaled(times * costs.batch_host()),
-                    exposed: time.exposed.scaled(times),
-                    device: time.device.scaled(times * costs.batch_device()),
-                    bus: time.bus.scaled(times),
-                },
+        if self.model.batches[class].is_some() && load.queries > 1 {
+            let (host, device_times) = costs.batch(&mut lane.state, busy[Class::CPU], now, self.number);
+            let time = BatchTime {
+                host: time.host.scaled(host),
+                exposed: time.exposed.scaled(host),
+                device: time.device.scaled(device_times),
+                bus: time.bus.scaled(device_times),
             };
+            costs.note_work(&mut lane.state, idle, time.total());
+            lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
+            lane.finish = lane.done + costs.hand_back();
+            return lane.finish;
+        }
+        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, self.number);
+        if self.model.batches[class].is_some() {
+            // Of a query alone most of the time is on its way, where the next one may be, too.
+            let device_time = load.alone.scaled(costs.spacing()).min(taken);
+            let exposed = taken.since(device_time);
+            let times = taken.as_us() / time.total().as_us().max(1e-3);
+            let bus = time.bus.scaled(times).min(device_time);
+            let time = BatchTime { host: exposed, exposed, device: device_time, bus };
             lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
         } else {
             lane.done = begin.max(lane.done) + taken;

@@ -1,13 +1,15 @@
 //! What the dispatcher takes: its rounds over lanes that only let a moment pass, under every policy.
 //!
-//! A round takes `round + event · n` for the n arrivals and answered queries in it. Under load rounds grow, and the two are
-//! told apart by a line through rounds of different n. The line is drawn for a policy that only queues; of each other
-//! policy it is told how many times as long its rounds are.
+//! A round takes `round + arrival · a + batch · b + answer · n` for the a arrivals, b ends of batches and n answered queries in
+//! it: a query by itself is handed over and taken back like a batch, while those of a large one cost little more than
+//! their rows of the log. Under load rounds grow, and the four are told apart by least squares over rounds of all kinds, for
+//! each policy by itself. Policies that make no batches have as many batches as answers: for these both are one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cost::machine_file::{DispatcherFile, RoundCost};
+use crate::cost::batches::least_squares;
+use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost};
 use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::ids::QueryId;
 use crate::lab::LabError;
@@ -31,32 +33,26 @@ const RATES_QPS: [f64; 2] = [400_000.0, 4_000_000.0];
 /// # Errors
 /// If threads can't be had, or a run fails.
 pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<DispatcherFile, LabError> {
-    let mut rounds = Vec::new();
-    let mut policies = BTreeMap::new();
+    let mut found = Vec::new();
     let counts: Vec<usize> = if cpus > 2 { vec![1, cpus] } else { vec![cpus] };
-    for &cpus in &counts {
+    for cpus in counts {
         let mut fleet = fleet(cpus, gpus)?;
         fleet.set_idle(idle);
-        let base = line(&played(&mut fleet, &PolicyKind::CpuOnly.with(PolicyOptions::default()))?);
-        rounds.push(RoundCost { lanes: (cpus + gpus) as u32, round_ns: base.0.max(0.0), event_ns: base.1.max(1.0) });
-        if Some(&cpus) != counts.last() {
-            continue;
-        }
+        let any = cost(&played(&mut fleet, &PolicyKind::CpuOnly.with(PolicyOptions::default()))?);
+        let mut policies = BTreeMap::new();
         for kind in PolicyKind::ALL {
             if kind.required_classes().iter().any(|&class| fleet.machine().count(class) == 0) {
                 continue;
             }
             let policy = kind.with(PolicyOptions::default());
-            let found = played(&mut fleet, &policy)?;
-            let (took, expected) = found.iter().fold((0.0, 0.0), |(took, expected), round| {
-                (took + round.time.0 as f64, expected + base.0 + base.1 * f64::from(round.events))
-            });
-            if took > 0.0 && expected > 0.0 {
-                policies.insert(policy.name().to_owned(), (took / expected * 1000.0).round() / 1000.0);
+            let rounds = played(&mut fleet, &policy)?;
+            if !rounds.is_empty() {
+                policies.insert(policy.name().to_owned(), cost(&rounds));
             }
         }
+        found.push(DispatcherRounds { lanes: (cpus + gpus) as u32, any, policies });
     }
-    Ok(DispatcherFile { rounds, policies })
+    Ok(DispatcherFile { rounds: found })
 }
 
 /// The undisturbed rounds of runs under a policy.
@@ -75,16 +71,23 @@ fn played(fleet: &mut Fleet, policy: &dyn PolicyFactory) -> Result<Vec<Round>, L
     Ok(rounds)
 }
 
-/// Time of a round of no events, and of each event, in nanoseconds: least squares over all rounds.
-fn line(rounds: &[Round]) -> (f64, f64) {
-    let n = rounds.len().max(1) as f64;
-    let points = || rounds.iter().map(|round| (f64::from(round.events), round.time.0 as f64));
-    let (mean_x, mean_y) = points().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-    let (over, under) = points().fold((0.0, 0.0), |(over, under), point| {
-        (over + (point.0 - mean_x) * (point.1 - mean_y), under + (point.0 - mean_x).powi(2))
-    });
-    let slope = if under > 0.0 { over / under } else { 0.0 };
-    (mean_y - slope * mean_x, slope)
+/// What rounds like these take, by what is in them.
+fn cost(rounds: &[Round]) -> RoundCost {
+    let rows: Vec<([f64; 4], f64)> = rounds
+        .iter()
+        .map(|round| {
+            let [arrivals, batches, answers] = [round.arrivals, round.batches, round.answers].map(f64::from);
+            ([1.0, arrivals, batches, answers], round.time.0 as f64)
+        })
+        .collect();
+    let [round_ns, arrival_ns, batch_ns, answer_ns] = least_squares(&rows);
+    let tenths = |ns: f64| (ns * 10.0).round() / 10.0;
+    RoundCost {
+        round_ns: tenths(round_ns),
+        arrival_ns: tenths(arrival_ns),
+        batch_ns: tenths(batch_ns),
+        answer_ns: tenths(answer_ns),
+    }
 }
 
 /// Lanes that let a moment pass.
@@ -109,11 +112,11 @@ fn fleet(cpus: usize, gpus: usize) -> Result<Fleet, LabError> {
         results: None,
     };
     let set = QuerySet::new(1, (0..QUERIES).map(query));
-    Ok(Fleet::spawn(model, work, Arc::new(set), (0..QUERIES).map(cost).collect())?)
+    Ok(Fleet::spawn(model, work, Arc::new(set), (0..QUERIES).map(of_row).collect())?)
 }
 
 /// What the query in a row costs: half as much to half as much again as the mean.
-fn cost(row: u32) -> PerClass<Cost> {
+fn of_row(row: u32) -> PerClass<Cost> {
     let us = CPU_US * (0.5 + f64::from(row) / f64::from(QUERIES));
     PerClass::from_fn(|class| match class {
         Class::CPU => Cost::alone(Nanos::from_us(us)),
@@ -124,7 +127,7 @@ fn cost(row: u32) -> PerClass<Cost> {
 
 fn plan(model: &MachineModel, rate_qps: f64) -> Vec<Job> {
     let mut random = Random::new(1, 1);
-    let told: Vec<_> = (0..QUERIES).map(|row| (QueryId(row), cost(row))).collect();
+    let told: Vec<_> = (0..QUERIES).map(|row| (QueryId(row), of_row(row))).collect();
     let count = (rate_qps * SECONDS) as usize;
     let arrivals = (0..count).map(|i| (Nanos::from_secs(i as f64 / rate_qps), random.below(QUERIES)));
     let _ = model;

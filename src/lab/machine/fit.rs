@@ -102,7 +102,12 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     let batches = || used.iter().filter(|used| used.sample.stage == Stage::Batches).map(|used| used.sample);
     let batch_host = longer(batches().map(|sample| (sample.host, sample.profiled.host)));
     let batch_device = longer(batches().map(|sample| (sample.device, sample.profiled.device)));
-    let moments = if class.is_gpu() { Moments::default() } else { Moments::of(&streams, expected) };
+    let moments = if class.is_gpu() {
+        let expected = |sample: &MachineSample| sample.profiled.host.as_us() * batch_host;
+        Moments::of(batches().map(|sample| (sample, sample.host.as_us(), expected(sample))))
+    } else {
+        Moments::of(streams.iter().map(|used| (used.sample, used.sample.worked.as_us(), expected(used))))
+    };
     let mut residuals = if class.is_gpu() {
         plain.iter().map(|used| used.sample.worked.as_us() / expected(used)).collect()
     } else {
@@ -190,13 +195,12 @@ struct Moments {
 }
 
 impl Moments {
-    /// Of lanes that are never without work.
-    fn of(streams: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Self {
+    /// Of lanes that are never without work: each sample with what it took and what was expected, in microseconds.
+    fn of<'a>(streams: impl Iterator<Item = (&'a MachineSample, f64, f64)>) -> Self {
         let mut lanes: BTreeMap<(u64, usize, u32), Vec<(f64, f64)>> = BTreeMap::new();
-        for used in streams {
-            let sample = used.sample;
+        for (sample, taken, expected) in streams {
             let lane = (sample.round, sample.lanes, sample.processor.0);
-            lanes.entry(lane).or_default().push((sample.worked.as_us(), expected(used)));
+            lanes.entry(lane).or_default().push((taken, expected));
         }
         let mut moments = Self::default();
         let (mut pairs, mut all) = (Vec::new(), Vec::new());
@@ -246,14 +250,18 @@ fn undisturbed(ratios: impl ExactSizeIterator<Item = f64> + Clone) -> usize {
 }
 
 /// How many times as long as expected, of all together; 1 of none.
-fn longer(times: impl Iterator<Item = (Nanos, Nanos)>) -> f64 {
+pub(super) fn longer(times: impl Iterator<Item = (Nanos, Nanos)>) -> f64 {
     let (measured, expected) = times.fold((0.0, 0.0), |sum, one| (sum.0 + one.0.as_us(), sum.1 + one.1.as_us()));
     if measured > 0.0 && expected > 0.0 { rounded(measured / expected) } else { 1.0 }
 }
 
 /// Work over what is expected, of all samples together but those that were held up most.
 fn ratio(samples: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> f64 {
-    let mut both: Vec<(f64, f64)> = samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect();
+    calm_ratio(samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect())
+}
+
+/// The same of what was measured and what was expected; 1 of nothing.
+pub(super) fn calm_ratio(mut both: Vec<(f64, f64)>) -> f64 {
     both.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     both.truncate(undisturbed(both.iter().map(|(worked, expected)| worked / expected)));
     let (worked, expected) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -295,7 +303,7 @@ fn quantiles(values: &mut [f64]) -> Vec<Quantile> {
 }
 
 /// To four digits after the point: what is told is no surer than that.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 

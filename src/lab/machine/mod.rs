@@ -13,6 +13,7 @@
 //! what is measured belongs to the machine and not to any policy. Stages take turns in six rounds: a machine whose
 //! speed drifts does so for all of them.
 
+mod contention;
 mod dispatcher;
 mod fit;
 mod probe;
@@ -20,6 +21,7 @@ mod stalls;
 
 use std::collections::BTreeMap;
 
+pub use contention::{adopt_machine, measure_contention};
 use probe::Probe;
 
 use super::{Drive, LabError, Node, Progress};
@@ -191,9 +193,8 @@ fn drive_stage(
         alone / costs.len() as f64
     };
     let lanes = probe.cpus + probe.gpus;
-    let gain = if stage == Stage::Batches { (probe.batch as f64).sqrt() } else { 1.0 };
     let of = |class, lanes: usize| if lanes > 0 { lanes as f64 / mean(class) } else { 0.0 };
-    let capacity_qps = gain * (of(Class::CPU, probe.cpus) + of(Class::GPU, probe.gpus));
+    let capacity_qps = of(Class::CPU, probe.cpus) + probe.gain() * of(Class::GPU, probe.gpus);
     let rate_qps = offered * capacity_qps;
     let mut random = Random::new(round, stage as u64 * 1000 + probe.cpus as u64);
     let (unit, rows): (Vec<f64>, Vec<u32>) = if stage == Stage::Used {

@@ -19,6 +19,13 @@ pub(super) struct Probe {
     pub(super) batch: usize,
 }
 
+impl Probe {
+    /// How many times as many queries a GPU lane is thought to answer in its batches as one by one.
+    pub(super) fn gain(self) -> f64 {
+        (self.batch as f64).sqrt()
+    }
+}
+
 impl PolicyFactory for Probe {
     fn name(&self) -> &str {
         "probe"
@@ -35,6 +42,7 @@ impl PolicyFactory for Probe {
         Ok(Box::new(Probing {
             is_used: is_used.collect(),
             lanes: most,
+            gain: PerClass::two(1.0, self.gain()),
             batch: PerClass::two(1, batch),
             queues: PerClass::default(),
             queued: PerClass::default(),
@@ -46,6 +54,7 @@ struct Probing {
     /// By processor.
     is_used: Vec<bool>,
     lanes: PerClass<usize>,
+    gain: PerClass<f64>,
     batch: PerClass<usize>,
     queues: PerClass<VecDeque<JobId>>,
     /// Seconds of work that were queued, a lane.
@@ -58,7 +67,12 @@ impl Policy for Probing {
     }
 
     fn arrive(&mut self, job: &Job, _: &Jobs, _: Nanos) -> Ask {
-        let with = |class: Class| self.queued[class] + job.alone(class).as_secs() / self.lanes[class] as f64;
+        let with = |class: Class| {
+            self.queued[class] + {
+                let lanes = self.lanes[class] as f64 * self.gain[class];
+                job.alone(class).as_secs() / lanes
+            }
+        };
         let class = match (self.lanes[Class::CPU], self.lanes[Class::GPU]) {
             (_, 0) => Class::CPU,
             (0, _) => Class::GPU,

@@ -1,0 +1,115 @@
+//! What queries of a workload take while the machine is busy with their like, over what they take alone.
+//!
+//! How far cores slow each other down is a matter of what they read: queries of a collection whose lists a core's caches
+//! hold take seven tenths of their time alone when they follow each other, and those of one a few times as large take more
+//! than alone. So this is measured with a workload, not with a machine; what a machine adds whatever is asked of it is in the
+//! [machine file](super::MachineFile).
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::Provenance;
+
+/// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contention {
+    /// By busy CPU lanes, ascending from 1: their work over work alone.
+    pub cpu: Vec<CpuContention>,
+    /// The same with all CPU lanes busy while GPU lanes answer batches, over the last of `cpu`.
+    #[serde(default = "one")]
+    pub cpu_beside_gpu: f64,
+    /// By busy CPU lanes, ascending from 0: batches of a GPU lane one after another; empty where there is none.
+    #[serde(default)]
+    pub gpu_batches: Vec<BatchContention>,
+}
+
+/// What work takes while so many CPU lanes are busy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuContention {
+    /// Lanes, itself counted.
+    pub busy: u32,
+    /// How many times as long as alone.
+    pub times: f64,
+}
+
+/// What batches take while so many CPU lanes are busy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchContention {
+    /// CPU lanes.
+    pub busy_cpus: u32,
+    /// How many times as long as by the batches' own formula the lane's thread is at them, ...
+    pub host: f64,
+    /// ... and the device.
+    pub device: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The comment line of a workload file that holds it.
+const KEY: &str = "contention";
+
+impl Contention {
+    /// Takes it out of the comment lines of a file: `contention: {...}`.
+    ///
+    /// # Errors
+    /// If the line does not hold one: what is wrong.
+    pub(super) fn take_from(provenance: &mut Provenance) -> Result<Option<Self>, String> {
+        let Some(text) = provenance.get(KEY) else { return Ok(None) };
+        let found: Self = serde_json::from_str(text).map_err(|e| format!("`{KEY}` cannot be read: {e}"))?;
+        found.check().map_err(|fault| format!("`{KEY}`: {fault}"))?;
+        *provenance = provenance.without(KEY);
+        Ok(Some(found))
+    }
+
+    /// The comment lines with one that says what this is, in the place of what one said before.
+    pub(super) fn in_provenance(contention: Option<&Self>, provenance: &Provenance) -> Provenance {
+        let provenance = provenance.without(KEY);
+        match contention {
+            // Finite numbers always have a JSON form.
+            Some(contention) => provenance.with(KEY, serde_json::to_string(contention).unwrap_or_default()),
+            None => provenance,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let ascends = |lanes: &[u32], first: u32| {
+            lanes.first().is_none_or(|&lanes| lanes == first) && lanes.windows(2).all(|pair| pair[0] < pair[1])
+        };
+        let busy: Vec<u32> = self.cpu.iter().map(|point| point.busy).collect();
+        let beside: Vec<u32> = self.gpu_batches.iter().map(|point| point.busy_cpus).collect();
+        if !ascends(&busy, 1) || !ascends(&beside, 0) {
+            return Err(String::from("busy lanes must ascend, from 1 in `cpu` and from 0 in `gpu_batches`"));
+        }
+        let batches = self.gpu_batches.iter().flat_map(|point| [point.host, point.device]);
+        let mut times = self.cpu.iter().map(|point| point.times).chain([self.cpu_beside_gpu]).chain(batches);
+        match times.find(|times| !(times.is_finite() && *times > 0.0)) {
+            Some(times) => Err(format!("{times} times as long, expected a number above 0")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_survives_the_comment_lines_and_what_is_wrong_is_told() {
+        let found = Contention {
+            cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 8, times: 1.2 }],
+            cpu_beside_gpu: 1.05,
+            gpu_batches: vec![BatchContention { busy_cpus: 0, host: 1.1, device: 1.0 }],
+        };
+        let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));
+        assert_eq!(Contention::take_from(&mut lines), Ok(Some(found)));
+        assert_eq!((Contention::take_from(&mut lines), lines.get("k")), (Ok(None), Some("10")));
+        let fault = |text: &str| Contention::take_from(&mut Provenance::new().with(KEY, text)).unwrap_err();
+        assert!(fault("1").contains("`contention` cannot be read"));
+        assert!(fault(r#"{"cpu":[{"busy":2,"times":1}]}"#).contains("must ascend, from 1"));
+        assert!(fault(r#"{"cpu":[{"busy":1,"times":-1}]}"#).contains("-1 times as long"));
+    }
+}
