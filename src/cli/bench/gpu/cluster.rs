@@ -4,6 +4,8 @@
 //! that their memory is compared with.
 
 use std::collections::HashSet;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::queries::K;
@@ -21,6 +23,8 @@ use crate::query::{Mode, Query};
 
 /// Queries of a batch.
 const BATCH: usize = 4096;
+/// Batches that are dealt out.
+const DEALT: usize = 96;
 /// A query of more postings than this is long.
 const LONG: u64 = 10_000_000;
 /// Long queries that are measured alone at most.
@@ -53,8 +57,13 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     let index_bytes = one.upload_report().device_bytes;
     let mut expected = Vec::new();
     let alone = times(&mut one, &queries, &mut expected)?;
+    let one_dealt = dealt(std::slice::from_mut(&mut one), &queries, &expected)?;
     let cost = QueryCost::fit(&lone_costs(&mut one, &queries)?);
     drop(one);
+    let opened = ordinals.iter().map(|&gpu| GpuExecutor::on_device(gpu, &index, bm25, None, &|_, _| ()));
+    let mut all: Vec<GpuExecutor> = opened.collect::<Result<_, _>>()?;
+    let all_dealt = dealt(&mut all, &queries, &expected)?;
+    drop(all);
     let mut replicas = GpuReplicas::new(&ordinals, &index, bm25)?;
     let by_queries = times(&mut replicas, &queries, &mut expected)?;
     drop(replicas);
@@ -79,6 +88,14 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
                 Row::new(name(&format!("{gpus} GPUs {how}, times one")), "x", times_one).with_target(at_least, aim),
             );
         }
+        let (one, all) = (one_dealt[place], all_dealt[place]);
+        rows.push(Row::new(name("dealt out one after another, one GPU"), "queries/s", one));
+        rows.push(Row::new(name(&format!("dealt out among {gpus} GPUs")), "queries/s", all));
+        let (at_least, aim) = BY_QUERIES;
+        rows.push(
+            Row::new(name(&format!("dealt out among {gpus} GPUs, times one")), "x", all / one)
+                .with_target(at_least, aim),
+        );
     }
     let share = shards.device_bytes() as f64 / whole as f64;
     rows.push(Row::new("by documents: memory of a GPU, of the whole's", "x", share).with_target(MEMORY.0, MEMORY.1));
@@ -103,6 +120,43 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         choice(100_000, false),
     );
     Ok((format!("{}\n{note}", table(&rows)), measurements(rows)))
+}
+
+/// Queries a second, by mode, where whole batches are dealt out among GPUs with an index and a thread each: who is done
+/// takes the next, as under policies that batch.
+fn dealt(gpus: &mut [GpuExecutor], queries: &[Query], expected: &[Answers]) -> Result<[f64; MODES.len()], Failure> {
+    let mut rates_qps = [0.0; MODES.len()];
+    for (place, mode) in MODES.into_iter().enumerate() {
+        let asked = queries.iter().cycle().take(BATCH);
+        let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+        let next = AtomicUsize::new(0);
+        // All begin together, after a batch each that does not count.
+        let start = Barrier::new(gpus.len() + 1);
+        let serve = |gpu: &mut GpuExecutor| -> Result<(), Failure> {
+            let mut answers = Answers::default();
+            let warm = gpu.search_batch(&batch, &mut answers);
+            start.wait();
+            warm?;
+            while next.fetch_add(1, Ordering::Relaxed) < DEALT {
+                gpu.search_batch(&batch, &mut answers)?;
+            }
+            if answers != expected[place] {
+                return Err(Failure::failed(format!("{}: {mode} finds other documents; this is a bug", gpu.device())));
+            }
+            Ok(())
+        };
+        let seconds = std::thread::scope(|scope| -> Result<f64, Failure> {
+            let threads: Vec<_> = gpus.iter_mut().map(|gpu| scope.spawn(|| serve(gpu))).collect();
+            start.wait();
+            let began = Instant::now();
+            for thread in threads {
+                thread.join().map_err(|_| Failure::failed("a GPU's thread panicked; this is a bug"))??;
+            }
+            Ok(began.elapsed().as_secs_f64())
+        })?;
+        rates_qps[place] = (DEALT * BATCH) as f64 / seconds;
+    }
+    Ok(rates_qps)
 }
 
 /// Measures an executor, whose answers must be those that were found before.
