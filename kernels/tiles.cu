@@ -11,7 +11,7 @@
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not looked at: the host gives as much as
 // there are documents. Shared memory: 36 KiB. Twin on the host: exec/cpu/or/exhaustive.rs.
 // Launch bounds: 256 threads, at least 5 blocks a multiprocessor: 40 registers, with which 6 fit, as they do by shared memory.
-// Bound by latency: that of a list's rows and norms, once a term and tile, with a barrier behind it.
+// Bound by latency: that of a list's rows and norms, once for each eight blocks that meet the tile, with a barrier behind it.
 // Twice the threads a tile were no faster on dense lists and slower on sparse ones.
 
 #include "batch.cuh"
@@ -26,6 +26,7 @@ constexpr u32 TILE_RESIDENT = 5;
 constexpr u32 TILE_RESIDENT = 4;
 #endif
 constexpr u32 TILE_WARPS = TILE_THREADS / WARP;
+constexpr u32 NO_TERM = ~0u;
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / TILE_THREADS;
 static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
 
@@ -84,6 +85,13 @@ struct TilePostings {
     }
 };
 
+// The term that a tile's block `item` belongs to; blocks are counted over all terms, in their order.
+__device__ __forceinline__ u32 term_of_item(const u32* first_items, u32 item) {
+    u32 t = 0;
+    while (first_items[t + 1] <= item) ++t;
+    return t;
+}
+
 // The number of bits set in all threads' `bits`. `total` is shared and 0 before; after its barrier all threads read it.
 __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
     const u32 in_warp = warp_sum(__popc(bits));
@@ -96,12 +104,13 @@ __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
 struct TileShared {
     __align__(16) float scores[TILE_DOCS];
     QueryTerm terms[MAX_TERMS];
-    u32 begins[MAX_TERMS], ends[MAX_TERMS];
+    u32 begins[MAX_TERMS];           // by term: its first block that meets the tile, and
+    u32 first_items[MAX_TERMS + 1];  // the blocks of the terms before it; how many these are of all
     float bounds[MAX_TERMS];
     Selection selection;
     bool skip;
     u64 floor;
-    u32 num_candidates, next_slot;
+    u32 num_items, num_candidates, next_slot;
 };
 
 // Makes candidates of a tile's best documents.
@@ -123,23 +132,28 @@ __device__ __forceinline__ void score_tile(
         impact = warp_max(impact);
         if (lane == 0) {
             shared.begins[t] = range.begin;
-            shared.ends[t] = range.end;
+            shared.first_items[t] = range.end - range.begin;
             shared.bounds[t] = term.weight * impact;
         }
     }
     __syncthreads();
     if (warp == 0) {
-        bool meets = false;
         float bound = 0.0f;
-        for (u32 t = lane; t < query.num_terms; t += WARP) {
-            meets |= shared.begins[t] < shared.ends[t];
-            bound += shared.bounds[t];
+        u32 num_items = 0;
+        for (u32 base = 0; base < query.num_terms; base += WARP) {
+            const u32 t = base + lane;
+            const bool is_term = t < query.num_terms;
+            const u32 blocks = is_term ? shared.first_items[t] : 0;
+            if (is_term) bound += shared.bounds[t];
+            const u32 with_own = warp_prefix(blocks, lane);
+            if (is_term) shared.first_items[t] = num_items + with_own - blocks;
+            num_items += __shfl_sync(FULL_WARP, with_own, WARP - 1);
         }
-        const bool any = __any_sync(FULL_WARP, meets);
         bound = warp_sum(bound);
         if (lane == 0) {
             const bool is_out = make_key(bound * BOUND_SLACK, first_doc) < read_threshold(state, query.seed);
-            shared.skip = !any || (is_out && !scores_all);
+            shared.first_items[query.num_terms] = shared.num_items = num_items;
+            shared.skip = num_items == 0 || (is_out && !scores_all);
             shared.num_candidates = 0;
             shared.next_slot = 0;
         }
@@ -154,24 +168,29 @@ __device__ __forceinline__ void score_tile(
         quads[j * TILE_THREADS + threadIdx.x] = make_float4(none, none, none, none);
     }
 
-    for (u32 t = 0; t < query.num_terms; ++t) {
-        u32 block = shared.begins[t] + warp;
-        const u32 end = shared.ends[t];
-        if (shared.begins[t] >= end) continue;
-        const QueryTerm& term = shared.terms[t];
+    // Warps take the blocks of all terms in turns, so that as many reads wait for memory together as there are warps, not as a
+    // term has blocks here. Each is decoded before the barrier that ends the adding of those before (or the clearing).
+    for (u32 wave = 0; wave < shared.num_items; wave += TILE_WARPS) {
+        const u32 item = wave + warp;
+        u32 own_term = NO_TERM;
         TilePostings postings;
-        // A warp decodes its first block before the barrier: memory is awaited while other warps finish the term before (or
-        // clear the shared.scores).
-        if (block < end) postings.decode(lists, term, block, first_doc, lane);
+        if (item < shared.num_items) {
+            own_term = term_of_item(shared.first_items, item);
+            const u32 block = shared.begins[own_term] + (item - shared.first_items[own_term]);
+            postings.decode(lists, shared.terms[own_term], block, first_doc, lane);
+        }
         __syncthreads();
-        while (block < end) {
+        const u32 last = term_of_item(shared.first_items, min(wave + TILE_WARPS, shared.num_items) - 1);
+        for (u32 t = term_of_item(shared.first_items, wave); t <= last; ++t) {
+            if (shared.first_items[t] == shared.first_items[t + 1]) continue;
+            if (own_term == t) {
 #pragma unroll
-            for (u32 i = 0; i < 4; ++i) {
-                const u32 place = postings.places[i];
-                if (place < TILE_DOCS) shared.scores[place] = __fadd_rn(shared.scores[place], postings.scores[i]);
+                for (u32 i = 0; i < 4; ++i) {
+                    const u32 place = postings.places[i];
+                    if (place < TILE_DOCS) shared.scores[place] = __fadd_rn(shared.scores[place], postings.scores[i]);
+                }
             }
-            block += TILE_WARPS;
-            if (block < end) postings.decode(lists, term, block, first_doc, lane);
+            if (t != last) __syncthreads();
         }
     }
     if (threadIdx.x == 0) shared.floor = read_threshold(state, query.seed);
