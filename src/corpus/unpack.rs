@@ -344,7 +344,8 @@ impl Shared {
             if state.is_over {
                 return Some(false);
             }
-            if !(stripe == state.at && is_short) && !self.has_room(state, stripe, len) {
+            let is_awaited = stripe == state.at && is_short;
+            if !is_awaited && !self.has_room(state, stripe, len) {
                 return None;
             }
             state.wanted(stripe)?.chunks.extend(chunk.take());

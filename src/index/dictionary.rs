@@ -90,7 +90,7 @@ impl Dictionary {
     /// # Errors
     /// As there.
     pub(super) fn open_whole(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
-        Self::of_parts(section, &[0..section.range.len()], num_terms)
+        Self::of_parts(section, std::slice::from_ref(&(0..section.range.len())), num_terms)
     }
 
     fn of_parts(section: &MappedBytes, places: &[Range<usize>], num_terms: u32) -> Result<Self, String> {
@@ -218,12 +218,14 @@ impl DictionaryWriter {
 
 /// A part, and its number.
 type Numbered<T> = (usize, T);
+/// What a thread built.
+type BuiltParts = Result<Vec<Numbered<Vec<u8>>>, fst::Error>;
 
 /// Threads that build parts.
 #[derive(Debug)]
 struct Builders {
     to_threads: Sender<Numbered<Terms>>,
-    threads: Vec<JoinHandle<Result<Vec<Numbered<Vec<u8>>>, fst::Error>>>,
+    threads: Vec<JoinHandle<BuiltParts>>,
 }
 
 impl Builders {
