@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tandem::gpu::{GpuError, list_gpus};
+use tandem::index::Index;
 
 fn tandem(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
@@ -22,7 +23,7 @@ fn documents(count: usize) -> impl Iterator<Item = (String, String)> {
     (0..count).map(move |number| {
         let words = (0..200).map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            format!("w{} ", (state >> 33) % (1 << ((state >> 60) + 1)))
+            format!("w{} ", (state >> 33) % (1 << ((state >> 60) + 2)))
         });
         (format!("d{number}"), words.collect())
     })
@@ -66,6 +67,8 @@ fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
     let again = build(dir.path(), &arguments[2..]);
     assert!(again == whole);
     assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+    let num_terms = Index::open(&dir.path().join("out")).unwrap().num_terms();
+    assert!(num_terms > 1 << 16, "{num_terms} terms: the dictionary has one part");
 }
 
 #[test]

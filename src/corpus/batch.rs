@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::document::{BATCH_BYTES, Document};
 use super::folder::{FileBatch, Folder};
@@ -10,7 +12,7 @@ use super::split::Records;
 use super::trec::{self, Trec};
 use super::unpack;
 use super::warc::{self, Warc};
-use crate::files::{InputError, open_bytes, unpacked};
+use crate::files::{InputError, open_bytes, open_stdin, unpacked};
 
 /// Consecutive documents of a collection, all of one file or folder of it, not parsed yet.
 #[derive(Debug)]
@@ -115,9 +117,15 @@ pub struct Collection {
     at: usize,
     source: Source,
     threads: usize,
+    /// Bytes that threads may decompress ahead of the reader.
+    most_ahead: Arc<AtomicUsize>,
     /// Whether batches of plain files are only found.
     is_deferred: bool,
 }
+
+/// Bytes that may be decompressed ahead of the reader, a thread, unless a collection is told otherwise: a third of a frame of
+/// 100 MB, for the nearer frames more, for the farther less.
+const AHEAD_BYTES_PER_THREAD: usize = 32 << 20;
 
 #[derive(Debug)]
 enum Source {
@@ -145,8 +153,9 @@ impl Collection {
     /// If there is none, or the first can't be read.
     pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
         let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
-        let source = Source::open(first, threads, false)?;
-        Ok(Self { paths, first: 0, at: 0, source, threads, is_deferred: false })
+        let most_ahead = Arc::new(AtomicUsize::new(threads * AHEAD_BYTES_PER_THREAD));
+        let source = Source::open(first, threads, &most_ahead, false)?;
+        Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false })
     }
 
     /// One file's bytes, as they were read from `path`, the collection's file of this number.
@@ -155,7 +164,13 @@ impl Collection {
     /// If they can't be read.
     pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
         let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
-        Ok(Self { paths: vec![path.to_owned()], first: number, at: 0, source, threads: 1, is_deferred: false })
+        let paths = vec![path.to_owned()];
+        Ok(Self { paths, first: number, at: 0, source, threads: 1, most_ahead: Arc::default(), is_deferred: false })
+    }
+
+    /// From now on, threads decompress so many bytes ahead of the reader at most, and a megabyte or two each.
+    pub(crate) fn limit_ahead(&self, bytes: usize) {
+        self.most_ahead.fetch_min(bytes, Ordering::Relaxed);
     }
 
     /// From now on, batches of plain files of lines are only found, not read: whoever takes them [loads](Batch::load) them, and
@@ -167,7 +182,7 @@ impl Collection {
         self.is_deferred = true;
         let path = &self.paths[self.at];
         if matches!(self.source, Source::Lines(_)) && is_plain(path) {
-            self.source = Source::open(path, self.threads, true)?;
+            self.source = Source::open(path, self.threads, &self.most_ahead, true)?;
         }
         Ok(())
     }
@@ -223,7 +238,7 @@ impl Collection {
                 return Ok(Some(Batch { file: self.first + self.at as u32, kind }));
             }
             let Some(path) = self.paths.get(self.at + 1) else { return Ok(None) };
-            self.source = Source::open(path, self.threads, self.is_deferred)?;
+            self.source = Source::open(path, self.threads, &self.most_ahead, self.is_deferred)?;
             self.at += 1;
         }
     }
@@ -239,13 +254,13 @@ fn is_plain(path: &Path) -> bool {
 }
 
 impl Source {
-    fn open(path: &Path, threads: usize, is_deferred: bool) -> Result<Self, InputError> {
+    fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>, is_deferred: bool) -> Result<Self, InputError> {
         if path.is_dir() {
             return Ok(Self::Folder(Folder::open(path)?));
         }
         let reader: Box<dyn BufRead + Send> = if path == Path::new("-") {
-            Box::new(BufReader::new(std::io::stdin()))
-        } else if let Some(unpacked) = unpack::open(path, threads)? {
+            open_stdin().map_err(|e| InputError::file(path, format!("cannot read: {e}")))?
+        } else if let Some(unpacked) = unpack::open(path, threads, most_ahead)? {
             Box::new(BufReader::with_capacity(1 << 16, unpacked))
         } else {
             open_bytes(path)?

@@ -10,14 +10,18 @@
 //! thread    1──────────▶2─────────────────────▶          4─────▶    stripe 3 has no beginning
 //! ```
 //!
-//! The reader takes the pieces in order. A piece that begins where the one before ended is right; where none does (bytes
-//! may look like a beginning by chance, and a frame may be too long to be held), the reader decompresses itself until
-//! the next stripe. So a file that is one long frame is read as by one thread.
+//! The reader takes the pieces in order, each chunk by chunk while it grows. A piece that begins where the one before ended
+//! is right; where none does (bytes may look like a beginning by chance), the reader decompresses itself until the next
+//! stripe. So a file that is one long frame is read as by one thread.
+//!
+//! What is decompressed ahead of the reader is bounded. The farther a piece is from the reader, the less there may be
+//! already if it is to grow: so the next ones, which are needed first, are always those that can.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
@@ -26,8 +30,10 @@ use crate::files::{InputError, read_exact_at};
 
 /// Bytes of a stripe.
 const STRIPE_BYTES: u64 = 2 << 20;
-/// What a piece may hold; the reader decompresses longer ones itself, bit by bit.
-const MOST_PIECE_BYTES: usize = 64 << 20;
+/// Bytes that go from a thread to the reader at once.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks that the piece at hand may have, whatever others have.
+const LEAST_CHUNKS: usize = 2;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,12 +105,26 @@ impl Frame {
 }
 
 /// Frames that begin in a stripe.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Piece {
-    start: u64,
-    /// Where the last of them ends.
-    end: u64,
-    bytes: Vec<u8>,
+    progress: Progress,
+    /// What the reader has not taken yet.
+    chunks: VecDeque<Vec<u8>>,
+    /// Whether the reader takes it: then it does begin here.
+    is_read: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// A thread looks for a beginning.
+    #[default]
+    Looking,
+    /// There is none, or the reader does without.
+    Nothing,
+    /// A thread decompresses.
+    From(u64),
+    /// The last of the frames ends here.
+    Whole { start: u64, end: u64 },
 }
 
 #[derive(Debug)]
@@ -112,8 +132,9 @@ struct Shared {
     file: File,
     len: u64,
     format: Format,
-    /// Stripes that may be decompressed before the reader comes to them.
-    ahead: u64,
+    threads: usize,
+    /// Bytes that may be decompressed before the reader comes to them.
+    most_ahead: Arc<AtomicUsize>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -123,27 +144,56 @@ struct State {
     next: u64,
     /// The stripe that the reader is at.
     at: u64,
-    done: HashMap<u64, Option<Piece>>,
+    /// By stripe.
+    pieces: BTreeMap<u64, Piece>,
+    /// Bytes in their chunks.
+    ahead: usize,
+    /// Memory of chunks that were read.
+    spare: Vec<Vec<u8>>,
+    /// Why the piece that the reader takes ends.
+    error: Option<io::Error>,
     is_over: bool,
+}
+
+impl State {
+    /// A piece that somebody may take.
+    fn wanted(&mut self, stripe: u64) -> Option<&mut Piece> {
+        self.pieces.get_mut(&stripe).filter(|piece| piece.progress != Progress::Nothing)
+    }
+
+    /// Forgets a piece: a thread that is at it ends.
+    fn remove(&mut self, stripe: u64) {
+        if let Some(piece) = self.pieces.remove(&stripe) {
+            self.forget(piece.chunks);
+        }
+    }
+
+    fn forget(&mut self, chunks: VecDeque<Vec<u8>>) {
+        self.ahead -= chunks.iter().map(Vec::len).sum::<usize>();
+        self.spare.extend(chunks);
+    }
 }
 
 /// A compressed file that several threads decompress; reads as its text.
 pub(super) struct Unpacked {
     shared: Arc<Shared>,
-    /// Where in the file everything before is read.
+    /// Where in the file everything before is read, but for the piece at hand.
     place: u64,
-    stripe: u64,
-    bytes: Vec<u8>,
+    /// The stripe of the piece at hand.
+    piece: Option<u64>,
+    /// The chunk at hand, and how much of it is read.
+    chunk: Vec<u8>,
     read: usize,
     /// What the reader decompresses itself.
     frame: Option<Frame>,
 }
 
-/// Opens `path` for decompression on `threads` threads; `None` if it is not compressed, or too short to gain.
+/// Opens `path` for decompression on `threads` threads, by so many bytes ahead of the reader; `None` if it is not compressed, or
+/// too short to gain.
 ///
 /// # Errors
 /// If it can't be opened.
-pub(super) fn open(path: &Path, threads: usize) -> Result<Option<Unpacked>, InputError> {
+pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -> Result<Option<Unpacked>, InputError> {
     let format = match path.extension().and_then(|extension| extension.to_str()) {
         Some("zst") => Format::Zstd,
         Some("gz") => Format::Gzip,
@@ -159,7 +209,8 @@ pub(super) fn open(path: &Path, threads: usize) -> Result<Option<Unpacked>, Inpu
         file,
         len: about.len(),
         format,
-        ahead: threads as u64 + 1,
+        threads,
+        most_ahead: Arc::clone(most_ahead),
         state: Mutex::default(),
         changed: Condvar::new(),
     });
@@ -168,7 +219,7 @@ pub(super) fn open(path: &Path, threads: usize) -> Result<Option<Unpacked>, Inpu
         let thread = std::thread::Builder::new().name(format!("unpack-{number}")).spawn(move || shared.work());
         thread.map_err(|e| InputError::file(path, format!("cannot start threads: {e}")))?;
     }
-    Ok(Some(Unpacked { shared, place: 0, stripe: 0, bytes: Vec::new(), read: 0, frame: None }))
+    Ok(Some(Unpacked { shared, place: 0, piece: None, chunk: Vec::new(), read: 0, frame: None }))
 }
 
 impl Shared {
@@ -180,112 +231,227 @@ impl Shared {
         self.len.div_ceil(STRIPE_BYTES)
     }
 
+    /// Waits until what `find` looks for is there.
+    fn wait_for<'a, T>(&'a self, mut state: MutexGuard<'a, State>, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = find(&mut state) {
+                return found;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether a piece of this stripe may grow by so many bytes.
+    fn has_room(&self, state: &State, stripe: u64, bytes: usize) -> bool {
+        let before = state.pieces.range(..stripe).filter(|(_, piece)| piece.progress != Progress::Nothing).count();
+        let share = self.threads - before.min(self.threads - 1);
+        state.ahead + bytes <= self.most_ahead.load(Ordering::Relaxed) / self.threads * share
+    }
+
     /// Decompresses stripe after stripe, until there are no more or nobody reads.
     fn work(self: Arc<Self>) {
-        loop {
-            let mut state = self.lock();
-            while !state.is_over && state.next >= state.at + self.ahead && state.next < self.num_stripes() {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            if state.is_over || state.next == self.num_stripes() {
-                return;
-            }
-            let stripe = state.next;
-            state.next += 1;
-            drop(state);
-            let piece = self.piece(stripe);
-            let mut state = self.lock();
-            // The reader may have passed it meanwhile.
-            if state.at <= stripe {
-                state.done.insert(stripe, piece);
-            }
-            drop(state);
+        while let Some(stripe) = self.take_stripe() {
+            self.unpack(stripe);
             self.changed.notify_all();
         }
     }
 
-    /// What begins in a stripe; `None` if nothing does, or it can't be read or held: the reader will see.
-    fn piece(self: &Arc<Self>, stripe: u64) -> Option<Piece> {
+    fn take_stripe(&self) -> Option<u64> {
+        self.wait_for(self.lock(), |state| {
+            let stripe = state.next;
+            if state.is_over || stripe == self.num_stripes() {
+                return Some(None);
+            }
+            (stripe <= state.at || self.has_room(state, stripe, CHUNK_BYTES)).then(|| {
+                state.next += 1;
+                state.pieces.insert(stripe, Piece::default());
+                Some(stripe)
+            })
+        })
+    }
+
+    /// Decompresses what begins in a stripe. Where that can't be read, the reader will see.
+    fn unpack(self: &Arc<Self>, stripe: u64) {
         let begin = stripe * STRIPE_BYTES;
         let end = (begin + STRIPE_BYTES).min(self.len);
         let magic = self.format.magic();
         // A beginning may stand across the border.
         let mut bytes = vec![0; ((end - begin) as usize + magic.len() - 1).min((self.len - begin) as usize)];
-        read_exact_at(&self.file, &mut bytes, begin).ok()?;
-        memmem::find_iter(&bytes, magic).find_map(|at| self.piece_from(begin + at as u64, end))
+        if read_exact_at(&self.file, &mut bytes, begin).is_ok() {
+            for at in memmem::find_iter(&bytes, magic) {
+                let is_settled = match self.unpack_from(stripe, begin + at as u64, end) {
+                    Ok(()) => true,
+                    Err(e) => self.gives_up(stripe, e),
+                };
+                if is_settled {
+                    return;
+                }
+            }
+        }
+        if let Some(piece) = self.lock().pieces.get_mut(&stripe) {
+            piece.progress = Progress::Nothing;
+        }
     }
 
-    /// Frames from `start` on, up to the first that begins at `end` or behind.
-    fn piece_from(self: &Arc<Self>, start: u64, end: u64) -> Option<Piece> {
-        let mut bytes = Vec::new();
+    /// Decompresses frames from `start` on, up to the first that begins at `end` or behind, or until nobody wants them.
+    fn unpack_from(self: &Arc<Self>, stripe: u64, start: u64, end: u64) -> io::Result<()> {
+        match self.lock().wanted(stripe) {
+            Some(piece) => piece.progress = Progress::From(start),
+            None => return Ok(()),
+        }
+        self.changed.notify_all();
         let mut input = BufReader::with_capacity(1 << 16, FileFrom { shared: Arc::clone(self), at: start });
+        let (mut chunk, mut filled) = (self.spare_chunk(), 0);
         while place_of(&input) < end {
-            let mut frame = Frame::begin(self.format, input).ok()?;
+            let mut frame = Frame::begin(self.format, input)?;
             loop {
-                let filled = bytes.len();
-                if filled > MOST_PIECE_BYTES {
-                    return None;
+                if filled == CHUNK_BYTES {
+                    if !self.hand_over(stripe, chunk) {
+                        return Ok(());
+                    }
+                    (chunk, filled) = (self.spare_chunk(), 0);
                 }
-                bytes.resize(filled + (256 << 10), 0);
-                let read = frame.read(&mut bytes[filled..]).ok()?;
-                bytes.truncate(filled + read);
-                if read == 0 {
-                    break;
+                match frame.read(&mut chunk[filled..])? {
+                    0 => break,
+                    read => filled += read,
                 }
             }
             input = frame.end();
         }
-        Some(Piece { start, end: place_of(&input), bytes })
+        chunk.truncate(filled);
+        if self.hand_over(stripe, chunk)
+            && let Some(piece) = self.lock().wanted(stripe)
+        {
+            piece.progress = Progress::Whole { start, end: place_of(&input) };
+        }
+        Ok(())
+    }
+
+    /// Memory for a chunk.
+    fn spare_chunk(&self) -> Vec<u8> {
+        let mut chunk = self.lock().spare.pop().unwrap_or_default();
+        chunk.resize(CHUNK_BYTES, 0);
+        chunk
+    }
+
+    /// Adds a chunk to a piece as soon as there is room; whether anybody wants more.
+    fn hand_over(&self, stripe: u64, chunk: Vec<u8>) -> bool {
+        let len = chunk.len();
+        let mut chunk = Some(chunk);
+        let is_wanted = self.wait_for(self.lock(), |state| {
+            let Some(piece) = state.wanted(stripe) else { return Some(false) };
+            let is_short = piece.chunks.len() < LEAST_CHUNKS;
+            if state.is_over {
+                return Some(false);
+            }
+            let is_awaited = stripe == state.at && is_short;
+            if !is_awaited && !self.has_room(state, stripe, len) {
+                return None;
+            }
+            state.wanted(stripe)?.chunks.extend(chunk.take());
+            state.ahead += len;
+            Some(true)
+        });
+        self.changed.notify_all();
+        is_wanted
+    }
+
+    /// Whether a thread gives a piece up that it could not decompress: if the reader takes it, or nobody wants it any more.
+    /// Otherwise another beginning may be the right one.
+    fn gives_up(&self, stripe: u64, error: io::Error) -> bool {
+        let mut state = self.lock();
+        let Some(piece) = state.wanted(stripe) else { return true };
+        if piece.is_read {
+            piece.progress = Progress::Nothing;
+            state.error = Some(error);
+            return true;
+        }
+        piece.progress = Progress::Looking;
+        let chunks = std::mem::take(&mut piece.chunks);
+        state.forget(chunks);
+        false
     }
 }
 
 impl Unpacked {
-    /// Takes the next piece, or begins to decompress where none fits; false at the end.
-    fn advance(&mut self) -> io::Result<bool> {
-        while self.place < self.shared.len {
-            let stripe = self.place / STRIPE_BYTES;
-            let piece = {
-                let mut state = self.shared.lock();
-                // Stripes that a frame spanned hold nothing that is still to be read.
-                (self.stripe..stripe).for_each(|passed| drop(state.done.remove(&passed)));
-                self.stripe = stripe;
-                state.at = stripe;
-                state.next = state.next.max(stripe);
-                self.shared.changed.notify_all();
-                loop {
-                    if let Some(piece) = state.done.remove(&stripe) {
-                        break piece;
-                    }
-                    state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-            };
-            // Taken: should the reader come back to the stripe, nobody else will.
-            self.shared.lock().done.insert(stripe, None);
-            match piece {
-                Some(piece) if piece.start == self.place => {
-                    (self.bytes, self.read, self.place) = (piece.bytes, 0, piece.end);
-                    if !self.bytes.is_empty() {
-                        return Ok(true);
-                    }
-                }
-                _ => {
-                    let from = FileFrom { shared: Arc::clone(&self.shared), at: self.place };
-                    let input = BufReader::with_capacity(1 << 16, from);
-                    self.frame = Some(Frame::begin(self.shared.format, input)?);
-                    return Ok(true);
-                }
-            }
+    /// Takes the next chunk of the piece at hand; false if there is no more.
+    fn next_chunk(&mut self) -> io::Result<bool> {
+        let Some(stripe) = self.piece else { return Ok(false) };
+        let read = std::mem::take(&mut self.chunk);
+        self.read = 0;
+        let mut state = self.shared.lock();
+        if read.capacity() > 0 {
+            state.spare.push(read);
         }
-        Ok(false)
+        let taken = self.shared.wait_for(state, |state| {
+            let piece = state.pieces.get_mut(&stripe)?;
+            if let Some(chunk) = piece.chunks.pop_front() {
+                state.ahead -= chunk.len();
+                return Some(Ok(Some(chunk)));
+            }
+            match piece.progress {
+                Progress::Whole { end, .. } => {
+                    self.place = end;
+                    Some(Ok(None))
+                }
+                Progress::Nothing => Some(Err(state.error.take().unwrap_or_else(|| io::ErrorKind::InvalidData.into()))),
+                Progress::Looking | Progress::From(_) => None,
+            }
+        });
+        self.shared.changed.notify_all();
+        let chunk = taken.inspect_err(|_| self.piece = None)?;
+        if chunk.is_none() {
+            self.piece = None;
+        }
+        self.chunk = chunk.unwrap_or_default();
+        Ok(self.piece.is_some())
+    }
+
+    /// Goes to the next piece, or begins to decompress where none fits; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        if self.place == self.shared.len {
+            return Ok(false);
+        }
+        let stripe = self.place / STRIPE_BYTES;
+        let mut state = self.shared.lock();
+        // Stripes that a frame spanned hold nothing that is still to be read.
+        while let Some((&passed, _)) = state.pieces.first_key_value().filter(|&(&passed, _)| passed < stripe) {
+            state.remove(passed);
+        }
+        state.at = stripe;
+        state.next = state.next.max(stripe);
+        self.shared.changed.notify_all();
+        let fits = self.shared.wait_for(state, |state| {
+            let piece = state.pieces.get_mut(&stripe)?;
+            let fits = match piece.progress {
+                Progress::Looking => return None,
+                Progress::Nothing => false,
+                Progress::From(start) | Progress::Whole { start, .. } => start == self.place,
+            };
+            piece.is_read = fits;
+            if !fits {
+                // Should the reader come back to the stripe, nobody else will.
+                state.remove(stripe);
+                state.pieces.insert(stripe, Piece { progress: Progress::Nothing, ..Piece::default() });
+            }
+            Some(fits)
+        });
+        if fits {
+            self.piece = Some(stripe);
+        } else {
+            let from = FileFrom { shared: Arc::clone(&self.shared), at: self.place };
+            self.frame = Some(Frame::begin(self.shared.format, BufReader::with_capacity(1 << 16, from))?);
+        }
+        Ok(true)
     }
 }
 
 impl Read for Unpacked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if self.read < self.bytes.len() {
-                let len = (self.bytes.len() - self.read).min(buffer.len());
-                buffer[..len].copy_from_slice(&self.bytes[self.read..][..len]);
+            if self.read < self.chunk.len() {
+                let len = (self.chunk.len() - self.read).min(buffer.len());
+                buffer[..len].copy_from_slice(&self.chunk[self.read..][..len]);
                 self.read += len;
                 return Ok(len);
             }
@@ -297,7 +463,7 @@ impl Read for Unpacked {
                 }
                 self.place = place_of(&frame.end());
             }
-            if !self.advance()? {
+            if !self.next_chunk()? && !self.advance()? {
                 return Ok(0);
             }
         }
@@ -339,10 +505,18 @@ mod tests {
         out
     }
 
-    fn unpacked(path: &Path) -> io::Result<Vec<u8>> {
+    fn unpacked_ahead(path: &Path, most_ahead: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        open(path, 3).unwrap().expect("long enough").read_to_end(&mut bytes)?;
+        let most_ahead = Arc::new(AtomicUsize::new(most_ahead));
+        let mut unpacked = open(path, 3, &most_ahead).unwrap().expect("long enough");
+        unpacked.read_to_end(&mut bytes)?;
+        let state = unpacked.shared.lock();
+        assert_eq!(state.ahead, 0);
         Ok(bytes)
+    }
+
+    fn unpacked(path: &Path) -> io::Result<Vec<u8>> {
+        unpacked_ahead(path, 64 << 20)
     }
 
     #[test]
@@ -353,7 +527,9 @@ mod tests {
             for lengths in [vec![9_000_000], vec![20_000; 450], vec![7_000_000, 1, 0, 50_000, 3_000_000, 10]] {
                 let frames: Vec<Vec<u8>> = (0..).zip(&lengths).map(|(seed, &len)| noise(len, seed)).collect();
                 std::fs::write(&path, packed(format, &frames)).unwrap();
-                assert!(unpacked(&path).unwrap() == frames.concat(), "{format:?} {lengths:?}");
+                for most_ahead in [0, 5 << 20, 64 << 20] {
+                    assert!(unpacked_ahead(&path, most_ahead).unwrap() == frames.concat(), "{format:?} {lengths:?}");
+                }
             }
             // What looks like a beginning and is none: text that holds the magic, stored as it is.
             let mut tricky = noise(1_000_000, 3);

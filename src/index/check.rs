@@ -10,7 +10,8 @@ use super::BLOCK_LEN;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::encode::ROW_WORDS;
 use super::layout::{
-    BYTE_ORDER_MARK, FileHeader, HEADER_BYTES, MAGIC, SECTION_ALIGNMENT, Section, VERSION, section_checksum,
+    BYTE_ORDER_MARK, FileHeader, HEADER_BYTES, MAGIC, SECTION_ALIGNMENT, Section, VERSION, WHOLE_DICTIONARY_VERSION,
+    section_checksum,
 };
 use super::list::{Block, Blocks, short_run};
 use super::packed::{Code, ColumnCode, FullBlock, Run, SLACK_BYTES};
@@ -29,8 +30,9 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
     if header.byte_order_mark == BYTE_ORDER_MARK.swap_bytes() {
         return Err("written in the other byte order than this machine's".into());
     }
-    if header.version != VERSION {
-        return Err(format!("index format {}, this build reads format {VERSION}", header.version));
+    if !(WHOLE_DICTIONARY_VERSION..=VERSION).contains(&header.version) {
+        let (version, oldest) = (header.version, WHOLE_DICTIONARY_VERSION);
+        return Err(format!("index format {version}, this build reads formats {oldest} to {VERSION}"));
     }
     if header.byte_order_mark != BYTE_ORDER_MARK || header.checksum != header.compute_checksum() {
         return Err("damaged: the header's checksum differs".into());

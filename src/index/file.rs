@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytemuck::Pod;
-use fst::Streamer;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::check::{Lists, check_file, check_lists};
+use super::dictionary::{Dictionary, MappedBytes};
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
-use super::layout::{FILE_NAME, FileHeader, Section};
+use super::layout::{FILE_NAME, FileHeader, Section, WHOLE_DICTIONARY_VERSION};
 use super::list::{Blocks, short_bound, short_run};
 use super::packed::Run;
 use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
@@ -31,22 +31,9 @@ const LET_GO_EVERY: Duration = Duration::from_millis(20);
 pub struct Index {
     map: Arc<Mmap>,
     header: FileHeader,
-    dictionary: fst::Map<MappedBytes>,
+    dictionary: Dictionary,
     bm25: Bm25,
     tokenizer: String,
-}
-
-/// A part of the mapped file that owns a share of the mapping.
-#[derive(Clone, Debug)]
-struct MappedBytes {
-    map: Arc<Mmap>,
-    range: Range<usize>,
-}
-
-impl AsRef<[u8]> for MappedBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.map[self.range.clone()]
-    }
 }
 
 impl Index {
@@ -119,13 +106,12 @@ impl Index {
             2 => Idf::Impacts,
             other => return Err(format!("damaged: idf form {other}, expected 0, 1 or 2")),
         };
-        let dictionary_bytes = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };
-        let dictionary = fst::Map::new(dictionary_bytes).map_err(|e| format!("damaged: the dictionary: {e}"))?;
-        // It has a checksum of its own: what it holds was built as a dictionary, and walking it can't go astray.
-        dictionary.as_fst().verify().map_err(|e| format!("damaged: the dictionary: {e}"))?;
-        if dictionary.len() != header.num_terms as usize {
-            return Err("damaged: the dictionary's size differs from the number of terms".into());
-        }
+        let section = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };
+        let dictionary = match header.version {
+            WHOLE_DICTIONARY_VERSION => Dictionary::open_whole(&section, header.num_terms),
+            _ => Dictionary::open(&section, header.num_terms),
+        };
+        let dictionary = dictionary.map_err(|e| format!("damaged: the dictionary: {e}"))?;
         let tokenizer = std::str::from_utf8(&map[range_of(&header, Section::Tokenizer)])
             .map_err(|_| "damaged: the tokenizer's name is not UTF-8")?
             .to_owned();
@@ -222,7 +208,7 @@ impl Index {
     /// The term's number, if it is in the vocabulary.
     #[must_use]
     pub fn term(&self, term: &str) -> Option<TermId> {
-        self.dictionary.get(term).filter(|&rank| rank < u64::from(self.num_terms())).map(|rank| TermId(rank as u32))
+        self.dictionary.rank(term).map(TermId)
     }
 
     /// The term's text.
@@ -232,9 +218,7 @@ impl Index {
     #[must_use]
     pub fn term_text(&self, term: TermId) -> String {
         assert!(term.0 < self.num_terms(), "term {term} of {}", self.num_terms());
-        // Ranks ascend with the keys, which is what finding a key by its value asks for.
-        let key = self.dictionary.as_fst().get_key(u64::from(term.0)).unwrap_or_default();
-        String::from_utf8_lossy(&key).into_owned()
+        String::from_utf8_lossy(&self.dictionary.term(term.0)).into_owned()
     }
 
     /// The document's id in its collection; its number where the collection gives none.
@@ -300,11 +284,7 @@ impl Index {
     /// # Errors
     /// What `visit` returns.
     pub fn for_each_list<E>(&self, mut visit: impl FnMut(&str, PostingList<'_>) -> Result<(), E>) -> Result<(), E> {
-        let mut terms = self.dictionary.stream();
-        while let Some((term, rank)) = terms.next() {
-            visit(&String::from_utf8_lossy(term), self.list(TermId(rank as u32)))?;
-        }
-        Ok(())
+        self.dictionary.for_each(|term, rank| visit(&String::from_utf8_lossy(term), self.list(TermId(rank))))
     }
 
     /// Identifies the content: equal for equal indexes (a hash of the section checksums and BM25's parameters).
@@ -404,7 +384,7 @@ fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
     entry.offset as usize..(entry.offset + entry.len) as usize
 }
 
-fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
+pub(super) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
     let file = File::open(path).map_err(|e| {
         if let (io::ErrorKind::NotADirectory, Some(dir)) = (e.kind(), path.parent()) {

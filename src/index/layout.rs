@@ -6,7 +6,7 @@
 //! | OFFSET | SIZE | MEANING |
 //! | ---: | ---: | --- |
 //! | 0 | 8 | magic, `TandemIx` |
-//! | 8 | 4 | format version, 2 |
+//! | 8 | 4 | format version, 3 |
 //! | 12 | 4 | byte-order mark, 0x0A0B0C0D |
 //! | 16 | 8 | length of the file in bytes |
 //! | 24 | 8 | postings |
@@ -29,7 +29,7 @@
 //! | 4 | long lists | 40 bytes: [`LongList`](super::LongList), in order of their terms |
 //! | 5 | short lists | bits, each list at a whole byte; the section at a multiple of 4 |
 //! | 6 | terms | 4 bytes: `TermSlot`, in byte order of the terms |
-//! | 7 | dictionary | an `fst` map from the terms to their ranks |
+//! | 7 | dictionary | maps from the terms to their ranks: see below |
 //! | 8 | document lengths | 4 bytes: tokens |
 //! | 9 | ends of external ids | 8 bytes: where each id ends in section 10; empty when documents have no ids of their own |
 //! | 10 | external ids | UTF-8 text |
@@ -37,6 +37,12 @@
 //!
 //! A section's checksum is the XXH3-64 of the XXH3-64 (8 bytes each) of its pieces of 4 MiB, so that many threads can
 //! check it.
+//!
+//! # Dictionary
+//!
+//! There is a part for each 65,536 terms, in their order; the last has fewer. First, for each part, 8 bytes: where it
+//! ends, from the section's beginning. Then the parts: each an `fst` map from its terms to how many terms of the part
+//! come before. In format 2, which is read too, the section is one such map of all terms.
 //!
 //! # Lists
 //!
@@ -98,7 +104,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 pub const FILE_NAME: &str = "index.tandem";
 
 pub(super) const MAGIC: [u8; 8] = *b"TandemIx";
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
+/// The version before: one map was the whole dictionary.
+pub(super) const WHOLE_DICTIONARY_VERSION: u32 = 2;
 pub(super) const BYTE_ORDER_MARK: u32 = 0x0A0B_0C0D;
 pub(super) const HEADER_BYTES: usize = size_of::<FileHeader>();
 pub(super) const SECTION_ALIGNMENT: u64 = 64;

@@ -29,6 +29,7 @@ mod bm25;
 mod builder;
 mod check;
 mod device;
+mod dictionary;
 mod directory;
 mod encode;
 mod error;

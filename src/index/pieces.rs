@@ -1,6 +1,7 @@
 //! Pieces of a file on their way, written by threads of their own.
 //!
-//! Copying into the system's cache runs at a gigabyte or two a second a core: less than sixteen cores merge and pack.
+//! Copying into the system's cache runs at a gigabyte or two a second a core: less than sixteen cores merge and pack. One
+//! more thread has the system write to disk meanwhile what it would otherwise begin with when all of it is to be there.
 
 use std::fs::File;
 use std::io;
@@ -14,6 +15,9 @@ use crate::files::write_all_at;
 /// Threads that write.
 const THREADS: usize = 2;
 
+/// Bytes after which the system is to write to disk.
+const SYNC_BYTES: usize = 64 << 20;
+
 /// A piece, and where it goes.
 type Piece = (u64, Vec<u8>);
 
@@ -23,6 +27,9 @@ pub(super) struct PieceWriters {
     to_threads: Sender<Piece>,
     /// Memory of pieces that are written.
     spare: Receiver<Vec<u8>>,
+    to_sync: Sender<()>,
+    /// Bytes since the system was last told to write.
+    unsynced: usize,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -47,15 +54,22 @@ impl PieceWriters {
             };
             std::thread::Builder::new().name(format!("write-{number}")).spawn(work)
         };
-        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { to_threads, spare, threads })
+        let mut threads = (0..THREADS).map(start).collect::<io::Result<Vec<_>>>()?;
+        let (to_sync, syncs) = bounded::<()>(1);
+        let sync = move || syncs.iter().try_for_each(|()| file.sync_data());
+        threads.push(std::thread::Builder::new().name("sync".into()).spawn(sync)?);
+        Ok(Self { to_threads, spare, to_sync, unsynced: 0, threads })
     }
 
     /// Writes `piece`, sooner or later; returns memory for the next one.
     ///
     /// # Errors
     /// If nobody writes any more: [`finish`](Self::finish) says why.
-    pub(super) fn write(&self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub(super) fn write(&mut self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+        self.unsynced += piece.len();
+        if self.unsynced >= SYNC_BYTES && self.to_sync.try_send(()).is_ok() {
+            self.unsynced = 0;
+        }
         let sent = self.to_threads.send((offset, piece));
         sent.map_err(|_| io::Error::other("the threads that write have ended"))?;
         let mut memory = self.spare.try_recv().unwrap_or_default();
@@ -68,7 +82,7 @@ impl PieceWriters {
     /// # Errors
     /// If the file system refused any piece.
     pub(super) fn finish(self) -> io::Result<()> {
-        drop(self.to_threads);
+        drop((self.to_threads, self.to_sync));
         let ended = |thread: JoinHandle<io::Result<()>>| {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that writes has panicked")))
         };
@@ -87,7 +101,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let file = File::create(&path).unwrap();
-        let writers = PieceWriters::start(&file).unwrap();
+        let mut writers = PieceWriters::start(&file).unwrap();
         for number in (0..50_u8).rev() {
             writers.write(u64::from(number) * 7, vec![number; 7]).unwrap();
         }
@@ -95,7 +109,7 @@ mod tests {
         let expected: Vec<u8> = (0..350).map(|at| (at / 7) as u8).collect();
         assert_eq!(std::fs::read(&path).unwrap(), expected);
 
-        let writers = PieceWriters::start(&File::open(&path).unwrap()).unwrap();
+        let mut writers = PieceWriters::start(&File::open(&path).unwrap()).unwrap();
         while writers.write(0, vec![1]).is_ok() {}
         assert!(writers.finish().is_err());
         assert_eq!(std::fs::read(&path).unwrap(), expected);

@@ -1,7 +1,7 @@
 //! Writing the index file as lists come in.
 //!
 //! The payload, by far the largest section, is streamed to a file beside the target; blocks, short lists, the directory
-//! and the dictionary wait in memory. Nothing is in place before [`IndexWriter::finish`].
+//! and the dictionary, which threads of its own build, wait in memory. Nothing is in place before [`IndexWriter::finish`].
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::dictionary::DictionaryWriter;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
 use super::layout::{
     BYTE_ORDER_MARK, FILE_NAME, FileHeader, HEADER_BYTES, MAGIC, PIECE_BYTES, SECTION_ALIGNMENT, Section, SectionEntry,
@@ -71,7 +72,7 @@ pub struct IndexWriter {
     long_lists: Vec<LongList>,
     short_lists: Vec<u8>,
     slots: Vec<TermSlot>,
-    dictionary: fst::MapBuilder<Vec<u8>>,
+    dictionary: DictionaryWriter,
     last_term: Vec<u8>,
     payload_words: u64,
     num_postings: u64,
@@ -150,7 +151,7 @@ impl IndexWriter {
             long_lists: Vec::new(),
             short_lists: Vec::new(),
             slots: Vec::new(),
-            dictionary: fst::MapBuilder::memory(),
+            dictionary: DictionaryWriter::default(),
             last_term: Vec::new(),
             payload_words: 0,
             num_postings: 0,
@@ -171,21 +172,21 @@ impl IndexWriter {
         self.check_limits(lists)?;
         for position in 0..lists.len() {
             let term = lists.term(position);
-            if !self.slots.is_empty() && self.last_term.as_slice() >= term {
-                let (term, last) = (String::from_utf8_lossy(term), String::from_utf8_lossy(&self.last_term));
+            let last = if position > 0 { lists.term(position - 1) } else { &self.last_term };
+            if !self.slots.is_empty() && last >= term {
+                let (term, last) = (String::from_utf8_lossy(term), String::from_utf8_lossy(last));
                 let message = format!("term {term:?} comes after {last:?}, expected ascending byte order");
                 return Err(IndexError::Collection(message));
             }
-            self.dictionary
-                .insert(term, self.slots.len() as u64)
-                .map_err(|e| IndexError::Collection(format!("the dictionary refuses a term: {e}")))?;
-            self.last_term.clear();
-            self.last_term.extend_from_slice(term);
+            self.dictionary.push(term).map_err(|source| io_error(&self.path, source))?;
             self.slots.push(TermSlot::new(match lists.slots[position].place() {
                 ListPlace::Single(doc) => ListPlace::Single(doc),
                 ListPlace::Short(byte) => ListPlace::Short(self.short_lists.len() as u32 + byte),
                 ListPlace::Long(number) => ListPlace::Long(self.long_lists.len() as u32 + number),
             }));
+        }
+        if let Some(last) = lists.len().checked_sub(1) {
+            lists.term(last).clone_into(&mut self.last_term);
         }
         self.long_lists.extend(lists.long_lists.iter().map(|list| LongList {
             payload_word: self.payload_words + list.payload_word,
@@ -226,10 +227,7 @@ impl IndexWriter {
             let message = "the collection has no terms: all of its documents are empty once cut into terms";
             return Err(IndexError::Collection(message.into()));
         }
-        let dictionary = self
-            .dictionary
-            .into_inner()
-            .map_err(|e| IndexError::Collection(format!("the dictionary can't be built: {e}")))?;
+        let dictionary = self.dictionary.finish().map_err(|source| io_error(&self.path, source))?;
         let mut ends: Vec<u64> = Vec::new();
         let mut end = 0;
         let mut measure = |id: &[u8]| {
@@ -273,7 +271,7 @@ impl IndexWriter {
                         sections.write(&[0; 4][..end.next_multiple_of(4) - end])?;
                     }
                     Section::Terms => sections.write(bytemuck::cast_slice(&self.slots))?,
-                    Section::Dictionary => sections.write(&dictionary)?,
+                    Section::Dictionary => dictionary.iter().try_for_each(|part| sections.write(part))?,
                     Section::DocLengths => sections.write(bytemuck::cast_slice(&self.doc_lengths))?,
                     Section::ExternalIdEnds => sections.write(bytemuck::cast_slice(&ends))?,
                     Section::ExternalIds => {
@@ -340,7 +338,7 @@ impl SectionWriter {
 
     fn write_whole_piece(&mut self) -> io::Result<()> {
         self.hash.update(&xxh3_64(&self.piece).to_le_bytes());
-        let writers = match &self.writers {
+        let writers = match &mut self.writers {
             Some(writers) => writers,
             None => self.writers.insert(PieceWriters::start(self.file.file())?),
         };

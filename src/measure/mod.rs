@@ -9,6 +9,7 @@
 //! | `blocks.rs` | how fast an index's own blocks are decoded |
 //! | `dispatcher.rs` | how many jobs a second one dispatcher carries under each policy |
 //! | `estimates.rs` | what a query's estimate costs: its features, and predictions from them |
+//! | `ingest.rs` | what some cores answer while others index |
 //! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
 //! | `operators.rs` | what each way to answer a query costs, query by query |
 //! | `peak.rs` | the most memory that this process has had |
@@ -20,6 +21,7 @@
 mod blocks;
 mod dispatcher;
 mod estimates;
+mod ingest;
 mod memory;
 mod operators;
 mod peak;
@@ -31,6 +33,7 @@ mod sizes;
 pub use blocks::{BlockTimes, time_blocks};
 pub use dispatcher::{DispatcherError, DispatcherTime, ThreadedRate, dispatcher_machine, time_dispatcher};
 pub use estimates::{EstimateTimes, time_estimates};
+pub use ingest::{SharedCores, SharedCoresError, SharedWork, share_cores};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use peak::{peak_bytes, reset_peak};

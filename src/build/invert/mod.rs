@@ -82,6 +82,7 @@ impl Indexer for HashIndexer {
     ) -> Result<Arc<dyn Inverted>, BuildError> {
         let key = format!("{} {}", collection.identity(), options.tokenizer.name());
         let store = Store::open(dir, &key, options)?;
+        collection.limit_ahead(store.most_ahead());
         let tokenizer = &options.tokenizer;
         let lane = |stream| Box::new(Lane::new(stream, tokenizer, Arc::clone(&self.report))) as Box<dyn Worker + Send>;
         let mut workers: Vec<_> = self.streams.drain(..).take(options.threads).map(lane).collect();

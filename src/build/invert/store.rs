@@ -15,6 +15,8 @@ use crate::build::{BuildError, BuildOptions, BuildSummary, Stages};
 const GROWING_SHARE: f64 = 0.5;
 /// Of the memory given, what runs may take that stay in memory.
 const KEPT_SHARE: f64 = 0.125;
+/// Of the memory given, what may be decompressed before workers take it.
+const AHEAD_SHARE: f64 = 0.0625;
 /// A worker's lists may always grow so far: runs are never smaller but the last.
 const LEAST_BYTES: u64 = 256 << 10;
 /// They may never grow further: places in them are 32 bits.
@@ -29,6 +31,7 @@ pub(super) struct Store {
     /// What all runs in memory may take while lists grow, and when none grows any more.
     most_kept: u64,
     most_kept_last: u64,
+    most_ahead: u64,
     inside: Mutex<Inside>,
 }
 
@@ -59,6 +62,7 @@ impl Store {
             most_growing: (share(GROWING_SHARE) / options.threads as u64).clamp(LEAST_BYTES, MOST_BYTES),
             most_kept: share(KEPT_SHARE),
             most_kept_last: share(GROWING_SHARE + KEPT_SHARE),
+            most_ahead: share(AHEAD_SHARE),
             inside: Mutex::new(Inside { runs_on_disk: runs.len(), journal, runs, kept_bytes: 0, resumed_bytes }),
         })
     }
@@ -67,6 +71,11 @@ impl Store {
     pub(super) fn held_batches(&self) -> HashMap<u64, u64> {
         let inside = self.lock();
         inside.runs.iter().flat_map(Run::segments).map(|segment| (segment.number, segment.digest)).collect()
+    }
+
+    /// Bytes of text that may be decompressed before workers take them.
+    pub(super) fn most_ahead(&self) -> usize {
+        usize::try_from(self.most_ahead).unwrap_or(usize::MAX)
     }
 
     /// Whether lists that take so many bytes have grown as large as a worker's may.

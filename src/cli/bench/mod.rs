@@ -8,6 +8,7 @@ mod gpu;
 #[cfg(not(feature = "gpu"))]
 #[path = "no_gpu.rs"]
 mod gpu;
+mod ingest;
 mod operators;
 mod simulator;
 mod sizes;
@@ -62,6 +63,9 @@ pub(super) struct Arguments {
     /// measured]
     #[arg(long, value_name = "FILE")]
     gpu_memory_log: Option<PathBuf>,
+    /// Text that `ingest` indexes, again and again: as `index build` takes it; several files are one collection
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    ingest: Vec<PathBuf>,
     /// Where bench.csv goes
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
@@ -84,6 +88,8 @@ enum Part {
     Simulator,
     /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
     Dispatcher,
+    /// How many queries cores answer while others index (not by default)
+    Ingest,
     /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
     Gpu,
     /// Of that, only what queries cost on the GPU
@@ -124,6 +130,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
             Part::Estimates => estimates::measure(arguments)?,
+            Part::Ingest => ingest::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuCluster => gpu::cluster::measure(arguments)?,

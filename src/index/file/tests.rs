@@ -5,6 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::layout::section_checksum;
 use crate::index::{BLOCK_LEN, IndexWriter, ListEncoder};
 
 /// A sparse list of many blocks and a tail, with values that stick out.
@@ -171,7 +172,42 @@ fn an_older_format_is_refused() {
     bytes[12..16].copy_from_slice(&0x0A0B_0C0D_u32.to_le_bytes());
     fs::write(&path, bytes).unwrap();
     let message = Index::open(dir.path()).unwrap_err().to_string();
-    assert!(message.contains("index format 1, this build reads format 2 (rebuild it"), "{message}");
+    assert!(message.contains("index format 1, this build reads formats 2 to 3 (rebuild it"), "{message}");
+}
+
+#[test]
+fn format_2_whose_dictionary_is_one_map_reads_as_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let lists = small_lists();
+    let mut builder = IndexBuilder::new(vec![5; 300], Vec::new(), Bm25::default());
+    lists.iter().for_each(|(term, list)| builder.add(term, list).unwrap());
+    builder.write(dir.path()).unwrap();
+    let new = fs::read(&path).unwrap();
+    let mut header: FileHeader = bytemuck::pod_read_unaligned(&new[..size_of::<FileHeader>()]);
+    let mut old = vec![0; size_of::<FileHeader>()];
+    for section in Section::ALL {
+        let mut range = range_of(&header, section);
+        if section == Section::Dictionary {
+            // The only part, without the table.
+            range.start += 8;
+        }
+        let row = &mut header.sections[section as usize];
+        (row.offset, row.len) = (old.len() as u64, range.len() as u64);
+        row.checksum = section_checksum(&new[range.clone()]);
+        old.extend_from_slice(&new[range]);
+        old.resize(old.len().next_multiple_of(64), 0);
+    }
+    (header.version, header.file_len) = (2, old.len() as u64);
+    header.checksum = header.compute_checksum();
+    old[..size_of::<FileHeader>()].copy_from_slice(bytemuck::bytes_of(&header));
+    fs::write(&path, old).unwrap();
+    let index = Index::open(dir.path()).unwrap();
+    for (rank, (text, list)) in lists.iter().enumerate() {
+        let term = index.term(text).unwrap();
+        assert_eq!((term, index.term_text(term)), (TermId(rank as u32), text.clone()));
+        assert_eq!(index.list(term).postings().collect::<Vec<_>>(), *list);
+    }
 }
 
 #[test]
@@ -194,7 +230,7 @@ fn inconsistent_lists_with_right_checksums_are_refused() {
         for at in range.clone().step_by(step) {
             bytes[at] ^= 1 << (at * 7 % 11 % 8);
             let mut header = header;
-            header.sections[*section as usize].checksum = crate::index::layout::section_checksum(&bytes[range.clone()]);
+            header.sections[*section as usize].checksum = section_checksum(&bytes[range.clone()]);
             header.checksum = header.compute_checksum();
             bytes[..size_of::<FileHeader>()].copy_from_slice(bytemuck::bytes_of(&header));
             fs::write(&path, &bytes).unwrap();

@@ -1,0 +1,328 @@
+//! The dictionary: from terms to their ranks, and back.
+//!
+//! An automaton takes terms in order, a million or two a second. So the dictionary is many of them, one for each
+//! [`PART_TERMS`] terms, which threads build side by side while lists come in. Parts depend on nothing but the terms.
+//!
+//! | SIZE | MEANING |
+//! | ---: | --- |
+//! | 8 for each part | where it ends, from the section's beginning |
+//! | | the parts: each an `fst` map from its terms to how many terms of the part come before |
+//!
+//! In files of format 2 the section is one map of all terms.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use fst::Streamer;
+use memmap2::Mmap;
+use rayon::prelude::*;
+
+/// Terms of a part; the last has fewer.
+const PART_TERMS: usize = 1 << 16;
+/// Threads that build parts: together they take terms faster than sixteen cores merge their lists.
+const THREADS: usize = 4;
+/// Bytes of a row of the table.
+const ROW_BYTES: usize = size_of::<u64>();
+
+/// A part of the mapped file that owns a share of the mapping.
+#[derive(Clone, Debug)]
+pub(super) struct MappedBytes {
+    pub(super) map: Arc<Mmap>,
+    pub(super) range: Range<usize>,
+}
+
+impl AsRef<[u8]> for MappedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.map[self.range.clone()]
+    }
+}
+
+/// The dictionary of an open index.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    /// At least one.
+    parts: Vec<Part>,
+    num_terms: u32,
+}
+
+struct Part {
+    first_term: Vec<u8>,
+    first_rank: u32,
+    ranks: fst::Map<MappedBytes>,
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").field("first_rank", &self.first_rank).finish_non_exhaustive()
+    }
+}
+
+impl Dictionary {
+    /// The dictionary of `num_terms` terms in this section.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub(super) fn open(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
+        let num_parts = (num_terms as usize).div_ceil(PART_TERMS);
+        let table = section.as_ref().get(..num_parts * ROW_BYTES).ok_or("the table of parts is cut short")?;
+        let mut start = table.len();
+        let mut parts = Vec::with_capacity(num_parts);
+        for row in table.as_chunks().0 {
+            let end = u64::from_le_bytes(*row);
+            if end < start as u64 || end > section.range.len() as u64 {
+                return Err("a part is out of place".into());
+            }
+            parts.push(start..end as usize);
+            start = end as usize;
+        }
+        if start != section.range.len() {
+            return Err("bytes after the last part".into());
+        }
+        Self::of_parts(section, &parts, num_terms)
+    }
+
+    /// As [`open`](Self::open), of a file of format 2.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn open_whole(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
+        Self::of_parts(section, std::slice::from_ref(&(0..section.range.len())), num_terms)
+    }
+
+    fn of_parts(section: &MappedBytes, places: &[Range<usize>], num_terms: u32) -> Result<Self, String> {
+        let open = |place: &Range<usize>| {
+            let range = section.range.start + place.start..section.range.start + place.end;
+            let ranks = fst::Map::new(MappedBytes { map: Arc::clone(&section.map), range })?;
+            // It has a checksum of its own: what it holds was built as a map, and walking it can't go astray.
+            ranks.as_fst().verify()?;
+            let first_term = ranks.stream().next().map(|(term, _)| term.to_vec()).unwrap_or_default();
+            Ok(Part { first_term, first_rank: 0, ranks })
+        };
+        let parts: Result<Vec<Part>, fst::Error> = places.par_iter().map(open).collect();
+        let mut parts = parts.map_err(|e| e.to_string())?;
+        let mut next = 0;
+        for (number, part) in parts.iter_mut().enumerate() {
+            let is_last = number + 1 == places.len();
+            if !is_last && part.ranks.len() != PART_TERMS {
+                return Err("a part holds another number of terms than it should".into());
+            }
+            part.first_rank = next as u32;
+            next += part.ranks.len();
+        }
+        if next != num_terms as usize {
+            return Err("its size differs from the number of terms".into());
+        }
+        Ok(Self { parts, num_terms })
+    }
+
+    /// How many terms come before `term`, if it is one.
+    pub(super) fn rank(&self, term: &str) -> Option<u32> {
+        let after = self.parts.partition_point(|part| part.first_term.as_slice() <= term.as_bytes());
+        let part = &self.parts[after.checked_sub(1)?];
+        let rank = part.ranks.get(term)?.checked_add(part.first_rank.into())?;
+        (rank < self.num_terms.into()).then_some(rank as u32)
+    }
+
+    /// The term before which `rank` others come; empty if there is none.
+    pub(super) fn term(&self, rank: u32) -> Vec<u8> {
+        let after = self.parts.partition_point(|part| part.first_rank <= rank);
+        let part = &self.parts[after.saturating_sub(1)];
+        // Ranks ascend with the terms, which is what finding a key by its value asks for.
+        part.ranks.as_fst().get_key((rank - part.first_rank).into()).unwrap_or_default()
+    }
+
+    /// Visits all terms with their ranks, in order.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    pub(super) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], u32) -> Result<(), E>) -> Result<(), E> {
+        for part in &self.parts {
+            let mut terms = part.ranks.stream();
+            while let Some((term, rank)) = terms.next() {
+                visit(term, part.first_rank + rank as u32)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Terms of a part that is to be built.
+#[derive(Debug, Default)]
+struct Terms {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Terms {
+    fn build(&self) -> Result<Vec<u8>, fst::Error> {
+        let mut builder = fst::MapBuilder::memory();
+        let mut start = 0;
+        for (rank, &end) in (0..).zip(&self.ends) {
+            builder.insert(&self.text[start..end], rank)?;
+            start = end;
+        }
+        builder.into_inner()
+    }
+}
+
+/// Builds a dictionary from terms as they come, in order.
+#[derive(Debug, Default)]
+pub(super) struct DictionaryWriter {
+    terms: Terms,
+    num_parts: usize,
+    /// Started with the first part that is full.
+    builders: Option<Builders>,
+}
+
+impl DictionaryWriter {
+    /// Adds the next term.
+    ///
+    /// # Errors
+    /// If the system has no threads, or those that build have ended.
+    pub(super) fn push(&mut self, term: &[u8]) -> io::Result<()> {
+        if self.terms.ends.len() == PART_TERMS {
+            let builders = match &self.builders {
+                Some(builders) => builders,
+                None => self.builders.insert(Builders::start()?),
+            };
+            builders.build(self.num_parts, std::mem::take(&mut self.terms))?;
+            self.num_parts += 1;
+        }
+        self.terms.text.extend_from_slice(term);
+        self.terms.ends.push(self.terms.text.len());
+        Ok(())
+    }
+
+    /// The section, in pieces; waits for all parts.
+    ///
+    /// # Errors
+    /// If a part can't be built.
+    pub(super) fn finish(self) -> io::Result<Vec<Vec<u8>>> {
+        let last = self.terms.build().map_err(io::Error::other)?;
+        let mut parts = self.builders.map_or(Ok(Vec::new()), Builders::finish)?;
+        parts.push(last);
+        let mut end = parts.len() * ROW_BYTES;
+        let row = |part: &Vec<u8>| {
+            end += part.len();
+            (end as u64).to_le_bytes()
+        };
+        let table: Vec<u8> = parts.iter().flat_map(row).collect();
+        parts.insert(0, table);
+        Ok(parts)
+    }
+}
+
+/// A part, and its number.
+type Numbered<T> = (usize, T);
+/// What a thread built.
+type BuiltParts = Result<Vec<Numbered<Vec<u8>>>, fst::Error>;
+
+/// Threads that build parts.
+#[derive(Debug)]
+struct Builders {
+    to_threads: Sender<Numbered<Terms>>,
+    threads: Vec<JoinHandle<BuiltParts>>,
+}
+
+impl Builders {
+    fn start() -> io::Result<Self> {
+        let (to_threads, from_writer) = bounded(THREADS);
+        let start = |number| {
+            let from_writer: Receiver<Numbered<Terms>> = from_writer.clone();
+            let work = move || from_writer.iter().map(|(number, terms)| Ok((number, terms.build()?))).collect();
+            std::thread::Builder::new().name(format!("dictionary-{number}")).spawn(work)
+        };
+        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
+        Ok(Self { to_threads, threads })
+    }
+
+    fn build(&self, number: usize, terms: Terms) -> io::Result<()> {
+        let sent = self.to_threads.send((number, terms));
+        sent.map_err(|_| io::Error::other("the threads that build the dictionary have ended"))
+    }
+
+    /// All parts, in order.
+    fn finish(self) -> io::Result<Vec<Vec<u8>>> {
+        drop(self.to_threads);
+        let mut parts = Vec::new();
+        for thread in self.threads {
+            let built =
+                thread.join().map_err(|_| io::Error::other("a thread that builds the dictionary has panicked"))?;
+            parts.extend(built.map_err(io::Error::other)?);
+        }
+        parts.sort_unstable_by_key(|(number, _)| *number);
+        Ok(parts.into_iter().map(|(_, part)| part).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::file::map_file;
+
+    fn mapped(bytes: &[u8]) -> MappedBytes {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // The section is somewhere in the file.
+        std::fs::write(file.path(), [b"before", bytes].concat()).unwrap();
+        let map = map_file(file.path()).unwrap();
+        MappedBytes { range: 6..map.len(), map }
+    }
+
+    fn term(rank: usize) -> String {
+        format!("{rank:07}x")
+    }
+
+    #[test]
+    fn terms_are_found_in_one_part_and_in_many_and_by_their_ranks() {
+        for num_terms in [1, 2, PART_TERMS - 1, PART_TERMS, PART_TERMS + 1, 3 * PART_TERMS + 7] {
+            let mut writer = DictionaryWriter::default();
+            (0..num_terms).for_each(|rank| writer.push(term(rank).as_bytes()).unwrap());
+            let bytes = writer.finish().unwrap().concat();
+            let section = mapped(&bytes);
+            let dictionary = Dictionary::open(&section, num_terms as u32).unwrap();
+            assert_eq!(dictionary.parts.len(), num_terms.div_ceil(PART_TERMS));
+            let near_borders = (0..=num_terms / PART_TERMS).flat_map(|part| {
+                let border = part * PART_TERMS;
+                border.saturating_sub(2)..(border + 2).min(num_terms)
+            });
+            for rank in near_borders.chain((0..num_terms).step_by(997)) {
+                assert_eq!(dictionary.rank(&term(rank)), Some(rank as u32));
+                assert_eq!(dictionary.term(rank as u32), term(rank).as_bytes());
+                assert_eq!(dictionary.rank(&term(rank)[..7]), None);
+                assert_eq!(dictionary.rank(&(term(rank) + "y")), None);
+            }
+            assert_eq!((dictionary.rank(""), dictionary.rank("a")), (None, None));
+            let mut next = 0;
+            let visited = dictionary.for_each(|seen, rank| {
+                assert_eq!((seen, rank), (term(next).as_bytes(), next as u32));
+                next += 1;
+                Ok::<_, ()>(())
+            });
+            assert_eq!((visited, next), (Ok(()), num_terms));
+
+            for other in [num_terms - 1, num_terms + 1, num_terms + PART_TERMS] {
+                assert!(Dictionary::open(&section, other as u32).is_err(), "{num_terms} as {other}");
+            }
+            for len in [0, 7, bytes.len() - 1] {
+                assert!(Dictionary::open(&mapped(&bytes[..len]), num_terms as u32).is_err(), "cut to {len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_that_are_out_of_place_are_refused() {
+        let num_terms = 2 * PART_TERMS + 1;
+        let mut writer = DictionaryWriter::default();
+        (0..num_terms).for_each(|rank| writer.push(term(rank).as_bytes()).unwrap());
+        let good = writer.finish().unwrap().concat();
+        for (row, end) in [(0, 0), (0, u64::MAX), (1, 30), (2, 1 << 40), (2, good.len() as u64 - 1)] {
+            let mut bytes = good.clone();
+            bytes[row * ROW_BYTES..][..ROW_BYTES].copy_from_slice(&end.to_le_bytes());
+            assert!(Dictionary::open(&mapped(&bytes), num_terms as u32).is_err(), "row {row}, {end}");
+        }
+    }
+}
