@@ -212,11 +212,12 @@ impl Counter<'_> {
         needs_all: bool,
     ) {
         let mut score = own;
-        for t in driver + 1..terms.len() {
-            if score + terms[t].rest < floor {
+        let (before, behind) = terms.split_at_mut(driver + 1);
+        for term in behind {
+            if score + term.rest < floor {
                 return;
             }
-            match self.look_up(touched, &mut terms[t], doc) {
+            match self.look_up(touched, term, doc) {
                 Some(found) => score += found,
                 None if needs_all => return,
                 None => {}
@@ -225,7 +226,7 @@ impl Counter<'_> {
         if score < floor {
             return;
         }
-        for term in &mut terms[..driver] {
+        for term in &mut before[..driver] {
             if self.look_up(touched, term, doc).is_some() {
                 return;
             }

@@ -217,7 +217,7 @@ mod tests {
         // Documents two apart take 8 bits, frequencies up to 5 three: 8 rows, a byte each 8, 3 more.
         assert_eq!((rows.rows(0), rows.doc_width(0)), (8 + 8 + 3, 8));
         let log = |terms: &[&str]| vec![Query::prepare(QueryId(0), "q", terms, &index).unwrap(); 64];
-        let options = OnlineOptions { page_rows: 128, ..OnlineOptions::of_epochs(8) };
+        let options = OnlineOptions { page_rows: 128, half_life_queries: 16, ..OnlineOptions::of_epochs(8) };
         let [found] = count_residency(&index, &rows, &log(&["a", "b"]), &log(&["c", "d"]), &[0.5], options)[..] else {
             panic!("one share was asked for");
         };

@@ -108,10 +108,8 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     let mut followed = Vec::new();
     for &budget in &arguments.gpu_memory {
         let memory = memory.with_bytes(tiers.bytes(budget));
-        if let Some(rows) = online::measure(&index, &queries, &memory, arguments.gpu_memory_epoch, tiers.bytes(budget))?
-        {
-            followed.extend(rows);
-        }
+        let (epoch, bytes) = (arguments.gpu_memory_epoch, tiers.bytes(budget));
+        followed.extend(online::measure(&index, &queries, &memory, epoch, bytes, &mut notes)?);
     }
     let csv = arguments.out.join("gpu-budgets.csv");
     let provenance = Provenance::new()

@@ -3,6 +3,7 @@
 //! All queries are asked again and again, in batches, so that the first pass is of queries that nobody has seen, and the last of
 //! ones that have been counted. Answers under moving pages are compared with those under still ones, all of them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,9 @@ use super::queries::K;
 use crate::cache::OnlineOptions;
 use crate::cli::{Failure, defaults};
 use crate::exec::gpu::{GpuExecutor, GpuMemory};
-use crate::exec::{Answers, Executor, Request};
+use crate::exec::{Answers, ExecError, Executor, Request};
 use crate::files::{Digits, Record};
+use crate::gpu::GpuError;
 use crate::index::Index;
 use crate::query::{Mode, Query};
 use crate::report::table::Table;
@@ -76,26 +78,34 @@ impl Time {
     }
 }
 
-/// Measures a budget; `None` if it has room for all rows, so that nothing need follow.
+/// Measures a budget; nothing if it has room for all rows, so that nothing need follow, or has none for a page, which is noted.
 pub(super) fn measure(
     index: &Arc<Index>,
     queries: &[Query],
     memory: &GpuMemory,
     epoch_queries: u32,
     budget_bytes: u64,
-) -> Result<Option<Vec<OnlineRow>>, Failure> {
+    notes: &mut String,
+) -> Result<Vec<OnlineRow>, Failure> {
     let online = memory.online(OnlineOptions::of_epochs(epoch_queries));
     let mut rows = Vec::new();
     for mode in MODES {
-        let mut still = defaults::gpu_executor(index, index.built_with(), Some(memory))?;
         // Each mode begins with what the log said.
-        let mut moving = defaults::gpu_executor(index, index.built_with(), Some(&online))?;
+        let mut moving = match defaults::gpu_executor(index, index.built_with(), Some(&online)) {
+            Ok(moving) => moving,
+            Err(ExecError::Gpu(error @ GpuError::BadBudget { .. })) => {
+                let _ = writeln!(notes, "following the queries: {error}");
+                return Ok(rows);
+            }
+            Err(error) => return Err(error.into()),
+        };
         if moving.online_report().is_none() {
-            return Ok(None);
+            return Ok(rows);
         }
+        let mut still = defaults::gpu_executor(index, index.built_with(), Some(memory))?;
         rows.push(row(&mut still, &mut moving, queries, mode, budget_bytes)?);
     }
-    Ok(Some(rows))
+    Ok(rows)
 }
 
 fn row(

@@ -89,7 +89,7 @@ struct State {
     mover: Mover,
     decider: Decider,
     /// Reads of a block, by list; and the queries that they are of.
-    reads: Vec<(u32, f32)>,
+    reads: ListReads,
     num_queries: u32,
     moves: Moves,
     /// Whether a task has been handed to the stream and has not ended.
@@ -289,20 +289,32 @@ impl State {
     }
 }
 
+/// Reads of a block, by list.
+type ListReads = Vec<(u32, f32)>;
+
+/// What a thread has decided.
+#[derive(Debug)]
+struct Decision {
+    moves: Moves,
+    /// Memory for reads, empty.
+    spare: ListReads,
+    took_ms: f64,
+}
+
 /// A thread that ends epochs: it looks at every page, which takes longer than a batch may wait.
 #[derive(Debug)]
 struct Decider {
-    asked: Option<Sender<Vec<(u32, f32)>>>,
-    answered: Receiver<(Moves, Vec<(u32, f32)>, f64)>,
+    asked: Option<Sender<ListReads>>,
+    answered: Receiver<Decision>,
     thread: Option<JoinHandle<()>>,
     is_deciding: bool,
     /// Memory for reads that is used again.
-    spare: Vec<(u32, f32)>,
+    spare: ListReads,
 }
 
 impl Decider {
     fn new(tier: Arc<Mutex<OnlineTier>>) -> Result<Self, ExecError> {
-        let (asked, asks) = channel::<Vec<(u32, f32)>>();
+        let (asked, asks) = channel::<ListReads>();
         let (answers, answered) = channel();
         let decide = move || {
             for mut reads in asks {
@@ -311,7 +323,8 @@ impl Decider {
                 reads.drain(..).for_each(|(list, reads)| tier.record(list, reads));
                 let moves = tier.end_epoch();
                 drop(tier);
-                if answers.send((moves, reads, began.elapsed().as_secs_f64() * 1e3)).is_err() {
+                let took_ms = began.elapsed().as_secs_f64() * 1e3;
+                if answers.send(Decision { moves, spare: reads, took_ms }).is_err() {
                     break;
                 }
             }
@@ -321,7 +334,7 @@ impl Decider {
         Ok(Self { asked: Some(asked), answered, thread: Some(thread), is_deciding: false, spare: Vec::new() })
     }
 
-    fn ask(&mut self, reads: Vec<(u32, f32)>) -> Result<(), ExecError> {
+    fn ask(&mut self, reads: ListReads) -> Result<(), ExecError> {
         self.is_deciding = true;
         let sent = self.asked.as_ref().is_some_and(|asked| asked.send(reads).is_ok());
         if sent { Ok(()) } else { Err(gone("it has ended")) }
@@ -330,9 +343,9 @@ impl Decider {
     /// What was decided, and the milliseconds that it took; `None` if it is not yet.
     fn answer(&mut self) -> Result<Option<(Moves, f64)>, ExecError> {
         match self.answered.try_recv() {
-            Ok((moves, spare, ms)) => {
+            Ok(Decision { moves, spare, took_ms }) => {
                 (self.is_deciding, self.spare) = (false, spare);
-                Ok(Some((moves, ms)))
+                Ok(Some((moves, took_ms)))
             }
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(gone("it has ended")),
