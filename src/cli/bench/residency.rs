@@ -2,10 +2,9 @@
 //! Counted on the host: no GPU is asked.
 
 use super::{Arguments, Measurement, input, learned_from};
-use crate::cache::{BlockReads, OnlineOptions};
+use crate::cache::OnlineOptions;
 use crate::cli::Failure;
-use crate::index::BLOCK_LEN;
-use crate::measure::{DeviceRows, Gathers, Residency, count_gathers, count_residency, lists};
+use crate::measure::{DeviceRows, Gathers, Residency, block_reads, count_gathers, count_residency};
 use crate::query::Mode;
 use crate::report::table::Table;
 
@@ -50,8 +49,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         ]);
     }
     let mut measurements: Vec<Measurement> = residency.iter().flat_map(of_residency).collect();
-    let mut learned = BlockReads::default();
-    log.iter().for_each(|query| learned.record(&lists(query), BLOCK_LEN as u32));
+    let learned = block_reads(&log);
     let gathers_of = |mode: Mode| {
         let mut found = Vec::new();
         for share in GATHER_SHARES {
