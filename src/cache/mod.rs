@@ -20,6 +20,8 @@
 //! | `batches` | [`BatchMaker`]: queries with the lists that they miss, up to a buffer's size |
 //! | `model` | [`ThroughputModel`]: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
 //! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
+//! | `pages`, `online` | [`OnlineTier`]: pages of blocks near and far, following the queries in epochs |
+//! | `turns` | [`Turns`]: two maps in turns, so that a query sees one while pages move |
 //! | `far_curve` | [`FarCurve`]: what share of a query's reads is far, under any budget |
 //! | `store` | [`ListStore`]: a budget, pins, and what goes when room is needed |
 //! | `space`, `placed` | [`PlacedLists`]: such a store whose lists have places in one memory, and move when that is in pieces |
@@ -32,6 +34,8 @@ mod batches;
 mod error;
 mod far_curve;
 mod model;
+mod online;
+mod pages;
 mod placed;
 mod prefixes;
 mod qtf;
@@ -40,6 +44,7 @@ mod sizes;
 mod space;
 mod store;
 mod tiers;
+mod turns;
 mod vfb;
 mod visits;
 
@@ -48,12 +53,15 @@ pub use batches::{Batch, BatchMaker, Footprint, Walk};
 pub use error::CacheError;
 pub use far_curve::FarCurve;
 pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
+pub use online::{Moves, OnlineOptions, OnlineTier};
+pub use pages::{Pages, Run};
 pub use placed::{Arrivals, PlacedLists};
 pub use prefixes::Prefixes;
 pub use sizes::Sizes;
 pub use space::{Move, Space};
 pub use store::{Eviction, KeepAll, LeastSaved, ListStore, Pinned};
 pub use tiers::{BlockReads, Placement, WarmBlocks, expected_reads, place_blocks};
+pub use turns::{Task, Turns};
 pub use visits::{CACHE_BLOCK_LEN, Visits};
 
 #[cfg(test)]

@@ -47,6 +47,16 @@ fn worlds() -> impl Strategy<Value = (Lens, Vec<Vec<u32>>, Vec<Vec<u32>>)> {
     })
 }
 
+/// The rows of all blocks of lists, and the blocks of each list.
+fn blocks_of(lists: &[Vec<u32>]) -> (Vec<u32>, Vec<std::ops::Range<u32>>) {
+    let mut end = 0;
+    let ranges = lists.iter().map(|blocks| {
+        end += blocks.len() as u32;
+        end - blocks.len() as u32..end
+    });
+    (lists.concat(), ranges.collect())
+}
+
 fn visits_of(sizes: &Lens, log: &[Vec<u32>], depths: &[Vec<u32>]) -> Visits {
     let mut visits = Visits::new(sizes);
     for (lists, depths) in log.iter().zip(depths) {
@@ -288,6 +298,130 @@ proptest! {
     }
 
     #[test]
+    fn every_block_lies_in_one_page_apart_from_the_others(
+        lists in prop::collection::vec(prop::collection::vec(0_u32..40, 1..30), 1..30),
+        page_rows in 40_u32..200,
+    ) {
+        let (rows, ranges) = blocks_of(&lists);
+        let pages = Pages::new(&rows, ranges.iter().cloned().zip(0..).map(|(range, list)| (list, range)), page_rows);
+        let mut seen = vec![0; rows.len()];
+        let mut spans = Vec::new();
+        for page in 0..pages.num_pages() {
+            for run in pages.runs(page) {
+                for block in run.first_block..run.first_block + run.num_blocks {
+                    prop_assert!(ranges[run.list as usize].contains(&block));
+                    seen[block as usize] += 1;
+                    let first = pages.first_rows()[block as usize];
+                    let end = first + rows[block as usize];
+                    prop_assert!(first >= page * page_rows && end <= (page + 1) * page_rows, "{first} to {end}, page {page}");
+                    spans.push((first, end));
+                }
+            }
+        }
+        prop_assert!(seen.iter().zip(&rows).all(|(&seen, &rows)| seen == u32::from(rows > 0)));
+        spans.sort_unstable();
+        prop_assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
+    }
+
+    #[test]
+    fn an_online_tier_keeps_to_its_frames_swaps_only_what_pays_and_rests_when_queries_do(
+        lists in prop::collection::vec(prop::collection::vec(1_u32..40, 1..30), 1..30),
+        logs in prop::collection::vec(prop::collection::vec((any::<prop::sample::Index>(), 0.0_f32..500.0), 0..8), 1..4),
+        num_frames in 1_u32..12,
+        most_pages in 1_u32..6,
+    ) {
+        let (rows, ranges) = blocks_of(&lists);
+        let pages = Pages::new(&rows, ranges.into_iter().zip(0..).map(|(range, list)| (list, range)), 64);
+        let pages = std::sync::Arc::new(pages);
+        let options = OnlineOptions {
+            page_rows: 64, epoch_queries: 1, half_life_queries: 2, most_pages, copy_reads: 16.0,
+        };
+        let mut tier = OnlineTier::new(std::sync::Arc::clone(&pages), lists.len(), num_frames, options);
+        // What a frame holds, as whoever copies has it.
+        let mut frames: Vec<Option<u32>> = (0..num_frames).map(|page| (page < pages.num_pages()).then_some(page)).collect();
+        for log in &logs {
+            let mut last = Moves::default();
+            // Each log long enough for its reads to settle, and for all pages to have moved.
+            for _ in 0..80 {
+                log.iter().for_each(|(list, reads)| tier.record(list.index(lists.len()) as u32, *reads));
+                last = tier.end_epoch();
+                prop_assert!(last.come.len() <= most_pages as usize && last.gone.len() <= last.come.len());
+                for &(page, frame) in &last.gone {
+                    prop_assert_eq!(frames[frame as usize].take(), Some(page));
+                }
+                for &(page, frame) in &last.come {
+                    prop_assert_eq!(frames[frame as usize].replace(page), None);
+                }
+                for page in 0..pages.num_pages() {
+                    let held = frames.iter().position(|&held| held == Some(page));
+                    prop_assert_eq!(tier.frame_of(page), held.map(|frame| frame as u32));
+                }
+            }
+            prop_assert!(last.is_empty(), "pages still move where queries stay the same: {last:?}");
+        }
+        for list in 0..lists.len() as u32 {
+            let blocks = |near: Option<bool>| -> u32 {
+                let runs = (0..pages.num_pages()).flat_map(|page| pages.runs(page).iter().map(move |run| (page, run)));
+                let runs = runs.filter(|(page, run)| run.list == list && near.is_none_or(|near| tier.frame_of(*page).is_some() == near));
+                runs.map(|(_, run)| run.num_blocks).sum()
+            };
+            prop_assert_eq!(tier.far_share(list), f64::from(blocks(Some(false))) / f64::from(blocks(None)));
+        }
+    }
+
+    #[test]
+    fn a_query_sees_one_map_whose_frames_hold_what_it_says(
+        steps in prop::collection::vec((0_u8..4, any::<prop::sample::Index>()), 1..300),
+    ) {
+        // Three pages and two frames; by map the frame of each page.
+        let mut maps = [[Some(0), Some(1), None]; 2];
+        let mut frames = [0, 1];
+        let mut turns = Turns::default();
+        let mut readers: Vec<usize> = Vec::new();
+        let mut epoch: (usize, usize, usize) = (0, 0, 0);
+        let mut task = None;
+        for (what, index) in steps {
+            match what {
+                0 => readers.push(turns.enter()),
+                1 if !readers.is_empty() => turns.leave(readers.swap_remove(index.index(readers.len()))),
+                2 if turns.is_idle() => {
+                    let frame = index.index(2);
+                    let gone = frames[frame];
+                    let come = (0..3).find(|page| !frames.contains(page)).unwrap();
+                    epoch = (gone, come, frame);
+                    task = Some(turns.begin());
+                }
+                _ => {
+                    // What was to be done is done between two steps.
+                    task = turns.step(task.is_some());
+                }
+            }
+            let (gone, come, frame) = epoch;
+            match task {
+                Some(Task::Part { map }) => maps[map][gone] = None,
+                Some(Task::Bring { map }) => {
+                    frames[frame] = come;
+                    maps[map][gone] = None;
+                    maps[map][come] = Some(frame);
+                }
+                Some(Task::Settle { map }) => maps[map][come] = Some(frame),
+                None => {}
+            }
+            if let Some(Task::Part { map } | Task::Bring { map } | Task::Settle { map }) = task {
+                prop_assert!(!readers.contains(&map), "a map is written while it is read");
+            }
+            for &map in &readers {
+                for (page, frame) in maps[map].iter().enumerate() {
+                    prop_assert!(frame.is_none_or(|frame: usize| frames[frame] == page), "page {page} of map {map}");
+                }
+            }
+            if turns.is_idle() {
+                prop_assert_eq!(maps[0], maps[1]);
+            }
+        }
+    }
+
+    #[test]
     fn a_fit_finds_what_made_its_points(constant in 0.1_f64..100.0, inverse in 0.0_f64..1e4) {
         let points: Vec<(f64, f64)> = [1.0, 10.0, 64.0, 500.0, 9000.0].map(|x| (x, constant + inverse / x)).to_vec();
         let fit = Fit::of(&points);
@@ -393,6 +527,25 @@ fn all_lists_of_a_query_are_read_as_often_and_their_blocks_share_that() {
     // By itself a list is read by blocks.
     reads.record(&[(2, 128_000)], 128);
     assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 100.0)]);
+}
+
+#[test]
+fn what_queries_turn_to_comes_near_and_what_they_left_goes() {
+    // Two lists of four pages each, room for four.
+    let rows = [64; 8];
+    let pages = std::sync::Arc::new(Pages::new(&rows, [(0, 0..4), (1, 4..8)].into_iter(), 64));
+    let options =
+        OnlineOptions { page_rows: 64, epoch_queries: 1, half_life_queries: 1, most_pages: 3, copy_reads: 10.0 };
+    let mut tier = OnlineTier::new(pages, 2, 4, options);
+    tier.record(0, 100.0);
+    assert_eq!((tier.far_share(0), tier.far_share(1), tier.end_epoch()), (0.0, 1.0, Moves::default()));
+    // 60 are hotter than 50, but by no more than a copy costs.
+    tier.record(1, 60.0);
+    assert_eq!(tier.end_epoch(), Moves::default());
+    tier.record(1, 60.0);
+    let moves = tier.end_epoch();
+    assert_eq!((moves.gone, moves.come), (vec![(3, 3), (2, 2), (1, 1)], vec![(4, 3), (5, 2), (6, 1)]));
+    assert_eq!((tier.far_share(0), tier.far_share(1)), (0.75, 0.25));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ExecError, Execution, Executor, Hit};
-use crate::cache::FarCurve;
+use crate::cache::{FarCurve, OnlineOptions};
 use crate::gpu::{GpuError, NOT_BUILT};
 use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
@@ -28,6 +28,12 @@ impl GpuMemory {
     /// Another budget.
     #[must_use]
     pub fn with_bytes(&self, _: u64) -> Self {
+        Self
+    }
+
+    /// Following the queries.
+    #[must_use]
+    pub fn online(&self, _: OnlineOptions) -> Self {
         Self
     }
 }

@@ -3,15 +3,9 @@
 
 use cudarc::driver::PushKernelArg;
 
-use super::{Device, FarMemory, GpuError, Images, Module, shape};
+use super::tiered::{IMAGES, LAYOUT, SCATTER_THREADS as THREADS};
+use super::{Device, FarMemory, GpuError, Module, shape};
 
-const IMAGES: Images = Images {
-    what: "the kernel that reads the host's memory",
-    ptx: include_str!("../../kernels/compiled/tiered.ptx"),
-    cubin_sm_90: include_bytes!("../../kernels/compiled/tiered.sm_90.cubin"),
-};
-/// Threads of a block: `SCATTER_THREADS` in kernels/tiered/tiered.cu.
-const THREADS: u32 = 256;
 /// Thread blocks a multiprocessor.
 const BLOCKS: u32 = 8;
 /// Bytes that a thread reads at once.
@@ -41,7 +35,7 @@ impl FarReads {
         let doing = |e| GpuError::of("reading the host's memory (kernel `read_scattered`)", &e);
         let stream = device.new_stream()?;
         let module = Module::load(device, IMAGES)?;
-        module.check_layout(&stream, "tiered_layout", &[THREADS as usize])?;
+        module.check_layout(&stream, "tiered_layout", &LAYOUT)?;
         let read = module.function("read_scattered")?;
         let memory = FarMemory::new(device, ARRAY_BYTES / 4).map_err(doing)?;
         let d_sink = stream.alloc_zeros::<u32>(1).map_err(doing)?;
@@ -57,7 +51,7 @@ impl FarReads {
                 let mut launch = stream.launch_builder(&read);
                 launch.arg(&address).arg(&num_pieces).arg(&lanes).arg(&READS).arg(&seed).arg(&d_sink);
                 started.record(&stream).map_err(doing)?;
-                // SAFETY: the arguments are those of `read_scattered` in kernels/tiered/tiered.cu; the array has so many pieces.
+                // SAFETY: the arguments are those of `read_scattered` in kernels/tiered/read.cu; the array has so many pieces.
                 unsafe { launch.launch(shape(blocks, THREADS)) }.map_err(doing)?;
                 finished.record(&stream).map_err(doing)?;
                 finished.synchronize().map_err(doing)?;

@@ -6,6 +6,7 @@
 //!   pinned.rs    memory of the host that both sides read and write
 //!   far_memory.rs  memory of the host that the GPU reads from all over
 //!   staging.rs   large copies to the device
+//!   tiered.rs    kernels that read, and bring near, what lies there
 //!   limits.rs    what this GPU can do at best: copies, launches
 //!   far_reads.rs   scattered reads of the host's memory, likewise
 //! ```
@@ -32,6 +33,8 @@ mod pinned;
 mod reservation;
 #[cfg(feature = "gpu")]
 mod staging;
+#[cfg(feature = "gpu")]
+pub(crate) mod tiered;
 
 pub use error::GpuError;
 pub use info::GpuInfo;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::cache::OnlineOptions;
 use crate::cli::index::bytes;
 use crate::cli::{Failure, defaults};
 use crate::cost::{MemoryBudget, Workload};
@@ -19,6 +20,10 @@ pub(in crate::cli) struct GpuMemoryArguments {
     /// Query log that tells what queries need most [default: the queries themselves]
     #[arg(long, value_name = "FILE", requires = "gpu_memory")]
     gpu_memory_log: Option<PathBuf>,
+    /// Queries after which it is decided again what lies in the GPU's memory, by those that came; the host's memory then holds all
+    /// of the lists [default: it stays as it is at first]
+    #[arg(long, value_name = "QUERIES", requires = "gpu_memory", value_parser = clap::value_parser!(u32).range(1..))]
+    gpu_memory_epoch: Option<u32>,
 }
 
 /// A budget for a simulation, where the workload knows what the whole index takes.
@@ -79,9 +84,13 @@ impl GpuMemoryArguments {
     /// The budget, with what the log says; `None` if all of the index is to lie there.
     pub(in crate::cli) fn open(&self, index: &Index, queries: &[Query]) -> Result<Option<GpuMemory>, Failure> {
         let Some(bytes) = self.gpu_memory else { return Ok(None) };
-        Ok(Some(match &self.gpu_memory_log {
+        let memory = match &self.gpu_memory_log {
             Some(log) => GpuMemory::new(bytes, &defaults::read_queries(log, index)?),
             None => GpuMemory::new(bytes, queries),
+        };
+        Ok(Some(match self.gpu_memory_epoch {
+            Some(epoch_queries) => memory.online(OnlineOptions::of_epochs(epoch_queries)),
+            None => memory,
         }))
     }
 }

@@ -23,7 +23,7 @@ use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
 use super::terms::TermTable;
-use super::tiered::GpuMemory;
+use super::tiered::{GpuMemory, OnlineReport};
 use super::upload::{UploadOptions, UploadReport};
 use crate::cache::FarCurve;
 use crate::exec::cpu::multicore::Part;
@@ -195,6 +195,18 @@ impl GpuExecutor {
         self.lone.lists.far_curve(query)
     }
 
+    /// What share of a query's expected reads is in the host's memory now; `None` where that doesn't follow the queries.
+    #[must_use]
+    pub fn far_share(&self, query: &Query) -> Option<f64> {
+        self.lone.lists.far_share(query)
+    }
+
+    /// What has come to the GPU's memory, and what that took; `None` where residency doesn't follow the queries.
+    #[must_use]
+    pub fn online_report(&self) -> Option<OnlineReport> {
+        self.lone.lists.online_report()
+    }
+
     /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.
     #[cfg(feature = "cli")]
     pub(crate) fn set_pruning(&mut self, pruning: super::Pruning) {
@@ -247,6 +259,12 @@ impl GpuExecutor {
                 }
                 next += 1;
             }
+            if let Err(error) = self.lone.lists.border(batch[first..next].iter().map(|request| request.query)) {
+                self.lose_all(&error.to_string());
+                self.flights.pop_back();
+                return Err(error);
+            }
+            let slot = &mut self.slots[self.next_slot];
             let launched = slot.launch(&self.lone.kernels, &self.lone.lists, self.lone.machine);
             if let Err(error) = launched {
                 let error = self.failed(doing(batch.len(), first), &error);
@@ -432,6 +450,7 @@ impl Executor for GpuExecutor {
         if query.terms.is_empty() {
             return Ok(Execution { device_us: Some(0.0), host_us: None });
         }
+        self.lone.lists.border(std::iter::once(query))?;
         let device_us = self.lone.search(query, mode, k, hits)?;
         Ok(Execution { device_us: Some(device_us), host_us: None })
     }

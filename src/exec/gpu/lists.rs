@@ -13,7 +13,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::{Rows, far_curve};
+use super::tiered::{OnlineReport, OnlineRows, Reading, Rows, far_curve};
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
 use crate::cache::{FarCurve, Placement};
 use crate::exec::ExecError;
@@ -27,6 +27,8 @@ pub(super) struct DeviceLists {
     pub(super) host: Arc<Index>,
     /// What planning asks of each term.
     pub(super) terms: TermTable,
+    /// What changes headers and rows; before these, since it is done with them when it is dropped.
+    online: Option<OnlineRows>,
     d_blocks: CudaSlice<BlockArgument>,
     rows: Rows,
     d_directory: CudaSlice<u32>,
@@ -55,9 +57,39 @@ impl DeviceLists {
     }
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, placement, report } = uploaded;
+        let Uploaded { d_blocks, rows, d_directory, d_norms, placement, online, report } = uploaded;
         let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, placement, report }
+        Self { host: Arc::clone(index), terms, online, d_blocks, rows, d_directory, d_norms, placement, report }
+    }
+
+    /// The border of a batch, where what lies near may change.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub(super) fn border<'a>(&self, queries: impl ExactSizeIterator<Item = &'a Query>) -> Result<(), ExecError> {
+        self.online.as_ref().map_or(Ok(()), |online| online.border(queries))
+    }
+
+    /// The lists as kernels take them that begin now, until what comes with them is dropped.
+    pub(super) fn enter(&self, stream: &CudaStream) -> (ListsArgument, Option<Reading>) {
+        let lists = self.argument(stream);
+        match &self.online {
+            Some(online) => {
+                let (blocks, reading) = online.enter();
+                (ListsArgument { blocks, ..lists }, Some(reading))
+            }
+            None => (lists, None),
+        }
+    }
+
+    /// The share of a query's expected reads that is far now; `None` where that doesn't follow the queries.
+    pub(super) fn far_share(&self, query: &Query) -> Option<f64> {
+        self.online.as_ref().map(|online| online.far_share(query))
+    }
+
+    /// What has moved; `None` where nothing does.
+    pub(super) fn online_report(&self) -> Option<OnlineReport> {
+        self.online.as_ref().map(OnlineRows::report)
     }
 
     /// What share of a query's reads is far, under any budget; `None` where none was given.
@@ -65,7 +97,7 @@ impl DeviceLists {
         Some(far_curve(&self.host, self.placement.as_ref()?, query))
     }
 
-    /// The lists as kernels take them.
+    /// The lists as kernels take them, with headers that stay as they are where residency does.
     pub(super) fn argument(&self, stream: &CudaStream) -> ListsArgument {
         ListsArgument {
             blocks: self.d_blocks.device_ptr(stream).0,

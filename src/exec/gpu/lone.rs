@@ -163,7 +163,8 @@ impl LoneRunner {
         }
         let mut memory = self.slot.memory();
         let stream = &self.slot.stream;
-        let lists = self.lists.argument(stream);
+        let (lists, reading) = self.lists.enter(stream);
+        self.slot.reading = reading;
         let first_state = memory.states;
         let mut gate = 0;
         for needs_all in [true, false] {
@@ -181,7 +182,9 @@ impl LoneRunner {
         }
         let taken = self.slot.take_results(0, plan.query.k as usize, hits)?;
         self.topk_us = self.slot.take(LONE_RESULTS - 1)? as f64 * 1e-3;
-        Ok((self.slot.take(LONE_RESULTS - 2)? as f64 * 1e-3, taken))
+        let device_us = self.slot.take(LONE_RESULTS - 2)? as f64 * 1e-3;
+        self.slot.reading = None;
+        Ok((device_us, taken))
     }
 
     /// The long way, for many results and for queries that go through all lists: as a batch of one.

@@ -43,5 +43,5 @@ pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
 #[cfg(feature = "cli")]
 pub(crate) use plan::Pruning;
-pub use tiered::GpuMemory;
+pub use tiered::{GpuMemory, OnlineReport};
 pub use upload::UploadReport;

@@ -22,8 +22,8 @@ use rayon::prelude::*;
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
 use super::kernels::{Kernels, RowCounts};
-use super::tiered::{GpuMemory, ROW_BYTES, Rows};
-use crate::cache::Placement;
+use super::tiered::{GpuMemory, OnlineRows, ROW_BYTES, Rows};
+use crate::cache::{OnlineOptions, Pages, Placement};
 use crate::exec::ExecError;
 use crate::gpu::{Device, GpuError, STAGING_WORDS, Staging};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
@@ -71,6 +71,8 @@ pub(super) struct Uploaded {
     pub(super) d_norms: CudaSlice<u32>,
     /// The order of rows, where a budget was given.
     pub(super) placement: Option<Placement>,
+    /// What of the rows is near, where that follows the queries.
+    pub(super) online: Option<OnlineRows>,
     pub(super) report: UploadReport,
 }
 
@@ -130,20 +132,29 @@ pub(super) fn upload(
         progress(staging.copied_bytes(), total_bytes);
     }
 
-    let (num_rows, num_near, placement) = match options.memory {
-        None => {
-            let num_rows = kernels.scan_rows(stream, &mut counts).map_err(failed)?;
-            (num_rows, num_rows, None)
-        }
+    let (num_near, num_far, placement, online) = match options.memory {
+        None => (kernels.scan_rows(stream, &mut counts).map_err(failed)?, 0, None, None),
         Some(memory) => {
             let near_bytes = memory.rows_bytes(staying_bytes(&lists), room_bytes)?;
-            let placement = memory.place(index, counts.rows(stream).map_err(failed)?);
-            counts.place(stream, &placement.first_rows).map_err(failed)?;
-            (placement.num_rows, placement.num_near(near_bytes / ROW_BYTES), Some(placement))
+            let rows = counts.rows(stream).map_err(failed)?;
+            let placement = memory.place(index, rows.clone());
+            let num_rows = placement.num_rows;
+            match memory.online_options().filter(|_| ROW_BYTES * num_rows > near_bytes) {
+                None => {
+                    counts.place(stream, &placement.first_rows).map_err(failed)?;
+                    let num_near = placement.num_near(near_bytes / ROW_BYTES);
+                    (num_near, num_rows - num_near, Some(placement), None)
+                }
+                Some(options) => {
+                    let frames = Frames::new(&lists, index, memory, options, &rows, room_bytes)?;
+                    counts.place(stream, &frames.first_rows()).map_err(failed)?;
+                    (frames.num_rows(), frames.pages.num_rows(), Some(placement), Some(frames))
+                }
+            }
         }
     };
-    let rows_bytes = ROW_BYTES * num_near;
-    numbered("rows of 16 bytes", num_rows)?;
+    let rows_bytes = ROW_BYTES * num_near + online.as_ref().map_or(0, |_| headers_bytes(&lists));
+    numbered("rows of 16 bytes", num_near + num_far)?;
     if rows_bytes > room_bytes {
         return Err(GpuError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes }.into());
     }
@@ -157,7 +168,7 @@ pub(super) fn upload(
     total_bytes += all_parts_bytes - kept_bytes;
 
     let allocate = || {
-        let rows = Rows::new(device, stream, num_near, num_rows - num_near)?;
+        let rows = Rows::new(device, stream, num_near, num_far)?;
         // SAFETY: kernels write what others read: every block of every list, its rows and its list's directory.
         let d_directory = unsafe { stream.alloc::<u32>(directory_words(&lists) as usize) }?;
         // SAFETY: as above; places of long lists among the short ones' blocks are never read.
@@ -181,6 +192,13 @@ pub(super) fn upload(
     }
     drop(counts);
     stream.synchronize().map_err(failed)?;
+    let online = match (online, options.memory) {
+        (Some(Frames { pages, num_frames, options }), Some(memory)) => {
+            let tier = memory.tier(index, &pages, num_frames, options);
+            Some(OnlineRows::new(device, stream, pages, tier, options.epoch_queries, &rows, &d_blocks)?)
+        }
+        _ => None,
+    };
 
     let report = UploadReport {
         device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
@@ -189,7 +207,47 @@ pub(super) fn upload(
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };
-    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement, report })
+    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement, online, report })
+}
+
+/// Pages in the host's memory, and how many of them device memory has frames for.
+struct Frames {
+    pages: Arc<Pages>,
+    num_frames: u32,
+    options: OnlineOptions,
+}
+
+impl Frames {
+    /// As many as the budget has room for, beside what stays and a second array of headers.
+    ///
+    /// # Errors
+    /// [`GpuError::BadBudget`] if that is none.
+    fn new(
+        lists: &ListSections<'_>,
+        index: &Index,
+        memory: &GpuMemory,
+        options: OnlineOptions,
+        rows: &[u32],
+        room_bytes: u64,
+    ) -> Result<Self, GpuError> {
+        let page_bytes = ROW_BYTES * u64::from(options.page_rows);
+        let least_bytes = staying_bytes(lists) + headers_bytes(lists) + page_bytes;
+        let room_bytes = room_bytes.saturating_sub(headers_bytes(lists) + page_bytes);
+        let more_bytes = memory.rows_bytes(least_bytes, room_bytes)?;
+        let pages = memory.pages(index, rows, options.page_rows);
+        let num_frames = (1 + more_bytes / page_bytes).min(u64::from(pages.num_pages())) as u32;
+        Ok(Self { pages: Arc::new(pages), num_frames, options })
+    }
+
+    /// Rows of all frames.
+    fn num_rows(&self) -> u64 {
+        u64::from(self.num_frames) * u64::from(self.options.page_rows)
+    }
+
+    /// By block: its first row in the host's memory, rows of frames counted first.
+    fn first_rows(&self) -> Vec<u32> {
+        self.pages.first_rows().iter().map(|first| first.wrapping_add(self.num_rows() as u32)).collect()
+    }
 }
 
 /// The number of blocks or rows, which kernels count in 32 bits.
@@ -205,7 +263,12 @@ fn needed_bytes(lists: &ListSections<'_>, parts: &[Part]) -> u64 {
 
 /// What lies in device memory in any case: headers, directories, norms.
 fn staying_bytes(lists: &ListSections<'_>) -> u64 {
-    size_of::<BlockArgument>() as u64 * num_blocks(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
+    headers_bytes(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
+}
+
+/// The headers of all blocks.
+fn headers_bytes(lists: &ListSections<'_>) -> u64 {
+    size_of::<BlockArgument>() as u64 * num_blocks(lists)
 }
 
 /// Blocks as searches read them: those of long lists, and one for each term, used if its list is short.

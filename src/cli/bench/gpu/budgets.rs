@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::Measurement;
 use super::queries::K;
-use crate::cli::bench::{Arguments, input};
+use super::{Measurement, online};
+use crate::cli::bench::{Arguments, input, learned_from};
 use crate::cli::defaults::{self, Bars};
 use crate::cli::output::result_file;
 use crate::cli::{Failure, interrupts};
@@ -65,14 +65,7 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     // First of all, so that a machine without a GPU says so at once.
     free_device_bytes(DeviceId(0))?;
     let (index, mut queries) = input(arguments)?;
-    let log = match &arguments.gpu_memory_log {
-        Some(path) => defaults::read_queries(path, &index)?,
-        None if queries.len() >= 2 => {
-            let measured = queries.split_off(queries.len() / 2);
-            std::mem::replace(&mut queries, measured)
-        }
-        None => return Err(Failure::input("--limit: one query cannot be learned from and measured, too")),
-    };
+    let log = learned_from(arguments, &index, &mut queries)?;
     interrupts::catch();
     let mut resident = defaults::gpu_executor(&index, index.built_with(), None)?;
     let staying_bytes = resident.upload_report().staying_bytes;
@@ -112,6 +105,12 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
             }
         }
     }
+    let mut followed = Vec::new();
+    for &budget in &arguments.gpu_memory {
+        let memory = memory.with_bytes(tiers.bytes(budget));
+        let (epoch, bytes) = (arguments.gpu_memory_epoch, tiers.bytes(budget));
+        followed.extend(online::measure(&index, &queries, &memory, epoch, bytes, &mut notes)?);
+    }
     let csv = arguments.out.join("gpu-budgets.csv");
     let provenance = Provenance::new()
         .with_command_and_machine()
@@ -120,19 +119,26 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         .with("queries", format!("{} measured, {} others learned from", queries.len(), log.len()))
         .with("tiers", serde_json::to_string(&tiers).unwrap_or_default());
     write_csv(&csv, &provenance, rows.iter().cloned())?;
+    let provenance_online = provenance.without("tiers").with("epoch", arguments.gpu_memory_epoch);
     workload.provenance =
         provenance.without("tiers").with("k", K).with("index", format!("{:016x}", index.fingerprint()));
     workload.write(&arguments.out.join("gpu-budgets.workload.csv.zst"))?;
     result_file("gpu-budgets", &csv);
+    let csv = arguments.out.join("gpu-budgets-online.csv");
+    write_csv(&csv, &provenance_online, followed.iter().cloned())?;
+    result_file("gpu-budgets-online", &csv);
     draw(&rows, &arguments.out, &resident.device())?;
     let text = format!(
-        "{}; {} queries measured, {} others tell what lies near; {:.1} of {:.1} MB stay in GPU memory\n{}{notes}",
+        "{}; {} queries measured, {} others tell what lies near; {:.1} of {:.1} MB stay in GPU memory\n{}{notes}\n\
+         what lies near follows the queries, in epochs of {}, or stays as learned before; batches of {LARGEST}\n{}",
         resident.device(),
         queries.len(),
         log.len(),
         tiers.staying_bytes as f64 / 1e6,
         tiers.all_bytes() as f64 / 1e6,
-        table(&rows)
+        table(&rows),
+        arguments.gpu_memory_epoch,
+        online::table(&followed)
     );
     Ok((text, measurements(&rows)))
 }

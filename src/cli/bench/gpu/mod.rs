@@ -8,6 +8,7 @@ pub(super) mod budgets;
 pub(super) mod cluster;
 mod crossover;
 pub(super) mod memory;
+mod online;
 mod published;
 mod queries;
 

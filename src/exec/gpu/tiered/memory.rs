@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::cache::{BlockReads, FarCurve, Placement, WarmBlocks, expected_reads, place_blocks};
+use crate::cache::{
+    BlockReads, FarCurve, OnlineOptions, OnlineTier, Pages, Placement, WarmBlocks, expected_reads, place_blocks,
+};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -13,6 +15,7 @@ use crate::query::Query;
 pub struct GpuMemory {
     bytes: u64,
     reads: Arc<BlockReads>,
+    online: Option<OnlineOptions>,
 }
 
 impl GpuMemory {
@@ -24,13 +27,29 @@ impl GpuMemory {
         for query in log {
             reads.record(&lists(query), BLOCK_LEN as u32);
         }
-        Self { bytes, reads: Arc::new(reads) }
+        Self { bytes, reads: Arc::new(reads), online: None }
     }
 
     /// Another budget, with what the same log says.
     #[must_use]
     pub fn with_bytes(&self, bytes: u64) -> Self {
-        Self { bytes, reads: Arc::clone(&self.reads) }
+        Self { bytes, reads: Arc::clone(&self.reads), online: self.online }
+    }
+
+    /// The same budget, with what lies there following the queries that come: the host's memory then holds all rows, and device
+    /// memory headers twice.
+    ///
+    /// # Panics
+    /// If pages are smaller than [`Pages::LEAST_ROWS`], or an epoch has no queries.
+    #[must_use]
+    pub fn online(&self, options: OnlineOptions) -> Self {
+        assert!(options.page_rows >= Pages::LEAST_ROWS && options.epoch_queries > 0, "{options:?}");
+        Self { online: Some(options), ..self.clone() }
+    }
+
+    /// How residency follows the queries, if it does.
+    pub(in crate::exec::gpu) fn online_options(&self) -> Option<OnlineOptions> {
+        self.online
     }
 
     /// What is left for rows where `staying_bytes` are taken by what stays, of `room_bytes` that are free beside these.
@@ -59,6 +78,30 @@ impl GpuMemory {
     }
 }
 
+impl GpuMemory {
+    /// The blocks of an index, which take so many `rows` each, in pages: what the log's queries read most comes first.
+    pub(in crate::exec::gpu) fn pages(&self, index: &Index, rows: &[u32], page_rows: u32) -> Pages {
+        let lists = self.reads.order(index.num_terms()).into_iter().map(|term| {
+            let (first_block, num_blocks) = blocks(index, TermId(term));
+            (term, first_block..first_block + num_blocks)
+        });
+        Pages::new(rows, lists, page_rows)
+    }
+
+    /// What is near at first, which the log says, and changes from there.
+    pub(in crate::exec::gpu) fn tier(
+        &self,
+        index: &Index,
+        pages: &Arc<Pages>,
+        num_frames: u32,
+        options: OnlineOptions,
+    ) -> OnlineTier {
+        let mut tier = OnlineTier::new(Arc::clone(pages), index.num_terms() as usize, num_frames, options);
+        self.reads.iter().for_each(|(list, reads)| tier.record(list, reads));
+        tier
+    }
+}
+
 /// What share of a query's reads is far, under any budget, where blocks are placed so.
 pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, query: &Query) -> FarCurve {
     let all = placement.num_rows.max(1) as f64;
@@ -73,7 +116,7 @@ pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, quer
 }
 
 /// A query's lists: their numbers and lengths.
-fn lists(query: &Query) -> Vec<(u32, u32)> {
+pub(super) fn lists(query: &Query) -> Vec<(u32, u32)> {
     query.terms.iter().map(|term| (term.term.0, term.doc_freq)).collect()
 }
 

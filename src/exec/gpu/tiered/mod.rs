@@ -14,11 +14,15 @@
 //! ```
 //!
 //! The order of rows is worked out once, by [`cache::place_blocks`](crate::cache::place_blocks), from a log; a budget is the
-//! border in it.
+//! border in it. Or residency follows the queries that come ([`cache::OnlineTier`](crate::cache::OnlineTier), `online`): then all
+//! rows are far, in pages, and those that are read most have a copy near.
 
 mod memory;
+mod online;
 mod rows;
 
 pub use memory::GpuMemory;
 pub(super) use memory::far_curve;
+pub use online::OnlineReport;
+pub(super) use online::{OnlineRows, Reading};
 pub(super) use rows::{ROW_BYTES, Rows};
