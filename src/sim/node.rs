@@ -3,14 +3,13 @@
 //! Completions and the wake-up wait in an [`EventQueue`], which also holds the rule for events at one and the same
 //! nanosecond. What a batch takes is asked of [`ServiceTimes`].
 //!
-//! The dispatcher is a processor too, of sorts: each event, an arrival or a query's completion, costs it [a
-//! moment](crate::cost::MachineModel::decision), and what happens meanwhile waits and is then taken in together: the end of a
-//! batch of 4096 keeps it as busy as 4096 events. So a machine whose lanes are quicker than its one
-//! dispatcher is simulated as slow as it is:
+//! The dispatcher is a processor too, of sorts: each arrival, each batch that ends and each query of it costs it [a
+//! moment](crate::cost::Decisions), and what happens meanwhile waits and is then taken in together, as a round. So a machine
+//! whose lanes are quicker than its one dispatcher is simulated as slow as it is:
 //!
 //! ```text
-//!   events      a   f a      a  a  f                each m events that are due take m · decision,
-//!   dispatcher  [a ][f a    ][a  a  f  ]            then what they lead to starts
+//!   events      a   f a      a  a  f                all that is due is taken in as one round, which takes its time,
+//!   dispatcher  [a ][f a    ][a  a  f  ]            then what it leads to starts
 //!   starts          ^        ^         ^
 //! ```
 
