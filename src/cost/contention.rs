@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::comment_line;
 use crate::files::Provenance;
 
 /// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
@@ -58,21 +59,12 @@ impl Contention {
     /// # Errors
     /// If the line does not hold one: what is wrong.
     pub(super) fn take_from(provenance: &mut Provenance) -> Result<Option<Self>, String> {
-        let Some(text) = provenance.get(KEY) else { return Ok(None) };
-        let found: Self = serde_json::from_str(text).map_err(|e| format!("`{KEY}` cannot be read: {e}"))?;
-        found.check().map_err(|fault| format!("`{KEY}`: {fault}"))?;
-        *provenance = provenance.without(KEY);
-        Ok(Some(found))
+        comment_line::take(provenance, KEY, Self::check)
     }
 
     /// The comment lines with one that says what this is, in the place of what one said before.
     pub(super) fn in_provenance(contention: Option<&Self>, provenance: &Provenance) -> Provenance {
-        let provenance = provenance.without(KEY);
-        match contention {
-            // Finite numbers always have a JSON form.
-            Some(contention) => provenance.with(KEY, serde_json::to_string(contention).unwrap_or_default()),
-            None => provenance,
-        }
+        comment_line::with(provenance, KEY, contention)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -108,7 +100,7 @@ mod tests {
         assert_eq!(Contention::take_from(&mut lines), Ok(Some(found)));
         assert_eq!((Contention::take_from(&mut lines), lines.get("k")), (Ok(None), Some("10")));
         let fault = |text: &str| Contention::take_from(&mut Provenance::new().with(KEY, text)).unwrap_err();
-        assert!(fault("1").contains("`contention` cannot be read"));
+        assert!(fault("1").contains("`contention` is no model: invalid type"));
         assert!(fault(r#"{"cpu":[{"busy":2,"times":1}]}"#).contains("must ascend, from 1"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":-1}]}"#).contains("-1 times as long"));
     }

@@ -5,6 +5,7 @@
 //! ```
 
 pub mod batches;
+mod comment_line;
 pub mod conformal;
 mod contention;
 mod evaluate;

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::batches::check_crowding;
-use super::{Cost, Workload, WorkloadRow};
+use super::{Cost, Workload, WorkloadRow, comment_line};
 use crate::cache::FarCurve;
 use crate::files::Provenance;
 use crate::machine::{Class, PerClass};
@@ -158,21 +158,12 @@ impl TierModel {
     /// # Errors
     /// If such a line does not hold one: what is wrong.
     pub(super) fn take_from(provenance: &mut Provenance) -> Result<Option<Self>, String> {
-        let Some(text) = provenance.get(KEY) else { return Ok(None) };
-        let model: Self = serde_json::from_str(text).map_err(|e| format!("`{KEY}` is no model: {e}"))?;
-        model.check().map_err(|fault| format!("`{KEY}`: {fault}"))?;
-        *provenance = provenance.without(KEY);
-        Ok(Some(model))
+        comment_line::take(provenance, KEY, Self::check)
     }
 
     /// The comment lines with one that says what this is, in the place of what one said before.
     pub(super) fn in_provenance(model: Option<&Self>, provenance: &Provenance) -> Provenance {
-        let provenance = provenance.without(KEY);
-        match model {
-            // Finite numbers always have a JSON form.
-            Some(model) => provenance.with(KEY, serde_json::to_string(model).unwrap_or_default()),
-            None => provenance,
-        }
+        comment_line::with(provenance, KEY, model)
     }
 }
 

@@ -236,7 +236,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Takes in what has happened or is due, and says how many events that was. Their time in the log is the clock's, not the one they were due at: under a real clock the difference is the driver's lag.
+    /// Takes in what has happened or is due, and says what that was. Its time in the log is the clock's, not the one it was due
+    /// at: under a real clock the difference is the driver's lag.
     ///
     /// The driver may be held up after it has read the clock: a batch that ended since `now` ended when it did, and what is
     /// taken after it comes no earlier.

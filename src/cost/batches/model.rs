@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{BatchCost, Cost};
+use crate::cost::{BatchCost, Cost, comment_line};
 use crate::files::Provenance;
 use crate::machine::{Class, PerClass};
 use crate::query::Mode;
@@ -120,12 +120,7 @@ impl BatchModels {
     pub fn take_from(provenance: &mut Provenance) -> Result<Self, String> {
         let mut models = Self::default();
         for class in Class::ALL {
-            let key = format!("{KEY}{class}");
-            if let Some(text) = provenance.get(&key) {
-                let model: BatchModel = serde_json::from_str(text).map_err(|e| format!("`{key}` is no model: {e}"))?;
-                model.check().map_err(|fault| format!("`{key}`: {fault}"))?;
-                models.0[class] = Some(model);
-            }
+            models.0[class] = comment_line::take(provenance, &format!("{KEY}{class}"), BatchModel::check)?;
         }
         *provenance = provenance.without(KEY);
         Ok(models)
@@ -134,10 +129,8 @@ impl BatchModels {
     /// The comment lines with those that say what these models are, in the place of what they said before.
     #[must_use]
     pub fn in_provenance(&self, provenance: &Provenance) -> Provenance {
-        self.0.iter().fold(provenance.without(KEY), |provenance, (class, model)| match model {
-            // Finite numbers always have a JSON form.
-            Some(model) => provenance.with(&format!("{KEY}{class}"), serde_json::to_string(model).unwrap_or_default()),
-            None => provenance,
+        self.0.iter().fold(provenance.without(KEY), |provenance, (class, model)| {
+            comment_line::with(&provenance, &format!("{KEY}{class}"), model.as_ref())
         })
     }
 

@@ -59,7 +59,7 @@ pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<Dispatcher
 fn played(fleet: &mut Fleet, policy: &dyn PolicyFactory) -> Result<Vec<Round>, LabError> {
     let mut rounds = Vec::new();
     for rate_qps in RATES_QPS {
-        let jobs = plan(fleet.model(), rate_qps);
+        let jobs = plan(rate_qps);
         let policy = policy.build(fleet.model())?;
         let abandon_after = Some(Nanos::from_secs(2.0 * SECONDS));
         let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after, keep_journal: false })?;
@@ -125,11 +125,10 @@ fn of_row(row: u32) -> PerClass<Cost> {
     })
 }
 
-fn plan(model: &MachineModel, rate_qps: f64) -> Vec<Job> {
+fn plan(rate_qps: f64) -> Vec<Job> {
     let mut random = Random::new(1, 1);
     let told: Vec<_> = (0..QUERIES).map(|row| (QueryId(row), of_row(row))).collect();
     let count = (rate_qps * SECONDS) as usize;
     let arrivals = (0..count).map(|i| (Nanos::from_secs(i as f64 / rate_qps), random.below(QUERIES)));
-    let _ = model;
     live::plan(arrivals, &told, Nanos::from_ms(50.0))
 }
