@@ -1,4 +1,4 @@
-//! What a workload file says of all its rows together: a comment line each, `key: {...}`.
+//! What a file of measured costs says of all its rows together: a comment line each, `key: {...}`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use crate::files::Provenance;
 ///
 /// # Errors
 /// If the line does not hold such a thing, or `check` finds fault with it: what is wrong.
-pub(super) fn take<T: DeserializeOwned>(
+pub(crate) fn take<T: DeserializeOwned>(
     provenance: &mut Provenance,
     key: &str,
     check: impl Fn(&T) -> Result<(), String>,
@@ -22,7 +22,7 @@ pub(super) fn take<T: DeserializeOwned>(
 }
 
 /// The comment lines with `key` for what there is, in the place of what it said before.
-pub(super) fn with<T: Serialize>(provenance: &Provenance, key: &str, what: Option<&T>) -> Provenance {
+pub(crate) fn with<T: Serialize>(provenance: &Provenance, key: &str, what: Option<&T>) -> Provenance {
     let provenance = provenance.without(key);
     match what {
         // Finite numbers always have a JSON form.

@@ -22,6 +22,9 @@ pub struct Contention {
     /// By busy CPU lanes, ascending from 0: batches of a GPU lane one after another; empty where there is none.
     #[serde(default)]
     pub gpu_batches: Vec<BatchContention>,
+    /// By queries of a batch, ascending, no CPU lane busy: how far batches of a GPU lane that holds several of them overlap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_overlap: Vec<BatchOverlap>,
 }
 
 /// What work takes while so many CPU lanes are busy.
@@ -44,6 +47,17 @@ pub struct BatchContention {
     pub host: f64,
     /// ... and the device.
     pub device: f64,
+}
+
+/// How far batches of a size overlap on their device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchOverlap {
+    /// Queries of each.
+    pub queries: u32,
+    /// From the end of one to the end of the next, over what the longer of the lane's halves, thread or device, is at one: 1 where
+    /// they wait for each other.
+    pub spacing: f64,
 }
 
 fn one() -> f64 {
@@ -76,8 +90,13 @@ impl Contention {
         if !ascends(&busy, 1) || !ascends(&beside, 0) {
             return Err(String::from("busy lanes must ascend, from 1 in `cpu` and from 0 in `gpu_batches`"));
         }
+        if !self.gpu_overlap.is_sorted_by(|a, b| a.queries < b.queries) {
+            return Err(String::from("queries must ascend in `gpu_overlap`"));
+        }
         let batches = self.gpu_batches.iter().flat_map(|point| [point.host, point.device]);
-        let mut times = self.cpu.iter().map(|point| point.times).chain([self.cpu_beside_gpu]).chain(batches);
+        let overlap = self.gpu_overlap.iter().map(|point| point.spacing);
+        let cpu = self.cpu.iter().map(|point| point.times).chain([self.cpu_beside_gpu]);
+        let mut times = cpu.chain(batches).chain(overlap);
         match times.find(|times| !(times.is_finite() && *times > 0.0)) {
             Some(times) => Err(format!("{times} times as long, expected a number above 0")),
             None => Ok(()),
@@ -95,6 +114,7 @@ mod tests {
             cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 8, times: 1.2 }],
             cpu_beside_gpu: 1.05,
             gpu_batches: vec![BatchContention { busy_cpus: 0, host: 1.1, device: 1.0 }],
+            gpu_overlap: vec![BatchOverlap { queries: 16, spacing: 0.6 }, BatchOverlap { queries: 2048, spacing: 1.0 }],
         };
         let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));
         assert_eq!(Contention::take_from(&mut lines), Ok(Some(found)));
@@ -103,5 +123,7 @@ mod tests {
         assert!(fault("1").contains("`contention` is no model: invalid type"));
         assert!(fault(r#"{"cpu":[{"busy":2,"times":1}]}"#).contains("must ascend, from 1"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":-1}]}"#).contains("-1 times as long"));
+        let twice = r#"{"cpu":[],"gpu_overlap":[{"queries":8,"spacing":1},{"queries":8,"spacing":1}]}"#;
+        assert!(fault(twice).contains("queries must ascend"));
     }
 }

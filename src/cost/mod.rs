@@ -5,7 +5,7 @@
 //! ```
 
 pub mod batches;
-mod comment_line;
+pub(crate) mod comment_line;
 pub mod conformal;
 mod contention;
 mod evaluate;
@@ -25,7 +25,7 @@ mod train;
 mod workload;
 mod workload_csv;
 
-pub use contention::{BatchContention, Contention, CpuContention};
+pub use contention::{BatchContention, BatchOverlap, Contention, CpuContention};
 pub use evaluate::Evaluation;
 pub use inputs::Inputs;
 pub use machine_file::MachineFile;

@@ -287,6 +287,11 @@ fn print_contention(workload: &Workload) {
     for BatchContention { busy_cpus, host, device } in &found.gpu_batches {
         outln!("batches one after another beside {busy_cpus} CPU workers: thread {host:.2}, device {device:.2} times");
     }
+    let overlap: Vec<String> =
+        found.gpu_overlap.iter().map(|point| format!("{} {:.2}", point.queries, point.spacing)).collect();
+    if !overlap.is_empty() {
+        outln!("from the end of a batch to that of the next, over what one takes, by queries: {}", overlap.join(", "));
+    }
     result("contention", json!(found));
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{AfterIdle, DispatcherFile, DispatcherRounds, InUse, LaneFile, Quantile, RoundCost};
-use crate::cost::{Contention, Decisions};
+use crate::cost::{BatchOverlap, Contention, Decisions};
 use crate::machine::{Class, PerClass};
 use crate::random::{exp, ln, mix};
 use crate::time::Nanos;
@@ -30,6 +30,8 @@ pub struct LaneCosts {
     /// By busy CPU lanes: how many times as long the lane's thread is at a batch as in the profile, and its device. More than
     /// the last count as that.
     batches: Vec<(f64, f64)>,
+    /// By the logarithm of a batch's queries: the share of its device's time in which no other batch can run there.
+    spacings: Vec<(f64, f64)>,
     is_gpu: bool,
     speeds: Vec<Quantile>,
     speed_lasts_ns: f64,
@@ -80,6 +82,10 @@ impl LaneCosts {
             }
             None => of_file,
         };
+        let spacings = company.filter(|_| class.is_gpu()).map(|company| {
+            let spacing = |point: &BatchOverlap| (f64::from(point.queries.max(1)).ln(), point.spacing.min(1.0));
+            company.gpu_overlap.iter().map(spacing).collect()
+        });
         let by_lanes = |points: &[(f64, f64)]| {
             let most = points.last().map_or(1, |&(lanes, _)| lanes.max(1.0) as u32);
             let at = |lanes| interpolated(points.iter().copied(), f64::from(lanes)).unwrap_or(1.0);
@@ -104,6 +110,7 @@ impl LaneCosts {
             crowding: by_lanes(&crowding),
             beside,
             batches: by_lanes(&hosts).into_iter().zip(by_lanes(&devices)).collect(),
+            spacings: spacings.unwrap_or_default(),
             is_gpu: class.is_gpu(),
             speeds: file.speeds.clone(),
             speed_lasts_ns: file.speed_lasts_ms * 1e6,
@@ -130,6 +137,12 @@ impl LaneCosts {
     #[must_use]
     pub fn spacing(&self) -> f64 {
         self.spacing
+    }
+
+    /// The same of batches of so many queries, of their device's time.
+    #[must_use]
+    pub fn batch_spacing(&self, queries: u32) -> f64 {
+        interpolated(self.spacings.iter().copied(), f64::from(queries.max(1)).ln()).unwrap_or(1.0)
     }
 
     /// From the end of the work until the dispatcher knows.
@@ -416,6 +429,7 @@ mod tests {
                 BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
                 BatchContention { busy_cpus: 4, host: 2.0, device: 1.2 },
             ],
+            gpu_overlap: vec![BatchOverlap { queries: 16, spacing: 0.5 }, BatchOverlap { queries: 256, spacing: 1.1 }],
         };
         let cpu = LaneCosts::new(Class::CPU, &file(), Some(&company));
         assert_eq!((cpu.stream(), cpu.crowded(Class::CPU, &PerClass::two(3, 0))), (0.8, 1.5));
@@ -423,6 +437,12 @@ mod tests {
         let gpu = LaneCosts::new(Class::GPU, &file(), Some(&company));
         let batch = |busy| gpu.batch(&mut LaneState::default(), busy, Nanos::ZERO, 1);
         assert_eq!([batch(0), batch(2), batch(9)], [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
+        // Between sizes by their logarithm; and the device is never at a batch for longer than that takes.
+        let spacing = [2, 16, 64, 256, 4096].map(|queries| gpu.batch_spacing(queries));
+        assert!(
+            spacing.iter().zip([0.5, 0.5, 0.75, 1.0, 1.0]).all(|(is, was)| (is - was).abs() < 1e-12),
+            "{spacing:?}"
+        );
         // Without a GPU among what was measured, batches are the machine file's.
         let none = Contention { gpu_batches: Vec::new(), ..company };
         let gpu = LaneCosts::new(Class::GPU, &LaneFile { batch_host: 1.3, ..file() }, Some(&none));

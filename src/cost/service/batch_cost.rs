@@ -227,6 +227,11 @@ impl BatchCost {
         if load.bus == Nanos::ZERO { load.bus } else { load.bus.scaled(crowding(&self.bus_crowding, load.queries)) }
     }
 
+    /// The least that the queries of a batch take of the device, in whatever batches they run.
+    pub(super) fn least_device(&self, load: &BatchLoad) -> Nanos {
+        load.added.scaled(least(&self.crowding)).min(load.alone)
+    }
+
     /// The least that a query takes of host and device, in whatever batch it runs.
     pub(super) fn least(&self, cost: Cost) -> BatchTime {
         let alone = self.singly(&BatchLoad::default().with(cost));

@@ -32,15 +32,17 @@ struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// When a batch has finished that is prepared at `ready`, and takes both for so long.
+    /// When a batch has finished that is prepared at `ready`, and takes both for so long. Of its time on the device others can
+    /// run there all but `alone`: a small batch does not fill it.
     #[inline]
-    fn take(&mut self, ready: Nanos, device: Nanos, bus: Nanos) -> Nanos {
-        self.free = ready.max(self.free) + device;
+    fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos, bus: Nanos) -> Nanos {
+        self.free = ready.max(self.free) + alone;
+        let finish = self.free.max(ready + device);
         if bus == Nanos::ZERO {
-            return self.free;
+            return finish;
         }
         self.bus_free = ready.max(self.bus_free) + bus;
-        self.free.max(self.bus_free)
+        finish.max(self.bus_free)
     }
 }
 
@@ -48,9 +50,15 @@ impl LaneClock {
     /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
     #[inline]
     fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
+        self.run_among_others(time, time.device, begin, device)
+    }
+
+    /// The same of a batch that has the device to itself only for `alone`.
+    #[inline]
+    fn run_among_others(&mut self, time: BatchTime, alone: Nanos, begin: Nanos, device: &mut DeviceClock) -> Nanos {
         let begin = begin.max(self.host_free);
         self.host_free = begin + time.host;
-        let done = device.take(begin + time.exposed, time.device, time.bus);
+        let done = device.take(begin + time.exposed, time.device, alone, time.bus);
         // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
         self.host_free.max(done).max(self.done)
     }
@@ -122,7 +130,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
         let begin = now + costs.hand_over(idle);
-        if self.model.batches[class].is_some() && load.queries > 1 {
+        if let Some(batches) = self.model.batches[class].as_ref().filter(|_| load.queries > 1) {
             let (host, device_times) = costs.batch(&mut lane.state, busy[Class::CPU], now, self.number);
             let time = BatchTime {
                 host: time.host.scaled(host),
@@ -131,7 +139,10 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
                 bus: time.bus.scaled(device_times),
             };
             costs.note_work(&mut lane.state, idle, time.total());
-            lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
+            // No less than bounds count for its queries.
+            let alone = time.device.scaled(costs.batch_spacing(load.queries)).max(batches.least_device(&load));
+            let on_device = &mut self.devices[class][device.index()];
+            lane.done = lane.run_among_others(time, alone.min(time.device), begin, on_device);
             lane.finish = lane.done + costs.hand_back();
             return lane.finish;
         }
@@ -366,6 +377,18 @@ mod tests {
         // 60 us of the thread, of which 10 before the device begins on its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
         assert_eq!(ends, [60_000, 120_000, 180_000]);
+    }
+
+    #[test]
+    fn batches_that_do_not_fill_the_device_overlap_there() {
+        // 20 us each, of which 12 alone.
+        let mut device = DeviceClock::default();
+        let mut take = |ready| device.take(Nanos(ready), Nanos(20), Nanos(12), Nanos::ZERO).0;
+        assert_eq!([take(0), take(0), take(1)], [20, 24, 36]);
+        // One that comes when the others have passed takes as long as on an idle device.
+        assert_eq!([take(30), take(100)], [50, 120]);
+        // With the bus for 40 us: the later of the two.
+        assert_eq!(device.take(Nanos(200), Nanos(20), Nanos(12), Nanos(40)), Nanos(240));
     }
 
     #[test]
