@@ -11,7 +11,7 @@ use crate::cli::output::{result, result_file};
 use crate::corpus::Collection;
 use crate::files::{Provenance, check_writable};
 use crate::gpu::{GpuError, list_gpus};
-use crate::papers::trie::{TrieIndexer, TrieOptions, TrieReport, trace_of};
+use crate::papers::trie::{TrieIndexer, TrieOptions, TrieReport, parse_in_company, trace_of};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -27,6 +27,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let parsed = parse_in_company(cores, |parsers| parse(arguments, parsers))?;
     let on_cpu = measure(arguments, 1, 0)?;
     let on_gpu = match list_gpus() {
         Ok(_) => Some(measure(arguments, 0, 1)?),
@@ -39,7 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(reason) = on_gpu.as_ref().and_then(|report| report.lost.first()) {
         return Err(Failure::failed(reason.clone()));
     }
-    let trace = trace_of(&on_cpu, on_gpu.as_ref());
+    let trace = trace_of(&parsed, &on_cpu, on_gpu.as_ref());
     trace.write(&arguments.out, &Provenance::new().with_command_and_machine())?;
     outln!("runs       {:>15}", trace.runs.len());
     outln!("jobs a run {:>15}", trace.num_groups());
@@ -63,4 +65,12 @@ fn measure(arguments: &Arguments, cpu_indexers: usize, gpus: usize) -> Result<Tr
     let dir = tempfile::tempdir_in(folder.unwrap_or(Path::new(".")))?;
     trie.invert(collection, dir.path(), &options, &|_| ())?;
     Ok(trie.report().clone())
+}
+
+/// Parses the text by so many threads, and throws away what was parsed.
+fn parse(arguments: &Arguments, parsers: usize) -> Result<TrieReport, Failure> {
+    let options = arguments.text.checked(None, None)?;
+    let trie = TrieOptions { parsers, cpu_indexers: 1, gpus: 0, buffer_bytes: Some(arguments.run), keeps_work: false };
+    let collection = Collection::open_all(arguments.text.inputs.clone(), 1)?;
+    Ok(TrieIndexer::new(trie)?.parse_alone(collection, &options, &|_| ())?)
 }

@@ -8,14 +8,22 @@
 //! | `tokens`, `stream_bytes`, `tree_bytes` | its tokens, the bytes that they come in, and its trees' after the run |
 //! | `cpu_us`, `gpu_us`, `gpu_longest_us` | what it takes one CPU indexer; the GPU's warps together, and the longest of them; empty where not measured |
 //! | `text_bytes`, `reading_us`, `unpacking_us`, `parsing_us`, `preparing_us`, `collecting_us` | of the whole run, the same in all of its rows |
+//!
+//! All of a CPU's times are those of a thread that works alone. What company does to them says a comment line:
+//! `# company: [[2, 1.1], [4, 1.3]]`, how many times as long work takes on so many threads ([`Company`]).
 
 use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::company::Company;
+use crate::cost::comment_line;
 use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, write_csv};
 use crate::time::Nanos;
+
+/// The comment line that says what company does.
+const COMPANY: &str = "company";
 
 /// What a group of slots has in a run, and what that takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,6 +64,8 @@ pub struct IndexRun {
 pub struct IndexTrace {
     /// In order; all have as many jobs.
     pub runs: Vec<IndexRun>,
+    /// How threads slow each other down.
+    pub company: Company,
 }
 
 impl IndexTrace {
@@ -100,13 +110,13 @@ impl IndexTrace {
                 collecting_us: Us(run.collecting),
             })
         });
-        write_csv(path, provenance, rows)
+        write_csv(path, &comment_line::with(provenance, COMPANY, Some(&self.company)), rows)
     }
 
     /// Reads the file.
     ///
     /// # Errors
-    /// If it can't be read, a row is out of order, or a run lacks a job that another one has.
+    /// If it can't be read, a row is out of order, a run lacks a job that another one has, or its company makes no sense.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut reader = CsvReader::<Row, _>::new(path, open_text(path)?)?;
         let mut runs: Vec<IndexRun> = Vec::new();
@@ -136,7 +146,9 @@ impl IndexTrace {
                 gpu: row.value.gpu_us.zip(row.value.gpu_longest_us).map(|(all, longest)| (all.0, longest.0)),
             });
         }
-        let trace = Self { runs };
+        let company = comment_line::take(&mut reader.into_provenance(), COMPANY, Company::check);
+        let company = company.map_err(|fault| InputError::file(path, fault))?.unwrap_or_default();
+        let trace = Self { runs, company };
         match trace.runs.iter().position(|run| run.jobs.len() != trace.num_groups()) {
             _ if trace.runs.is_empty() => Err(InputError::file(path, "has no jobs")),
             Some(run) => Err(InputError::file(path, format!("run {run} has not as many jobs as run 0"))),

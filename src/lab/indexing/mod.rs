@@ -15,13 +15,16 @@
 //! jobs will take. [`bound`](lp_bound) is what no policy can undercut.
 
 mod bound;
+mod company;
 mod jobs;
+mod owners;
 mod pipeline;
 mod policy;
 #[cfg(test)]
 mod tests;
 
 pub use bound::lp_bound;
+pub use company::Company;
 pub use jobs::{IndexJob, IndexRun, IndexTrace};
 pub use pipeline::{IndexMachine, IndexOutcome, simulate_indexing};
 pub use policy::IndexPolicy;

@@ -1,7 +1,11 @@
 //! Playing a trace: parsers, runs one after another, jobs by a policy.
+//!
+//! All that works does so at once, each thread as fast as the [`Company`](super::Company) of the others lets it: from one moment
+//! at which something is done to the next, everything has come nearer to its end by the same time.
 
 use super::jobs::{IndexRun, IndexTrace};
-use super::policy::{IndexPolicy, Kind, Rates, split};
+use super::owners::{Owners, RunLoads};
+use super::policy::IndexPolicy;
 use crate::time::Nanos;
 
 /// Who works.
@@ -60,200 +64,197 @@ pub fn simulate_indexing(trace: &IndexTrace, machine: &IndexMachine, policy: Opt
     assert!(machine.parsers > 0, "a machine without parsers");
     assert!(policy.is_none() || machine.cpus + machine.gpus > 0, "a machine without indexers");
     let mut owners = Owners::new(trace, *machine);
-    let mut outcome = IndexOutcome { text_bytes: trace.text_bytes(), ..IndexOutcome::default() };
-    // When each parser may read again, when the disk is free, when the indexers are.
-    let mut parser_free = vec![Nanos(0); machine.parsers];
-    let (mut disk_free, mut indexers_free) = (Nanos(0), Nanos(0));
-    for (number, run) in trace.runs.iter().enumerate() {
-        let parser = &mut parser_free[number % machine.parsers];
-        disk_free = plus((*parser).max(disk_free), run.reading);
-        let parsed = plus(plus(disk_free, run.unpacking), run.parsing);
-        let Some(policy) = policy else {
-            *parser = parsed;
-            outcome.all = outcome.all.max(parsed);
-            continue;
+    let mut line = Line::new(machine.parsers, policy.is_none());
+    let (mut moved_bytes, mut now_ns, mut indexing_ns, mut waiting_ns) = (0, 0.0, 0.0, 0.0);
+    loop {
+        line.read_in_turn(&trace.runs);
+        if let (Some(policy), Some(run)) = (policy, line.take(&trace.runs)) {
+            line.indexers = Indexers::of(run, owners.index(run, policy, &mut moved_bytes));
+            // Whoever is free of its buffer reads.
+            line.read_in_turn(&trace.runs);
+        }
+        let Some(step) = line.next_step(|threads| trace.company.times(threads)) else { break };
+        match line.indexers {
+            Indexers::Wait => waiting_ns += step.ns,
+            Indexers::Index(_) => indexing_ns += step.ns,
+            Indexers::Prepare(..) | Indexers::Collect(_) => {}
+        }
+        now_ns += step.ns;
+        line.advance(step);
+    }
+    let whole = |ns: f64| Nanos(ns.round() as u64);
+    IndexOutcome {
+        text_bytes: trace.text_bytes(),
+        all: whole(now_ns),
+        indexing: whole(indexing_ns),
+        waiting: if policy.is_some() { whole(waiting_ns) } else { Nanos::ZERO },
+        moved_bytes,
+    }
+}
+
+/// Work that is shorter has been done: what is left of sums of nanoseconds.
+const NOTHING_NS: f64 = 1e-3;
+
+/// What a parser is at, and what is left of it, in work of a thread that is alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Parser {
+    /// Waiting for its turn to read.
+    Free,
+    /// Reading, while no other parser reads, a run of which so much is to be parsed then.
+    Read { left_ns: f64, then_ns: f64 },
+    /// Decompressing and parsing.
+    Parse { left_ns: f64 },
+    /// Waiting until its buffer is taken.
+    Full,
+}
+
+/// What indexers are at, likewise.
+#[derive(Clone, Debug)]
+enum Indexers {
+    /// Waiting for a parser.
+    Wait,
+    /// Preparing, on one thread, what will be indexed and collected then.
+    Prepare(f64, RunLoads, f64),
+    /// Indexing; the last number is what collecting will take.
+    Index((RunLoads, f64)),
+    /// Collecting, on one thread.
+    Collect(f64),
+}
+
+/// A stretch of time in which nobody begins or ends anything.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// How long it is.
+    ns: f64,
+    /// What a thread does in it.
+    work_ns: f64,
+}
+
+/// All who work.
+struct Line {
+    parsers: Vec<Parser>,
+    /// Whether nobody takes what they have parsed: it is dropped.
+    is_alone: bool,
+    indexers: Indexers,
+    /// Runs are read in order, and taken in order.
+    next_read: usize,
+    next_run: usize,
+}
+
+impl Indexers {
+    fn of(run: &IndexRun, loads: RunLoads) -> Self {
+        Self::Prepare(run.preparing.0 as f64, loads, run.collecting.0 as f64)
+    }
+
+    /// What each thread has left, and a GPU, which nobody slows.
+    fn left_ns(&self) -> (&[f64], f64) {
+        match self {
+            Self::Wait => (&[], 0.0),
+            Self::Prepare(left_ns, ..) | Self::Collect(left_ns) => (std::slice::from_ref(left_ns), 0.0),
+            Self::Index((loads, _)) if loads.moving_ns > NOTHING_NS => (std::slice::from_ref(&loads.moving_ns), 0.0),
+            Self::Index((loads, _)) => (&loads.cpus_ns, loads.gpus_ns),
+        }
+    }
+
+    fn advance(&mut self, step: Step) {
+        let less = |left_ns: &mut f64, ns: f64| {
+            *left_ns -= ns;
+            *left_ns <= NOTHING_NS
         };
-        // The buffer is taken once the run before is done, and the parser goes on.
-        let taken = parsed.max(indexers_free);
-        outcome.waiting = plus(outcome.waiting, taken.since(indexers_free));
-        *parser = taken;
-        let indexing = owners.index(run, policy, &mut outcome.moved_bytes);
-        outcome.indexing = plus(outcome.indexing, indexing);
-        indexers_free = plus(plus(plus(taken, run.preparing), indexing), run.collecting);
-        outcome.all = indexers_free;
-    }
-    outcome
-}
-
-fn plus(a: Nanos, b: Nanos) -> Nanos {
-    Nanos(a.0 + b.0)
-}
-
-/// Who has which group's trees, and what tokens took.
-struct Owners {
-    machine: IndexMachine,
-    owners: Vec<usize>,
-    /// Bytes of each group's trees now.
-    tree_bytes: Vec<u64>,
-    rates: Rates,
-}
-
-/// What a processor has to do in a run.
-#[derive(Clone, Debug, Default)]
-struct Load {
-    /// A CPU: all of its jobs. A GPU: all of its warps' time over the number of warps.
-    sum_ns: f64,
-    /// A GPU: the longest warp.
-    longest_ns: f64,
-}
-
-impl Load {
-    fn ns(&self) -> f64 {
-        self.sum_ns.max(self.longest_ns)
-    }
-}
-
-impl Owners {
-    fn new(trace: &IndexTrace, machine: IndexMachine) -> Self {
-        let groups = trace.num_groups();
-        // The sample is from all over the collection.
-        let tokens: Vec<u64> =
-            (0..groups).map(|group| trace.runs.iter().map(|run| run.jobs[group].tokens).sum()).collect();
-        let owners = split(&tokens, machine.cpus, machine.gpus);
-        Self { machine, owners, tree_bytes: vec![0; groups], rates: Rates::new(groups) }
-    }
-
-    fn kind(&self, processor: usize) -> Kind {
-        if processor < self.machine.cpus { Kind::Cpu } else { Kind::Gpu }
-    }
-
-    fn processors(&self) -> usize {
-        self.machine.cpus + self.machine.gpus
-    }
-
-    /// Indexes a run; returns how long it takes.
-    fn index(&mut self, run: &IndexRun, policy: IndexPolicy, moved_bytes: &mut u64) -> Nanos {
-        let ns = match policy {
-            IndexPolicy::Split => self.as_owned(run),
-            IndexPolicy::Mct => {
-                let moves_ns = self.assign_by_completion(run, moved_bytes);
-                moves_ns + self.as_owned(run)
+        *self = match std::mem::replace(self, Self::Wait) {
+            Self::Wait => Self::Wait,
+            Self::Prepare(mut left_ns, loads, collecting_ns) => {
+                if less(&mut left_ns, step.work_ns) {
+                    Self::Index((loads, collecting_ns))
+                } else {
+                    Self::Prepare(left_ns, loads, collecting_ns)
+                }
             }
-            IndexPolicy::Stealing => self.with_stealing(run, moved_bytes),
+            Self::Index((mut loads, collecting_ns)) => {
+                let is_done = if loads.moving_ns > NOTHING_NS {
+                    less(&mut loads.moving_ns, step.work_ns);
+                    false
+                } else {
+                    let cpus_done =
+                        loads.cpus_ns.iter_mut().fold(true, |done, left_ns| less(left_ns, step.work_ns) && done);
+                    less(&mut loads.gpus_ns, step.ns) && cpus_done
+                };
+                if is_done { Self::Collect(collecting_ns) } else { Self::Index((loads, collecting_ns)) }
+            }
+            Self::Collect(mut left_ns) => {
+                if less(&mut left_ns, step.work_ns) {
+                    Self::Wait
+                } else {
+                    Self::Collect(left_ns)
+                }
+            }
         };
-        for (group, job) in run.jobs.iter().enumerate() {
-            let kind = self.kind(self.owners[group]);
-            self.rates.learn(kind, group, job.tokens, self.true_ns(run, group, kind));
-            self.tree_bytes[group] = job.tree_bytes;
-        }
-        Nanos(ns.round() as u64)
+    }
+}
+
+impl Line {
+    fn new(parsers: usize, is_alone: bool) -> Self {
+        Self { parsers: vec![Parser::Free; parsers], is_alone, indexers: Indexers::Wait, next_read: 0, next_run: 0 }
     }
 
-    /// What a job takes a class; a GPU's is its share of all warps.
-    fn true_ns(&self, run: &IndexRun, group: usize, kind: Kind) -> f64 {
-        let job = &run.jobs[group];
-        match kind {
-            Kind::Cpu => job.cpu.expect("a job without its time on a CPU").0 as f64,
-            Kind::Gpu => {
-                job.gpu.expect("a job without its time on a GPU").0.0 as f64 / f64::from(self.machine.gpu_warps)
-            }
+    /// The parser whose turn it is reads the next run, once no other reads.
+    fn read_in_turn(&mut self, runs: &[IndexRun]) {
+        let is_reading = self.parsers.iter().any(|parser| matches!(parser, Parser::Read { .. }));
+        let turn = self.next_read % self.parsers.len();
+        if let (false, Parser::Free, Some(run)) = (is_reading, self.parsers[turn], runs.get(self.next_read)) {
+            let then_ns = (run.unpacking.0 + run.parsing.0) as f64;
+            self.parsers[turn] = Parser::Read { left_ns: run.reading.0 as f64, then_ns };
+            self.next_read += 1;
         }
     }
 
-    /// Every job where its trees are.
-    fn as_owned(&self, run: &IndexRun) -> f64 {
-        let mut loads = vec![Load::default(); self.processors()];
-        for (group, job) in run.jobs.iter().enumerate() {
-            let owner = self.owners[group];
-            let kind = self.kind(owner);
-            let load = &mut loads[owner];
-            load.sum_ns += self.true_ns(run, group, kind);
-            if let (Kind::Gpu, Some((_, longest))) = (kind, job.gpu) {
-                load.longest_ns = load.longest_ns.max(longest.0 as f64);
-            }
+    /// Takes the next run's buffer, if it is full and the indexers wait for it.
+    fn take<'a>(&mut self, runs: &'a [IndexRun]) -> Option<&'a IndexRun> {
+        let turn = self.next_run % self.parsers.len();
+        if !matches!(self.indexers, Indexers::Wait) || self.parsers[turn] != Parser::Full {
+            return None;
         }
-        loads.iter().map(Load::ns).fold(0.0, f64::max)
+        self.parsers[turn] = Parser::Free;
+        self.next_run += 1;
+        runs.get(self.next_run - 1)
     }
 
-    /// Gives each group, the largest first, to whom it is predicted to be done first; returns how long it takes to move trees,
-    /// which is before the run.
-    fn assign_by_completion(&mut self, run: &IndexRun, moved_bytes: &mut u64) -> f64 {
-        let mut order: Vec<usize> = (0..run.jobs.len()).collect();
-        order.sort_by_key(|&group| std::cmp::Reverse(run.jobs[group].tokens));
-        let mut ready_ns = vec![0.0; self.processors()];
-        let mut moving_ns = 0.0;
-        for group in order {
-            let tokens = run.jobs[group].tokens;
-            if tokens == 0 {
-                continue;
-            }
-            let move_ns = self.move_ns(group);
-            let done_ns = |processor: usize| {
-                let moves = if processor == self.owners[group] { 0.0 } else { move_ns };
-                ready_ns[processor] + moves + self.rates.expect(self.kind(processor), group, tokens)
+    /// How long it takes until something is done, by how many times as long work takes on so many threads; `None` if nobody works.
+    fn next_step(&self, times: impl Fn(usize) -> f64) -> Option<Step> {
+        let (cpus_ns, gpus_ns) = self.indexers.left_ns();
+        let parsing = self.parsers.iter().filter_map(|parser| match *parser {
+            Parser::Read { left_ns, .. } | Parser::Parse { left_ns } => Some(left_ns),
+            Parser::Free | Parser::Full => None,
+        });
+        let left: Vec<f64> = parsing.chain(cpus_ns.iter().copied().filter(|&left_ns| left_ns > NOTHING_NS)).collect();
+        let is_indexing = !matches!(self.indexers, Indexers::Wait);
+        if left.is_empty() && !is_indexing {
+            return None;
+        }
+        let times = times(left.len());
+        let mut ns = left.into_iter().fold(f64::INFINITY, f64::min) * times;
+        if gpus_ns > NOTHING_NS {
+            ns = ns.min(gpus_ns);
+        } else if is_indexing && cpus_ns.iter().all(|&left_ns| left_ns <= NOTHING_NS) {
+            // Indexers that have nothing to do in a phase are done with it at once.
+            ns = 0.0;
+        }
+        Some(Step { ns, work_ns: ns / times })
+    }
+
+    /// Brings everything nearer to its end.
+    fn advance(&mut self, step: Step) {
+        let after = |left_ns: f64| left_ns - step.work_ns;
+        let parsed = if self.is_alone { Parser::Free } else { Parser::Full };
+        for parser in &mut self.parsers {
+            *parser = match *parser {
+                Parser::Read { left_ns, then_ns } if after(left_ns) <= NOTHING_NS => Parser::Parse { left_ns: then_ns },
+                Parser::Read { left_ns, then_ns } => Parser::Read { left_ns: after(left_ns), then_ns },
+                Parser::Parse { left_ns } if after(left_ns) <= NOTHING_NS => parsed,
+                Parser::Parse { left_ns } => Parser::Parse { left_ns: after(left_ns) },
+                waiting @ (Parser::Free | Parser::Full) => waiting,
             };
-            let first = (0..self.processors()).min_by(|&a, &b| done_ns(a).total_cmp(&done_ns(b))).unwrap_or_default();
-            ready_ns[first] = done_ns(first);
-            if first != self.owners[group] {
-                *moved_bytes += self.tree_bytes[group];
-                moving_ns += move_ns;
-                self.owners[group] = first;
-            }
         }
-        moving_ns
-    }
-
-    /// Jobs as the groups are owned; a CPU that is done takes the largest job that waits from the processor with most left. A
-    /// GPU's jobs are one launch: they don't wait.
-    fn with_stealing(&mut self, run: &IndexRun, moved_bytes: &mut u64) -> f64 {
-        let gpus_ns = self.gpu_loads(run);
-        let cpus = self.machine.cpus;
-        let expected = |owners: &Self, group: usize| owners.rates.expect(Kind::Cpu, group, run.jobs[group].tokens);
-        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); cpus];
-        for (group, &owner) in self.owners.iter().enumerate() {
-            if owner < cpus && run.jobs[group].tokens > 0 {
-                waiting[owner].push(group);
-            }
-        }
-        let mut left_ns = vec![0.0; cpus];
-        for (cpu, groups) in waiting.iter_mut().enumerate() {
-            groups.sort_by(|&a, &b| expected(self, a).total_cmp(&expected(self, b)));
-            left_ns[cpu] = groups.iter().map(|&group| expected(self, group)).sum();
-        }
-        let mut free_ns = vec![0.0_f64; cpus];
-        // Whoever is free first takes the next job, its own or another one's.
-        while let Some(cpu) = (0..cpus).min_by(|&a, &b| free_ns[a].total_cmp(&free_ns[b])) {
-            let victim = if waiting[cpu].is_empty() {
-                (0..cpus).filter(|&other| !waiting[other].is_empty()).max_by(|&a, &b| left_ns[a].total_cmp(&left_ns[b]))
-            } else {
-                Some(cpu)
-            };
-            let Some(victim) = victim else { break };
-            let Some(group) = waiting[victim].pop() else { break };
-            left_ns[victim] -= expected(self, group);
-            if victim != cpu {
-                free_ns[cpu] += self.move_ns(group);
-                *moved_bytes += self.tree_bytes[group];
-                self.owners[group] = cpu;
-            }
-            free_ns[cpu] += self.true_ns(run, group, Kind::Cpu);
-        }
-        free_ns.into_iter().fold(gpus_ns, f64::max)
-    }
-
-    /// How long the GPU that has most takes.
-    fn gpu_loads(&self, run: &IndexRun) -> f64 {
-        let mut loads = vec![Load::default(); self.machine.gpus];
-        for (group, job) in run.jobs.iter().enumerate() {
-            if let (Some(gpu), Some((_, longest))) = (self.owners[group].checked_sub(self.machine.cpus), job.gpu) {
-                loads[gpu].sum_ns += self.true_ns(run, group, Kind::Gpu);
-                loads[gpu].longest_ns = loads[gpu].longest_ns.max(longest.0 as f64);
-            }
-        }
-        loads.iter().map(Load::ns).fold(0.0, f64::max)
-    }
-
-    fn move_ns(&self, group: usize) -> f64 {
-        self.tree_bytes[group] as f64 / self.machine.move_bytes_per_s * 1e9
+        self.indexers.advance(step);
     }
 }

@@ -46,6 +46,6 @@ mod stream;
 mod tests;
 
 pub use indexer::SlotWork;
-pub use jobs::trace_of;
+pub use jobs::{ParsedInCompany, parse_in_company, trace_of};
 pub use pipeline::{TrieIndexer, TrieOptions};
 pub use report::{PartReport, RunReport, TrieReport};
