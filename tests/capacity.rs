@@ -2,7 +2,7 @@
 
 use tandem::cost::{BatchCost, Cost};
 use tandem::ids::QueryId;
-use tandem::lab::{Capacities, CapacitySearch, Objective, RunLength};
+use tandem::lab::{Capacities, CapacitySearch, Objective, RunLength, Tally};
 use tandem::machine::{Class, Machine};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::random::Random;
@@ -99,6 +99,40 @@ fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective()
             assert!(no_miss.qps <= objective.qps && no_miss.qps <= no_miss.bound_qps, "{no_miss:?}, {objective:?}");
             assert!(objective.interval.high <= region_qps, "{objective:?}");
             assert!(!objective.is_short(), "{objective:?}");
+        }
+    }
+}
+
+#[test]
+fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_all_of_it() {
+    for seed in 0..3 {
+        let mut random = Random::new(seed, 6);
+        // A few queries suit the CPUs, by much.
+        let costs: Vec<(f64, f64)> = (0..400)
+            .map(|i| {
+                if i % 20 == 0 {
+                    (0.1 + random.unit(), 30.0)
+                } else {
+                    (40.0 * random.unit() + 5.0, 0.2 + random.unit())
+                }
+            })
+            .collect();
+        let experiment = experiment(queries(costs), Machine::new(2, 1), 1e6, 1);
+        for kind in
+            [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::Mct, PolicyKind::Stealing]
+        {
+            let policy = kind.with(PolicyOptions::default());
+            let region_qps = experiment.region_of(&policy, 0.0).unwrap().rate_qps;
+            // All that comes waits: how fast it is served does not depend on the rate.
+            let arrivals = experiment.arrivals[0].first(40_000);
+            let tally = Tally::new(&experiment.model.machine, 40_000);
+            let served = experiment.play(&policy, 20.0 * region_qps, &arrivals, tally, |_| false).unwrap();
+            let served_qps = served.summary().unwrap().throughput_qps;
+            // Of so many queries the mean cost is known to some permille.
+            assert!(served_qps <= 1.02 * region_qps, "{kind}: {served_qps} of {region_qps}");
+            if matches!(kind, PolicyKind::GpuOnly | PolicyKind::CpuOnly) {
+                assert!(served_qps >= 0.98 * region_qps, "{kind}: {served_qps} of {region_qps}");
+            }
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Lanes that fail in the middle of a run: no query is lost, none is answered twice, and the run says what happened.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
-use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost};
+use tandem::cost::{BatchCost, Cost, MachineFile, MachineModel};
 use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem::files::Provenance;
 use tandem::gpu::GpuError;
 use tandem::ids::{DocId, JobId, ProcessorId, QueryId};
 use tandem::live::{self, Ending, Faulty, Fleet, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
-use tandem::machine::{Class, FaultKind, FaultPlan, LaneFault, Machine, PerClass, PlannedFault};
+use tandem::machine::{Class, FaultKind, FaultPlan, Idle, LaneFault, Machine, PerClass, PlannedFault};
 use tandem::query::{Mode, Query};
 use tandem::sched::{
     Ask, BuiltIn, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RecordedRun, RunLog, Shed,
@@ -376,6 +377,15 @@ fn plans(lanes: usize) -> impl Strategy<Value = FaultPlan> {
 }
 
 /// A machine of up to three CPU workers and two GPUs, deep ones that batch or not, whose lanes fail as planned.
+/// With rounds that cost by what they take in, one policy's more than the others'.
+fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
+    let ns = each.0 as f64;
+    let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
+    let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
+    let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }] };
+    MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, None, |_| false)
+}
+
 fn models() -> impl Strategy<Value = MachineModel> {
     let batches = BatchCost {
         host_fixed_us: 1.0,
@@ -389,15 +399,18 @@ fn models() -> impl Strategy<Value = MachineModel> {
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];
     let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
-    (1usize..4, 1usize..3, 1u32..3, batches, overhead(), overhead()).prop_flat_map(
-        |(cpus, gpus, depth, batches, handoff, decision)| {
+    (1usize..4, 1usize..3, 1u32..3, batches, overhead(), overhead(), any::<bool>()).prop_flat_map(
+        |(cpus, gpus, depth, batches, handoff, decision, has_file)| {
             let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, depth);
-            plans(machine.len()).prop_map(move |faults| MachineModel {
-                batches: PerClass::two(None, batches.clone()),
-                handoff: PerClass::two(handoff, handoff),
-                decision,
-                faults,
-                ..machine.clone().into()
+            plans(machine.len()).prop_map(move |faults| {
+                let model = MachineModel {
+                    batches: PerClass::two(None, batches.clone()),
+                    handoff: PerClass::two(handoff, handoff),
+                    decision,
+                    faults,
+                    ..machine.clone().into()
+                };
+                if has_file { with_dispatcher(&model, decision) } else { model }
             })
         },
     )

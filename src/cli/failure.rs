@@ -164,7 +164,7 @@ impl From<LabError> for Failure {
             LabError::NotInLog { .. } => "; name the log that was profiled: --queries".to_owned(),
             LabError::HasGpuTimes { .. } => "; --gpu replay is for workloads without".to_owned(),
             LabError::NoGpuTimes { .. } => {
-                ": measure it on a machine that has one, leave it out, or take recorded times with --gpu replay"
+                ": measure it on a machine that has one, leave it out (--gpus 0), or take recorded times (--gpu replay)"
                     .to_owned()
             }
             LabError::NothingReal => " (--cpus is 0)".to_owned(),

@@ -11,6 +11,7 @@ use crate::cost::{ModelFile, Recalibration, Served, WorkloadRow, recalibrate};
 use crate::files::{Provenance, check_writable};
 use crate::ids::QueryId;
 use crate::lab::named_workload;
+use crate::query::Mode;
 use crate::report::table::Table;
 use crate::sched::{LogRow, RunLog};
 
@@ -41,13 +42,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut served = Vec::new();
     let (mut num_rows, mut unknown) = (0, 0);
     for path in &arguments.logs {
-        let (log, _) = RunLog::read(path)?;
+        let (log, head) = RunLog::read(path)?;
+        let asked: Option<Mode> =
+            head.get("mode").and_then(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name));
         num_rows += log.rows.len();
         for row in alone(&log) {
             let Some(query) = rows.get(&row.query) else {
                 unknown += 1;
                 continue;
             };
+            // Ids are a workload's own: those of one that was measured for the run alone are other queries in another.
+            if let Some(asked) = asked.filter(|&asked| asked != query.mode) {
+                let message = format!(
+                    "{}: its queries were asked in mode {asked}, and query {} of {name} in mode {}: name the workload that was \
+                     driven (--workload, of `live` too)",
+                    path.display(),
+                    row.query,
+                    query.mode
+                );
+                return Err(Failure::input(message));
+            }
             let us = row.finished.since(row.started).as_us();
             if us > 0.0 {
                 served.push(Served { kind: row.class, mode: query.mode, inputs: query.inputs(), us });

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::comment_line;
+use super::machine_file::MOST_LANES;
 use crate::files::Provenance;
 
 /// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
@@ -90,6 +91,9 @@ impl Contention {
         if !ascends(&busy, 1) || !ascends(&beside, 0) {
             return Err(String::from("busy lanes must ascend, from 1 in `cpu` and from 0 in `gpu_batches`"));
         }
+        if let Some(lanes) = busy.iter().chain(&beside).find(|&&lanes| lanes > MOST_LANES) {
+            return Err(format!("{lanes} busy lanes, expected at most {MOST_LANES}"));
+        }
         if !self.gpu_overlap.is_sorted_by(|a, b| a.queries < b.queries) {
             return Err(String::from("queries must ascend in `gpu_overlap`"));
         }
@@ -123,6 +127,7 @@ mod tests {
         assert!(fault("1").contains("`contention` is no model: invalid type"));
         assert!(fault(r#"{"cpu":[{"busy":2,"times":1}]}"#).contains("must ascend, from 1"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":-1}]}"#).contains("-1 times as long"));
+        assert!(fault(r#"{"cpu":[{"busy":1,"times":1},{"busy":70000,"times":1}]}"#).contains("70000 busy lanes"));
         let twice = r#"{"cpu":[],"gpu_overlap":[{"queries":8,"spacing":1},{"queries":8,"spacing":1}]}"#;
         assert!(fault(twice).contains("queries must ascend"));
     }

@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::batches::check_crowding;
+use super::service::check_crowding;
 use super::{Cost, Workload, WorkloadRow, comment_line};
 use crate::cache::FarCurve;
 use crate::files::Provenance;

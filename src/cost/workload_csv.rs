@@ -258,7 +258,10 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
     let cpu = measured(line, ["cpu_us", "cpu_spread_us", ""], (cpu_us, cpu_spread_us, None))?;
     let gpu = measured(line, ["gpu_us", "gpu_spread_us", "gpu_device_us"], (gpu_us, gpu_spread_us, gpu_device_us))?;
     let far = match (line.value.gpu_far_us, line.value.far_shares) {
-        (Some(ServiceUs(all_far_us)), Some(FarShares(curve))) if gpu.is_some() => Some(Far { all_far_us, curve }),
+        (Some(ServiceUs(all_far_us)), Some(FarShares(curve))) if gpu.is_some() => {
+            at_most_an_hour(line, "gpu_far_us", all_far_us)?;
+            Some(Far { all_far_us, curve })
+        }
         (None, None) => None,
         (given, shares) => {
             let (name, missing) = match (given, shares) {
@@ -295,11 +298,17 @@ fn measured(
         }
         return Ok(None);
     };
-    if median_us > MOST_US {
-        return Err(line.unexpected(names[0], "microseconds, at most an hour of them (3.6e9)"));
-    }
+    at_most_an_hour(line, names[0], median_us)?;
+    device.map_or(Ok(()), |ServiceUs(us)| at_most_an_hour(line, names[2], us))?;
     let spread_us = spread.map_or(0.0, |spread| spread.0);
     Ok(Some(Measured { median_us, spread_us, device_us: device.map(|us| us.0) }))
+}
+
+fn at_most_an_hour(line: &Row<'_, Line>, name: &str, us: f64) -> Result<(), InputError> {
+    if us <= MOST_US {
+        return Ok(());
+    }
+    Err(line.unexpected(name, "microseconds, at most an hour of them (3.6e9)"))
 }
 
 /// The features from the index: NaN for those that the file, of an earlier version, does not have; `None` if it has none.

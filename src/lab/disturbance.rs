@@ -84,14 +84,15 @@ impl Watch {
     /// Shares of all cores' time since then: the hypervisor's, and other processes'.
     pub(super) fn shares(&self) -> (Option<f64>, Option<f64>) {
         let (Some(from), Some(to)) = (self.cores, CoreTimes::now()) else { return (None, None) };
-        let all_s = (to.all - from.all) as f64 / TICKS_PER_S;
+        // The kernel's counters may go back.
+        let since = |from: u64, to: u64| to.saturating_sub(from) as f64 / TICKS_PER_S;
+        let all_s = since(from.all, to.all);
         // A run shorter than some ticks tells nothing.
         if all_s <= 0.0 || self.began.elapsed() < Duration::from_millis(50) {
             return (None, None);
         }
         let own_s = (own_time().saturating_sub(self.own)).as_secs_f64();
-        let busy_s = (to.busy - from.busy) as f64 / TICKS_PER_S;
-        let steal_s = (to.steal - from.steal) as f64 / TICKS_PER_S;
+        let (busy_s, steal_s) = (since(from.busy, to.busy), since(from.steal, to.steal));
         (Some(steal_s / all_s), Some(((busy_s - own_s) / all_s).max(0.0)))
     }
 }

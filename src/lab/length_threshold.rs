@@ -25,16 +25,20 @@ pub struct QueryLengths {
     pub blocks: Arc<[u32]>,
     /// [`best_length_threshold`] for them.
     pub best_threshold: u32,
+    /// Rows whose blocks are not known; they count as none.
+    pub unknown: usize,
 }
 
 impl QueryLengths {
     /// Those of a workload, whose queries are estimated to cost so much, by row.
     #[must_use]
     pub fn of(workload: &Workload, estimates: &[PerClass<Cost>], model: &MachineModel) -> Self {
-        // A list of 2^32 blocks has more postings than there are documents.
-        let blocks: Vec<u32> = workload.rows.iter().map(|row| row.features.blocks as u32).collect();
+        // An index has fewer; what else a file may say is the longest.
+        let blocks = workload.rows.iter().map(|row| u32::try_from(row.features.blocks).unwrap_or(u32::MAX));
+        let blocks: Vec<u32> = blocks.collect();
         let queries: Vec<(u32, PerClass<Cost>)> = blocks.iter().copied().zip(estimates.iter().copied()).collect();
-        Self { best_threshold: best_length_threshold(&queries, model), blocks: blocks.into() }
+        let unknown = blocks.iter().filter(|&&blocks| blocks == 0).count();
+        Self { best_threshold: best_length_threshold(&queries, model), blocks: blocks.into(), unknown }
     }
 }
 

@@ -139,10 +139,10 @@ impl Criterion {
     pub fn allowed(&self, queries: usize) -> usize {
         match self.objective {
             Objective::NoMiss => 0,
-            Objective::MissShare(share) => (share * queries as f64).floor() as usize,
+            Objective::MissShare(share) => exact(share * queries as f64).floor() as usize,
             // As `quantile` ranks: the value of that rank must not be late, those above may be.
             Objective::Percentile { share, .. } => {
-                let rank = (share * queries as f64).ceil() as usize;
+                let rank = exact(share * queries as f64).ceil() as usize;
                 queries - rank.clamp(1.min(queries), queries)
             }
         }
@@ -170,6 +170,11 @@ impl fmt::Display for Criterion {
             Objective::Percentile { share, .. } => write!(f, "p{} <= {limit_ms} ms", percent(share)),
         }
     }
+}
+
+/// A number of queries, without the digits that a double adds: 99.9 / 100 of 1000 is a little more than 999.
+fn exact(queries: f64) -> f64 {
+    significant(queries, 12)
 }
 
 /// 99.9 of 0.999, without the digits that a double adds.
@@ -258,6 +263,9 @@ mod tests {
         let allowed = |text: &str, n| Objective::from_text(text).unwrap().within(Nanos(1)).allowed(n);
         assert_eq!([0, 1, 99, 100, 199, 200, 1000].map(|n| allowed("p99", n)), [0, 0, 0, 1, 1, 2, 10]);
         assert_eq!([0, 99, 100, 250].map(|n| allowed("miss-share=0.01", n)), [0, 0, 1, 2]);
+        // In doubles 99.9 / 100 of 1000 is a little more than 999, and 0.29 of 100 a little less than 29.
+        assert_eq!([999, 1000, 2000, 1_000_000].map(|n| allowed("p99.9", n)), [0, 1, 2, 1000]);
+        assert_eq!(allowed("miss-share=0.29", 100), 29);
         assert_eq!(allowed("no-miss", 1_000_000), 0);
     }
 

@@ -89,8 +89,12 @@ pub fn gpu_executor(
     memory: Option<&GpuMemory>,
     progress: &dyn Progress,
 ) -> Result<GpuExecutor, ExecError> {
-    progress.begin("index to the GPU, MiB", 0);
-    let copied = |copied_bytes: u64, all_bytes: u64| progress.reach(copied_bytes >> 20, all_bytes >> 20);
+    // Nothing is copied where there is no GPU to copy to.
+    let began = std::sync::Once::new();
+    let copied = |copied_bytes: u64, all_bytes: u64| {
+        began.call_once(|| progress.begin("index to the GPU, MiB", 0));
+        progress.reach(copied_bytes >> 20, all_bytes >> 20);
+    };
     let gpu = GpuExecutor::on_device(device, index, bm25, memory, &copied);
     progress.end();
     gpu

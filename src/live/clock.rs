@@ -30,8 +30,8 @@ pub(super) trait Clock {
     /// A time of the run as one since the fleet was made.
     fn since_epoch(&self, at: Nanos) -> u64;
 
-    /// The driver has handled so many events, which takes its `decision` time for each: a clock that jumps passes it.
-    fn pass_decisions(&mut self, events: usize, decision: Nanos);
+    /// The driver has handled a round of events, which takes so long where nothing takes real time: a clock that jumps passes it.
+    fn pass(&mut self, time: Nanos);
 
     /// Passes time until `until`, or less: the caller looks again at what is due. A completion that comes meanwhile, as
     /// `has_completion` sees, ends the wait. `busy` says that a worker runs, so that one may come at any moment.
@@ -93,7 +93,7 @@ impl Clock for RealClock {
         (self.start + at).0
     }
 
-    fn pass_decisions(&mut self, _events: usize, _decision: Nanos) {}
+    fn pass(&mut self, _time: Nanos) {}
 
     fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
         let now = self.now();
@@ -136,8 +136,8 @@ impl Clock for ManualClock {
         0
     }
 
-    fn pass_decisions(&mut self, events: usize, decision: Nanos) {
-        self.now += Nanos(decision.0.saturating_mul(events as u64));
+    fn pass(&mut self, time: Nanos) {
+        self.now += time;
     }
 
     fn wait(&mut self, until: Nanos, _driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {

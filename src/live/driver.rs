@@ -19,7 +19,7 @@ use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
-use crate::cost::{MachineModel, Rerun, ServiceTimes};
+use crate::cost::{Decisions, MachineModel, Rerun, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{LaneFault, Machine, PerClass};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
@@ -77,7 +77,7 @@ pub(super) fn drive<C: Clock>(
         working: vec![0; lanes.len().div_ceil(64)],
         batches_working: 0,
         machine: &model.machine,
-        decision: model.decision,
+        decisions: model.decisions_of(dispatcher.policy_name()),
         watchdog: model.faults.watchdog,
         watch_at: Nanos::ZERO,
         awake_since: Nanos::ZERO,
@@ -114,8 +114,8 @@ pub(super) fn drive<C: Clock>(
 struct Driver<'a, C, T> {
     clock: C,
     machine: &'a Machine,
-    /// What an event costs under a clock that jumps.
-    decision: Nanos,
+    /// What a round costs under a clock that jumps.
+    decisions: Decisions,
     /// How long a lane may be at a batch, and when that is looked at next.
     watchdog: Nanos,
     watch_at: Nanos,
@@ -157,7 +157,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             }
             let taken = self.take_events(now);
             if taken != Round::default() {
-                self.clock.pass_decisions(taken.events() as usize, self.decision);
+                self.clock.pass(self.decisions.of(taken.arrivals, taken.batches, taken.answers));
                 self.decide();
                 let end = self.clock.now();
                 self.rounds.push(Round { time: end.since(now), ..taken });

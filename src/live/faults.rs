@@ -48,7 +48,7 @@ pub struct Faulty {
     inner: Box<dyn Executor>,
     /// Of the inner one's pipeline; 0 if it has none.
     depth: usize,
-    /// Those that may still come, in order of time.
+    /// In order of time.
     faults: Vec<PlannedFault>,
     clock: RunClock,
 }
@@ -67,15 +67,14 @@ impl Faulty {
         Self { inner, depth, faults, clock }
     }
 
-    /// The first fault that is due and not over; those that are over are forgotten.
-    fn due(&mut self) -> Option<PlannedFault> {
+    /// The first fault that is due and not over: each run goes through all of the plan.
+    fn due(&self) -> Option<PlannedFault> {
         let now = self.clock.elapsed()?;
-        self.faults.retain(|fault| fault.end() > now);
-        self.faults.first().copied().filter(|fault| fault.at <= now)
+        self.faults.iter().find(|fault| fault.end() > now).copied().filter(|fault| fault.at <= now)
     }
 
     /// Fails if a fault is due, or does nothing until it is over. `needs_memory` says that a batch begins.
-    fn check(&mut self, needs_memory: bool) -> Result<(), ExecError> {
+    fn check(&self, needs_memory: bool) -> Result<(), ExecError> {
         while let Some(fault) = self.due() {
             match fault.kind {
                 FaultKind::Error => {
@@ -101,7 +100,7 @@ impl Faulty {
     }
 
     /// What hangs in a device does not keep the host from asking for it.
-    fn hangs(&mut self) -> bool {
+    fn hangs(&self) -> bool {
         self.due().is_some_and(|fault| fault.kind == FaultKind::Hang)
     }
 }
@@ -163,6 +162,55 @@ impl Pipeline for Faulty {
         match self.check(false) {
             Ok(()) => self.inner.pipeline()?.poll(answers),
             Err(fault) => Some(Err(fault)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ProcessorId;
+
+    struct Idle;
+
+    impl Executor for Idle {
+        fn class(&self) -> Class {
+            Class::CPU
+        }
+
+        fn device(&self) -> String {
+            String::from("nothing")
+        }
+
+        fn search(&mut self, _: &Query, _: Mode, _: usize, _: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+            Ok(Execution::default())
+        }
+    }
+
+    #[test]
+    fn every_run_goes_through_the_whole_plan() {
+        let fault = |at_ms, kind, lasts_ms| PlannedFault {
+            at: Nanos::from_ms(at_ms),
+            processor: ProcessorId(0),
+            kind,
+            lasts: Nanos::from_ms(lasts_ms),
+        };
+        let clock = RunClock::default();
+        let plan = vec![fault(0.0, FaultKind::Memory, 1000.0), fault(2000.0, FaultKind::Memory, 1000.0)];
+        let mut faulty = Faulty::new(Box::new(Idle), plan, clock.clone());
+        let query = Query { id: crate::ids::QueryId(0), label: String::new(), terms: Vec::new(), dropped_terms: 0 };
+        let mut fails = |began: Option<Instant>| {
+            clock.set(began);
+            faulty.search(&query, Mode::Or, 1, &mut Vec::new()).is_err()
+        };
+        let ago =
+            |ms| Some(Instant::now().checked_sub(Duration::from_millis(ms)).expect("the machine runs for seconds"));
+        assert!(!fails(None));
+        for _ in 0..2 {
+            assert_eq!(
+                [fails(ago(0)), fails(ago(1500)), fails(ago(2500)), fails(ago(9000))],
+                [true, false, true, false]
+            );
         }
     }
 }

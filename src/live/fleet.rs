@@ -445,9 +445,13 @@ impl Fleet {
         self.run_clock = clock;
     }
 
+    /// See [`set_run_clock`](Self::set_run_clock).
+    pub(super) fn run_clock(&self) -> RunClock {
+        self.run_clock.clone()
+    }
+
     /// A run begins, or has ended: threads that are to spin meanwhile are woken for it.
     pub(super) fn set_running(&mut self, is_running: bool) {
-        self.run_clock.set(is_running.then(Instant::now));
         self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
         if is_running {
             workers(&mut self.lanes).for_each(|lane| lane.rings.worker.wake());

@@ -29,7 +29,7 @@ use crate::machine::FaultKind;
 const INLINE: usize = 12;
 /// Rows in the first segment beyond; each further one holds twice as many.
 const FIRST_SEGMENT: usize = 64;
-/// Segments that a slot can have: for 2^25 rows.
+/// Segments that a slot can have: for some 2^25 rows, twice as many as any batch has.
 const SEGMENTS: usize = 19;
 
 /// Rows of an order beyond the first few; made when first needed.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use super::clock::{Clock, ManualClock, RealClock};
 use super::driver::{Driven, Limits, drive, room_for};
@@ -55,8 +56,14 @@ pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError
             fleet.cores().pin_driver();
             let (epoch, owns_core) = (fleet.epoch(), fleet.cores().driver_owns_core());
             let spins = fleet.idle() == Idle::Spin;
+            let faults = fleet.run_clock();
             fleet.set_running(true);
-            let outcome = drive_run(fleet, run, interrupt::flag(), || RealClock::start(epoch, owns_core, spins));
+            let outcome = drive_run(fleet, run, interrupt::flag(), || {
+                // Planned faults count from the moment that queries do.
+                faults.set(Some(Instant::now()));
+                RealClock::start(epoch, owns_core, spins)
+            });
+            faults.set(None);
             fleet.set_running(false);
             outcome
         };

@@ -31,8 +31,9 @@ const CPU_US: f64 = 4.0;
 const JOBS: usize = 200_000;
 /// Seconds of arrivals in a run with threads.
 const SECONDS: f64 = 0.2;
-/// The lowest rate that is tried.
+/// The rate that is tried first, and the one below which nothing is looked for.
 const LOWEST_QPS: f64 = 50_000.0;
+const LEAST_QPS: f64 = 1_000.0;
 /// The highest.
 const HIGHEST_QPS: f64 = 16_000_000.0;
 /// A rate is served if the last job has finished this much later than it should, as a share of the run, plus a moment.
@@ -182,18 +183,21 @@ fn highest_rate(
     factory: &dyn PolicyFactory,
     costs: &[PerClass<Cost>],
 ) -> Result<ThreadedRate, DispatcherError> {
-    let mut low = LOWEST_QPS;
-    let mut high = HIGHEST_QPS;
+    let (mut low, mut high) = (LOWEST_QPS, HIGHEST_QPS);
     // Whatever disturbs a run does not disturb the next one too.
     let mut is_served = |rate_qps| -> Result<bool, DispatcherError> {
         Ok(was_served(&play(fleet, factory, costs, rate_qps)?) || was_served(&play(fleet, factory, costs, rate_qps)?))
     };
-    while 2.0 * low <= HIGHEST_QPS {
-        if !is_served(2.0 * low)? {
+    // What carries less than the lowest rate is looked for below it.
+    while !is_served(low)? && low > LEAST_QPS {
+        (low, high) = (low / 2.0, low);
+    }
+    while 2.0 * low <= high && high == HIGHEST_QPS {
+        if is_served(2.0 * low)? {
+            low *= 2.0;
+        } else {
             high = 2.0 * low;
-            break;
         }
-        low *= 2.0;
     }
     for _ in 0..BISECTIONS {
         let middle = (low + high) / 2.0;

@@ -7,7 +7,7 @@ use crate::ids::JobId;
 use crate::machine::Class;
 use crate::time::Nanos;
 
-/// The classes that gain by batches: those whose batch costs were fitted, else the GPUs.
+/// The classes that gain by batches: GPUs.
 ///
 /// # Errors
 /// If the machine has no processor of such a class.

@@ -58,6 +58,10 @@ struct StoredProcessor {
     depth: u32,
 }
 
+/// No lane holds more batches.
+const MOST_DEPTH: u32 = 1 << 16;
+/// Classes whose costs are kept by job.
+const CLASSES: [Class; 2] = [Class::CPU, Class::GPU];
 /// No workload has more rows: a file that names one is damaged.
 const MOST_ROWS: usize = 1 << 28;
 
@@ -176,8 +180,21 @@ impl RecordedRun {
         let kind = PolicyKind::from_name(&stored.policy).ok_or_else(|| {
             InputError::file(&path, format!("policy is \"{}\", which this build lacks", stored.policy))
         })?;
-        if stored.processors.iter().any(|processor| processor.depth == 0) {
-            return Err(InputError::file(&path, "processors: depth is 0, expected 1 or more"));
+        if let Some(processor) = stored.processors.iter().find(|processor| !(1..=MOST_DEPTH).contains(&processor.depth))
+        {
+            let message = format!("processors: depth is {}, expected 1 to {MOST_DEPTH}", processor.depth);
+            return Err(InputError::file(&path, message));
+        }
+        if let Some(class) =
+            stored.processors.iter().map(|processor| processor.class).find(|class| !CLASSES.contains(class))
+        {
+            return Err(InputError::file(
+                &path,
+                format!("processors: {class} is of a class whose costs jobs.csv does not hold"),
+            ));
+        }
+        for (class, cost) in &stored.batches {
+            cost.check().map_err(|fault| InputError::file(&path, format!("batches: {class}: {fault}")))?;
         }
         let machine = stored.processors.into_iter().fold(Machine::default(), |machine, processor| {
             let StoredProcessor { class, device, stream, depth } = processor;

@@ -78,11 +78,11 @@ impl View {
         if services.any(takes_bus) { &[Self::Devices, Self::Lanes, Self::Buses] } else { &[Self::Devices, Self::Lanes] }
     }
 
-    /// What a query takes of each class, in this view. Infinite on classes that the machine lacks.
+    /// What a query takes of each class, in this view. Infinite on classes that the machine lacks, or that it may not run on.
     fn shares(self, model: &MachineModel, costs: &PerClass<Cost>, sizes: BatchSizes) -> Shares {
         PerClass::from_fn(|class| {
             let lanes = model.machine.count(class) as f64;
-            if lanes == 0.0 {
+            if lanes == 0.0 || costs[class] == Cost::NEVER {
                 return f64::INFINITY;
             }
             let least = model.least_use(class, costs[class], sizes);
@@ -134,12 +134,35 @@ fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
 /// The optimum between two classes, exactly.
 fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region> {
     let n = shares.len() as f64;
+    let all_on = |class: Class, work: f64| {
+        Some(Region { rate_qps: n / work, price: PerClass::from_fn(|other| f64::from(other == class)) })
+    };
+    // What may run on one of the two only is no part of the choice.
+    let (mut on_first, mut on_second) = (0.0, 0.0);
+    shares.retain(|share| match (share[first].is_finite(), share[second].is_finite()) {
+        (true, false) => {
+            on_first += share[first];
+            false
+        }
+        (false, true) => {
+            on_second += share[second];
+            false
+        }
+        // One that runs nowhere makes every rate too high.
+        (false, false) => {
+            on_first = f64::INFINITY;
+            false
+        }
+        (true, true) => true,
+    });
     // By the first's part of both: a cost of nothing needs no special case, and keys that are numbers of their own are a
     // total order, which products of two rounded shares are not.
     let part = |share: &Shares| share[first] / (share[first] + share[second]);
     shares.sort_by(|a, b| part(a).total_cmp(&part(b)));
-    let mut on_first = 0.0;
-    let mut on_second: f64 = shares.iter().map(|share| share[second]).sum();
+    on_second += shares.iter().map(|share| share[second]).sum::<f64>();
+    if on_first > on_second {
+        return all_on(first, on_first);
+    }
     for share in &shares {
         let (c, g) = (share[first], share[second]);
         if on_first + c >= on_second - g {
@@ -152,7 +175,7 @@ fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region
         on_first += c;
         on_second -= g;
     }
-    None
+    all_on(second, on_second)
 }
 
 /// The best bound found among several classes by raising the prices of those that are used most (multiplicative
@@ -323,6 +346,30 @@ mod tests {
         for (cpus, gpus, expected) in cases {
             assert!((rate(cpus, gpus) - expected).abs() < 5e-5, "{cpus} CPUs, {gpus} GPUs: {}", rate(cpus, gpus));
         }
+    }
+
+    #[test]
+    fn queries_that_may_run_on_one_class_only_are_no_part_of_the_choice() {
+        // Milliseconds beside a class that takes for ever: sums of both would lose what is small.
+        let only = |class: Class, ms: f64| {
+            PerClass::from_fn(|other| if other == class { Cost::alone(Nanos::from_ms(ms)) } else { Cost::NEVER })
+        };
+        let rate = |services: Vec<PerClass<Cost>>| {
+            region(services, &Machine::new(2, 1).into(), BatchSizes::One).map(|region| region.rate_qps)
+        };
+        let masked =
+            |cpus: usize, gpus: usize| [vec![only(Class::CPU, 4.0); cpus], vec![only(Class::GPU, 1.0); gpus]].concat();
+        for (cpus, gpus) in [(50, 950), (900, 100), (0, 1000), (1000, 0)] {
+            // Two CPUs, one GPU: the slower side decides.
+            let expected = 1000.0 / (cpus as f64 * 4e-3 / 2.0).max(gpus as f64 * 1e-3);
+            let found = rate(masked(cpus, gpus)).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-9, "{cpus} and {gpus}: {found}, {expected}");
+        }
+        // Others fill up the side that has less to do: 100 of (4, 1) ms go where 950 of 1 ms are not, but for what balances.
+        let mixed = [masked(50, 950), vec![costs(4.0, 1.0); 100]].concat();
+        let (on_cpus, on_gpu) = (0.1 + 100.0 * 2e-3, 0.95);
+        assert!((rate(mixed).unwrap() / (1100.0 / f64::max(on_cpus, on_gpu)) - 1.0).abs() < 1e-9);
+        assert_eq!(rate(vec![PerClass::from_fn(|_| Cost::NEVER)]), None);
     }
 
     #[test]

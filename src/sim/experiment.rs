@@ -82,13 +82,18 @@ impl Experiment {
         self.region_in(BatchSizes::Any)
     }
 
-    /// The same for schedulers that make batches of these sizes.
-    fn region_in(&self, sizes: BatchSizes) -> Option<bounds::Region> {
-        let rows: Vec<u32> = if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
+    /// The rows of the queries that are given, or of all that may be drawn.
+    fn asked_rows(&self) -> Vec<u32> {
+        if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
             (0..self.queries.len() as u32).collect()
         } else {
             self.arrivals.iter().flat_map(Arrivals::queries).collect()
-        };
+        }
+    }
+
+    /// The same for schedulers that make batches of these sizes.
+    fn region_in(&self, sizes: BatchSizes) -> Option<bounds::Region> {
+        let rows = self.asked_rows();
         let model = self.model.with_spares();
         match &self.cluster {
             Some(cluster) => cluster.region(&model, &rows, sizes),
@@ -111,7 +116,15 @@ impl Experiment {
             let least = |query: &SimQuery| self.model.machine.classes().map(|class| query.service[class].alone).min();
             let mut dearest: Vec<usize> = (0..queries.len()).collect();
             dearest.sort_by_key(|&row| std::cmp::Reverse(least(&queries[row])));
-            for &row in &dearest[..(queries.len() as f64 * dropped).ceil() as usize] {
+            // Of what is asked, which may be one row more often than another.
+            let mut asked = vec![0_usize; queries.len()];
+            self.asked_rows().into_iter().for_each(|row| asked[row as usize] += 1);
+            let mut left = (asked.iter().sum::<usize>() as f64 * dropped).ceil() as usize;
+            for row in dearest {
+                if left == 0 {
+                    break;
+                }
+                left = left.saturating_sub(asked[row]);
                 queries[row].service = PerClass::from_fn(|_| Cost::alone(Nanos::ZERO));
             }
         }

@@ -100,6 +100,7 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         ]);
     }
     let _ = write!(words, "{table}");
+    words.push_str("fails at: the lowest rate that failed with any of the seeds, of which q/s is the median\n");
     if !found.out_of_reach.is_empty() {
         let others: Vec<String> =
             found.out_of_reach.iter().map(|(policy, qps)| format!("{policy} {}", rate(*qps))).collect();

@@ -95,8 +95,10 @@ impl PolicyArguments {
             let batches = model.batches.iter().any(|(_, batches)| batches.is_some());
             let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (batches || !kind.batches());
             let all = PolicyKind::ALL.into_iter().filter(usual).map(&made);
-            return Ok(all.filter(|policy| policy.build(model).is_ok()).collect());
+            let goes = |policy: &BuiltIn| policy.build(model).is_ok() && check_lengths(policy.kind, lengths).is_ok();
+            return Ok(all.filter(goes).collect());
         }
+        named.iter().try_for_each(|&kind| check_lengths(kind, lengths))?;
         let mut policies: Vec<BuiltIn> = Vec::new();
         for policy in named.iter().copied().map(made) {
             policy.build(model)?;
@@ -106,6 +108,18 @@ impl PolicyArguments {
         }
         Ok(policies)
     }
+}
+
+/// Whether a policy that goes by the length of queries can know it.
+fn check_lengths(kind: PolicyKind, lengths: &QueryLengths) -> Result<(), Failure> {
+    if kind != PolicyKind::LengthBased || lengths.unknown == 0 {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "--policy {kind} goes by the blocks of a query's lists, and the workload has {} queries of unknown `blocks`: profile it \
+         again",
+        lengths.unknown
+    )))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     /// Processors to measure [default: each present]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     on: Vec<Class>,
-    /// How many documents a query gets, 1 to 1000
+    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
     #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
     k: usize,
     /// Measured runs of each query, of which the median is kept

@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     /// The processor that searches
     #[arg(long, value_enum, default_value_t = On::Cpu)]
     on: On,
-    /// How many documents a query gets, 1 to 1000
+    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// BM25's saturation of the frequency [default: that of the index]

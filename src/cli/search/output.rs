@@ -99,14 +99,16 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
         1 => "query".to_owned(),
         batch => format!("batch of {batch}"),
     };
+    let throughput_qps = rankings.len() as f64 / wall_s.max(1e-9);
+    // One query tells no rate.
+    let rate = if rankings.len() > 1 { format!("; {throughput_qps:.0} queries/s") } else { String::new() };
     errln!(
-        "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}; {:.0} queries/s",
+        "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}{rate}",
         times.mean_us() / 1e3,
         quantile_ms(0.5),
         quantile_ms(0.95),
         quantile_ms(0.99),
         quantile_ms(1.0),
-        rankings.len() as f64 / wall_s.max(1e-9),
     );
     result(
         "times",
@@ -118,7 +120,7 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
             "p95_us": times.quantile_us(0.95),
             "p99_us": times.quantile_us(0.99),
             "max_us": times.quantile_us(1.0),
-            "throughput_qps": rankings.len() as f64 / wall_s.max(1e-9),
+            "throughput_qps": (rankings.len() > 1).then_some(throughput_qps),
         }),
     );
 }

@@ -16,5 +16,4 @@ pub use bus::{BusFit, fit_bus};
 pub(crate) use fit::least_squares;
 pub use fit::{Alone, BatchFitError, fit_batches};
 pub use measure::{BatchOptions, BatchSample, measure_batches};
-pub(super) use model::check_crowding;
 pub use model::{BatchModel, BatchModels};

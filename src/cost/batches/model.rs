@@ -49,27 +49,16 @@ impl BatchModel {
     /// # Errors
     /// Names the first that does not, with what would.
     pub fn check(&self) -> Result<(), String> {
-        let cost = &self.cost;
         let times = [
             ("overhead_us", self.overhead_us),
             ("added_and", self.added_and),
             ("added_or", self.added_or),
             ("added_and_or", self.added_and_or),
-            ("host_fixed_us", cost.host_fixed_us),
-            ("host_each_us", cost.host_each_us),
-            ("device_fixed_us", cost.device_fixed_us),
-            ("longest", cost.longest),
-            ("exposed's fixed_us", cost.exposed.map_or(0.0, |exposed| exposed.fixed_us)),
-            ("exposed's each_us", cost.exposed.map_or(0.0, |exposed| exposed.each_us)),
         ];
         if let Some((name, value)) = times.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
             return Err(format!("{name} is {value}, expected a number from 0"));
         }
-        if cost.most_queries == 0 {
-            return Err("most_queries is 0, expected at least 1".to_owned());
-        }
-        check_crowding(&cost.crowding)?;
-        check_crowding(&cost.bus_crowding)
+        self.cost.check()
     }
 
     /// What a query that takes `alone` by itself costs.
@@ -78,16 +67,6 @@ impl BatchModel {
         let shared = alone.since(Nanos::from_us(self.overhead_us));
         Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone), bus: Nanos::ZERO }
     }
-}
-
-/// Whether factors by size of batch make sense.
-pub(in crate::cost) fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
-    let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
-    let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
-    if is_ascending && crowding.iter().all(is_possible) {
-        return Ok(());
-    }
-    Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned())
 }
 
 /// The batch models of a machine's classes.

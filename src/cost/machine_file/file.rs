@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DispatcherFile, LaneFile, MachineFile, Quantile};
+use super::{DispatcherFile, LaneFile, MOST_LANES, MachineFile, Quantile};
 use crate::files::{InputError, open_text, write_atomically};
 
 pub(super) const FORMAT: &str = "tandem machine";
@@ -90,6 +90,9 @@ fn check_lanes(lanes: &LaneFile) -> Result<(), String> {
     }
     ascending("crowding", "busy", lanes.crowding.iter().map(|point| f64::from(point.busy)))?;
     for (i, point) in lanes.crowding.iter().enumerate() {
+        if point.busy > MOST_LANES {
+            return Err(format!("crowding[{i}].busy is {}, expected at most {MOST_LANES} lanes", point.busy));
+        }
         positive(&format!("crowding[{i}].times"), point.times)?;
     }
     for (class, &times) in &lanes.beside {

@@ -71,7 +71,8 @@ impl LaneCosts {
             Some(company) => {
                 let alone = company.cpu[0].times;
                 let crowding = company.cpu.iter().map(|point| (f64::from(point.busy), point.times / alone)).collect();
-                (alone, crowding, PerClass::two(1.0, company.cpu_beside_gpu))
+                let beside = |class: Class| if class.is_gpu() { company.cpu_beside_gpu } else { 1.0 };
+                (alone, crowding, PerClass::from_fn(beside))
             }
             None => (file.stream, crowding, beside),
         };

@@ -48,6 +48,9 @@ use super::{Contention, MachineModel};
 use crate::machine::{Class, Idle, PerClass};
 use crate::time::Nanos;
 
+/// More lanes of a class has no machine that a file tells of.
+pub(super) const MOST_LANES: u32 = 1 << 16;
+
 pub use lanes::{DispatcherCosts, LaneCosts, LaneState};
 
 /// What serving costs on a machine beyond what queries take alone.

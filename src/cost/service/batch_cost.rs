@@ -165,6 +165,32 @@ pub struct BatchCost {
 }
 
 impl BatchCost {
+    /// No batch has more queries.
+    pub const MOST_QUERIES: u32 = 1 << 24;
+
+    /// Whether every number makes sense.
+    ///
+    /// # Errors
+    /// Names the first that does not, with what would.
+    pub fn check(&self) -> Result<(), String> {
+        let times = [
+            ("host_fixed_us", self.host_fixed_us),
+            ("host_each_us", self.host_each_us),
+            ("device_fixed_us", self.device_fixed_us),
+            ("longest", self.longest),
+            ("exposed's fixed_us", self.exposed.map_or(0.0, |exposed| exposed.fixed_us)),
+            ("exposed's each_us", self.exposed.map_or(0.0, |exposed| exposed.each_us)),
+        ];
+        if let Some((name, value)) = times.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+            return Err(format!("{name} is {value}, expected a number from 0"));
+        }
+        if !(1..=Self::MOST_QUERIES).contains(&self.most_queries) {
+            return Err(format!("most_queries is {}, expected 1 to {}", self.most_queries, Self::MOST_QUERIES));
+        }
+        check_crowding(&self.crowding)?;
+        check_crowding(&self.bus_crowding)
+    }
+
     /// What a batch takes.
     #[must_use]
     pub fn time(&self, load: &BatchLoad) -> BatchTime {
@@ -242,6 +268,16 @@ impl BatchCost {
             bus: cost.bus.scaled(least(&self.bus_crowding)).min(alone.device),
         }
     }
+}
+
+/// Whether factors by size of batch make sense.
+pub(in crate::cost) fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
+    let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
+    let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
+    if is_ascending && crowding.iter().all(is_possible) {
+        return Ok(());
+    }
+    Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned())
 }
 
 /// How many times what they bring the queries of a batch of `n` take, by factors that are known at some sizes: how far from full

@@ -38,7 +38,7 @@ pub struct Decisions {
     pub round: Nanos,
     /// each arrival or wake-up in it, ...
     pub arrival: Nanos,
-    /// each batch that ended, a query by itself too, with handing over the one before it, ...
+    /// each batch that ended, a query by itself too, with handing over another one, ...
     pub batch: Nanos,
     /// and each query of that batch.
     pub answer: Nanos,
@@ -49,6 +49,13 @@ impl Decisions {
     #[must_use]
     pub fn each(event: Nanos) -> Self {
         Self { arrival: event, answer: event, ..Self::default() }
+    }
+
+    /// A round in which so many queries arrived, or wake-ups came, and batches of so many queries together ended.
+    #[must_use]
+    pub fn of(&self, arrivals: u32, batches: u32, answers: u32) -> Nanos {
+        let parts = [(self.arrival, arrivals), (self.batch, batches), (self.answer, answers)];
+        parts.into_iter().fold(self.round, |sum, (each, count)| sum + Nanos(each.0.saturating_mul(count.into())))
     }
 
     /// The end of a batch of so many queries.

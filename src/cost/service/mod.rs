@@ -26,6 +26,7 @@ mod batch_cost;
 mod machine_model;
 mod measured_times;
 
+pub(super) use batch_cost::check_crowding;
 pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost, Exposed};
 pub use machine_model::{BatchSizes, Decisions, LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;

@@ -243,7 +243,10 @@ impl GpuExecutor {
         let mut next = 0;
         while next < batch.len() {
             if self.slots_in_use == self.slots.len() {
-                self.read_oldest()?;
+                if let Err(error) = self.read_oldest() {
+                    self.flights.pop_back();
+                    return Err(error);
+                }
             }
             let began = Instant::now();
             let first = next;

@@ -117,7 +117,7 @@ impl TermTable {
 pub(super) struct Rank(usize);
 
 impl Rank {
-    /// The best one that is not above `k`, so to say: what so many documents reach, `k` documents do.
+    /// The smallest one that is at least `k`: a score that so many documents reach, `k` documents do.
     pub(super) fn for_k(k: usize) -> Option<Self> {
         RANKS.iter().position(|&rank| k <= rank).map(Self)
     }

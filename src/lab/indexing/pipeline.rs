@@ -76,8 +76,8 @@ pub fn simulate_indexing(trace: &IndexTrace, machine: &IndexMachine, policy: Opt
         let Some(step) = line.next_step(|threads| trace.company.times(threads)) else { break };
         match line.indexers {
             Indexers::Wait => waiting_ns += step.ns,
-            Indexers::Index(_) => indexing_ns += step.ns,
-            Indexers::Prepare(..) | Indexers::Collect(_) => {}
+            Indexers::Index { .. } => indexing_ns += step.ns,
+            Indexers::Prepare { .. } | Indexers::Collect { .. } => {}
         }
         now_ns += step.ns;
         line.advance(step);
@@ -113,12 +113,12 @@ enum Parser {
 enum Indexers {
     /// Waiting for a parser.
     Wait,
-    /// Preparing, on one thread, what will be indexed and collected then.
-    Prepare(f64, RunLoads, f64),
-    /// Indexing; the last number is what collecting will take.
-    Index((RunLoads, f64)),
+    /// Preparing, on one thread, what will be indexed and then collected.
+    Prepare { left_ns: f64, loads: RunLoads, collecting_ns: f64 },
+    /// Indexing.
+    Index { loads: RunLoads, collecting_ns: f64 },
     /// Collecting, on one thread.
-    Collect(f64),
+    Collect { left_ns: f64 },
 }
 
 /// A stretch of time in which nobody begins or ends anything.
@@ -143,52 +143,42 @@ struct Line {
 
 impl Indexers {
     fn of(run: &IndexRun, loads: RunLoads) -> Self {
-        Self::Prepare(run.preparing.0 as f64, loads, run.collecting.0 as f64)
+        Self::Prepare { left_ns: run.preparing.0 as f64, loads, collecting_ns: run.collecting.0 as f64 }
     }
 
     /// What each thread has left, and a GPU, which nobody slows.
     fn left_ns(&self) -> (&[f64], f64) {
         match self {
             Self::Wait => (&[], 0.0),
-            Self::Prepare(left_ns, ..) | Self::Collect(left_ns) => (std::slice::from_ref(left_ns), 0.0),
-            Self::Index((loads, _)) if loads.moving_ns > NOTHING_NS => (std::slice::from_ref(&loads.moving_ns), 0.0),
-            Self::Index((loads, _)) => (&loads.cpus_ns, loads.gpus_ns),
+            Self::Prepare { left_ns, .. } | Self::Collect { left_ns } => (std::slice::from_ref(left_ns), 0.0),
+            Self::Index { loads, .. } if loads.moving_ns > NOTHING_NS => (std::slice::from_ref(&loads.moving_ns), 0.0),
+            Self::Index { loads, .. } => (&loads.cpus_ns, loads.gpus_ns),
         }
     }
 
+    /// Whether nothing is left of what they are at.
+    fn are_done(&self) -> bool {
+        let (threads_ns, gpus_ns) = self.left_ns();
+        threads_ns.iter().chain([&gpus_ns]).all(|&left_ns| left_ns <= NOTHING_NS)
+    }
+
     fn advance(&mut self, step: Step) {
-        let less = |left_ns: &mut f64, ns: f64| {
-            *left_ns -= ns;
-            *left_ns <= NOTHING_NS
-        };
-        *self = match std::mem::replace(self, Self::Wait) {
-            Self::Wait => Self::Wait,
-            Self::Prepare(mut left_ns, loads, collecting_ns) => {
-                if less(&mut left_ns, step.work_ns) {
-                    Self::Index((loads, collecting_ns))
-                } else {
-                    Self::Prepare(left_ns, loads, collecting_ns)
-                }
+        match self {
+            Self::Wait => return,
+            Self::Prepare { left_ns, .. } | Self::Collect { left_ns } => *left_ns -= step.work_ns,
+            Self::Index { loads, .. } if loads.moving_ns > NOTHING_NS => loads.moving_ns -= step.work_ns,
+            Self::Index { loads, .. } => {
+                loads.cpus_ns.iter_mut().for_each(|left_ns| *left_ns -= step.work_ns);
+                loads.gpus_ns -= step.ns;
             }
-            Self::Index((mut loads, collecting_ns)) => {
-                let is_done = if loads.moving_ns > NOTHING_NS {
-                    less(&mut loads.moving_ns, step.work_ns);
-                    false
-                } else {
-                    let cpus_done =
-                        loads.cpus_ns.iter_mut().fold(true, |done, left_ns| less(left_ns, step.work_ns) && done);
-                    less(&mut loads.gpus_ns, step.ns) && cpus_done
-                };
-                if is_done { Self::Collect(collecting_ns) } else { Self::Index((loads, collecting_ns)) }
-            }
-            Self::Collect(mut left_ns) => {
-                if less(&mut left_ns, step.work_ns) {
-                    Self::Wait
-                } else {
-                    Self::Collect(left_ns)
-                }
-            }
-        };
+        }
+        if self.are_done() {
+            *self = match std::mem::replace(self, Self::Wait) {
+                Self::Prepare { loads, collecting_ns, .. } => Self::Index { loads, collecting_ns },
+                Self::Index { collecting_ns, .. } => Self::Collect { left_ns: collecting_ns },
+                Self::Wait | Self::Collect { .. } => Self::Wait,
+            };
+        }
     }
 }
 
@@ -235,7 +225,7 @@ impl Line {
         let mut ns = left.into_iter().fold(f64::INFINITY, f64::min) * times;
         if gpus_ns > NOTHING_NS {
             ns = ns.min(gpus_ns);
-        } else if is_indexing && cpus_ns.iter().all(|&left_ns| left_ns <= NOTHING_NS) {
+        } else if is_indexing && self.indexers.are_done() {
             // Indexers that have nothing to do in a phase are done with it at once.
             ns = 0.0;
         }

@@ -193,12 +193,15 @@ impl Sweep {
         let count = RunLength::Enough { at_least: self.options.at_least }.searched(&criterion, rate_qps);
         experiment.arrivals = draw_all(&self.options.process, &self.options.seeds, count, experiment.queries.len());
         let mut summaries = Vec::new();
-        let mut held = 0;
+        let (mut held, mut missed) = (0, 0);
         for arrivals in &experiment.arrivals {
             let sinks = (Tally::new(&Machine::default(), count), Judge::new(criterion, count));
             let (tally, judge) = experiment.play(&policy, rate_qps, arrivals, sinks, |_| false)?;
             held += usize::from(judge.verdict(rate_qps).holds());
-            summaries.extend(tally.summary());
+            let summary = tally.summary();
+            // What was dropped is late like what came too late; where nothing was answered, all of it is.
+            missed += summary.as_ref().map_or(count, |summary| summary.missed + summary.shed);
+            summaries.extend(summary);
         }
         let means: Vec<f64> = summaries.iter().map(|summary| summary.mean_ms).collect();
         let interval = mean_interval(&means, CONFIDENCE);
@@ -207,7 +210,6 @@ impl Sweep {
             values.sort_by(f64::total_cmp);
             nearest_rank(&values, 0.5).map(Digits)
         };
-        let missed: usize = summaries.iter().map(|summary| summary.missed).sum();
         Ok(SweepRow {
             queries: count,
             rate_qps: Some(Digits(rate_qps)),
@@ -217,7 +219,7 @@ impl Sweep {
             p50_ms: middle(|summary| summary.p50_ms),
             p95_ms: middle(|summary| summary.p95_ms),
             p99_ms: middle(|summary| summary.p99_ms),
-            missed_share: Some(Digits(missed as f64 / (count * summaries.len()).max(1) as f64)),
+            missed_share: Some(Digits(missed as f64 / (count * self.options.seeds.len()).max(1) as f64)),
             held: Some(held),
             ..row
         })

@@ -6,6 +6,7 @@ use super::chart::{Chart, Place, Scale, Series, Unit, look_of};
 use super::folder::{Folder, Kind, Log};
 use super::html::{Cell, HtmlTable, folded, number};
 use super::sheet::{Line, Sheet};
+use crate::quantile::median;
 use crate::stats::mean_interval;
 
 /// A share of the delays, and its column.
@@ -22,7 +23,7 @@ const CURVE_POINTS: usize = 240;
 
 /// The runs of a policy at a rate, one a seed.
 #[derive(Debug, Default)]
-struct Runs<'a>(Vec<Line<'a>>);
+pub(super) struct Runs<'a>(Vec<Line<'a>>);
 
 impl Runs<'_> {
     fn mean(&self, column: &str) -> Option<f64> {
@@ -36,15 +37,29 @@ impl Runs<'_> {
         Some((interval.low.max(0.0), interval.high))
     }
 
-    fn missed(&self) -> f64 {
-        self.0.iter().filter_map(|line| Some(line.number("missed")? + line.number("unfinished").unwrap_or(0.0))).sum()
+    /// The middle one of the seeds.
+    pub(super) fn median(&self, column: &str) -> Option<f64> {
+        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        (!values.is_empty()).then(|| median(values))
+    }
+
+    /// The largest of the seeds.
+    pub(super) fn most(&self, column: &str) -> Option<f64> {
+        self.0.iter().filter_map(|line| line.number(column)).reduce(f64::max)
+    }
+
+    /// Queries that came too late, never, or were dropped, in all seeds.
+    pub(super) fn missed(&self) -> f64 {
+        let of_run =
+            |line: &Line<'_>| ["missed", "unfinished", "shed"].map(|column| line.number(column).unwrap_or(0.0));
+        self.0.iter().flat_map(of_run).sum()
     }
 }
 
 /// A line of the charts: a policy, by what, and its runs by rate (in thousandths, which can be ordered).
-type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
+pub(super) type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
 
-fn curves(folder: &Folder) -> Curves<'_> {
+pub(super) fn curves(folder: &Folder) -> Curves<'_> {
     let mut curves = Curves::new();
     for line in folder.of(Kind::Summary).flat_map(Sheet::lines) {
         let (policy, source) = (line.text("policy").to_owned(), line.text("source").to_owned());

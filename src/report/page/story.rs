@@ -2,6 +2,7 @@
 
 use super::capacity::{Capacity, errors_in_words, kept_in_words};
 use super::costs::service_times;
+use super::delays::{Runs, curves};
 use super::folder::{Folder, Kind};
 use super::html::{escaped, number, percent, rounded};
 use super::sheet::Sheet;
@@ -95,7 +96,7 @@ fn of_capacities(all: &[Capacity]) -> Story {
     // A short run forgives a backlog that grows: beyond the rate that any scheduler is stable at, it tells nothing.
     let beyond = best.region_qps.filter(|&region| best.qps > region);
     let mut answer = match beyond {
-        _ if best.qps == 0.0 => String::from("None of those tried: at every rate some query took longer."),
+        _ if best.qps == 0.0 => String::from("Unknown: at none of the rates that were tried it could be kept."),
         Some(region) => format!(
             "Up to {} queries a second, {how}, under {under}: the highest rate at which any scheduler is stable in the \
              long run. These runs are too short to find a limit below it.",
@@ -134,6 +135,12 @@ fn of_capacities(all: &[Capacity]) -> Story {
             rounded(low, 4),
             rounded(high, 4)
         )),
+        _ if best.qps == 0.0 => {
+            let lowest = shown.iter().filter_map(|c| c.failing_qps).reduce(f64::min);
+            certainty.extend(
+                lowest.map(|failing| format!("The lowest rate that was tried, {}, failed.", rounded(failing, 4))),
+            );
+        }
         (_, _, Some(failing)) if failing > best.qps => certainty.push(format!(
             "It held at {}; the lowest rate that failed is {} ({} above).",
             rounded(best.qps, 4),
@@ -168,6 +175,7 @@ fn of_capacities(all: &[Capacity]) -> Story {
         certainty.push(String::from("As rates rise, misses come, go and come again: the limit is not sharp."));
     }
     let capacity = match (beyond, best.refuted(), best.held_qps) {
+        _ if best.qps == 0.0 => String::from("unknown: no rate held"),
         (Some(region), _, _) => format!("≥ {} q/s", rounded(region, 4)),
         (None, true, None) => String::from("unknown: no rate held live"),
         (None, true, Some(held)) => format!("{} q/s", rounded(held, 4)),
@@ -177,14 +185,14 @@ fn of_capacities(all: &[Capacity]) -> Story {
     Story { question: format!("What query rate can be sustained so that {kept}?"), answer, certainty, facts }
 }
 
-/// Runs at given rates: what they came to at the highest rate that nobody missed at.
+/// Runs at given rates: what they came to at the highest rate that nobody missed at, in any seed.
 fn of_delays(folder: &Folder) -> Option<Story> {
     let lines: Vec<_> = folder.of(Kind::Summary).flat_map(Sheet::lines).collect();
-    let good = lines
-        .iter()
-        .filter(|line| line.number("missed") == Some(0.0) && line.number("unfinished").unwrap_or(0.0) == 0.0);
-    let best = good
-        .max_by(|a, b| a.number("rate_qps").partial_cmp(&b.number("rate_qps")).unwrap_or(std::cmp::Ordering::Equal));
+    let curves = curves(folder);
+    let played = curves.iter().flat_map(|((_, policy, _), rates)| rates.values().map(move |runs| (policy, runs)));
+    let good = played.filter(|(_, runs)| runs.most("missed").is_some() && runs.missed() == 0.0);
+    let rate = |runs: &Runs<'_>| runs.most("rate_qps").unwrap_or(0.0);
+    let best = good.max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
     let policies = {
         let mut names: Vec<&str> = lines.iter().map(|line| line.text("policy")).collect();
         names.sort_unstable();
@@ -192,16 +200,16 @@ fn of_delays(folder: &Folder) -> Option<Story> {
         names.len()
     };
     let (answer, facts) = match (best, lines.first()) {
-        (Some(best), _) => {
-            let (rate, p99) = (best.number("rate_qps")?, best.number("p99_ms")?);
+        (Some((policy, runs)), _) => {
+            let (rate, p99) = (runs.most("rate_qps")?, runs.median("p99_ms")?);
             (
                 format!(
                     "At {} queries a second {} answered half of the queries within {} ms, 99 % within {}, and all of them within {} ms; none missed its deadline.",
                     strong(&rounded(rate, 4)),
-                    strong(best.text("policy")),
-                    number(best.number("p50_ms").unwrap_or(f64::NAN)),
+                    strong(policy),
+                    number(runs.median("p50_ms").unwrap_or(f64::NAN)),
                     strong(&format!("{} ms", number(p99))),
-                    number(best.number("max_ms").unwrap_or(f64::NAN))
+                    number(runs.most("max_ms").unwrap_or(f64::NAN))
                 ),
                 vec![
                     (String::from("Highest rate without a miss"), format!("{} q/s", number(rate))),

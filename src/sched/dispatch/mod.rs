@@ -161,6 +161,12 @@ impl Dispatcher {
 }
 
 impl<S: Sink> Dispatcher<S> {
+    /// The policy's name.
+    #[must_use]
+    pub fn policy_name(&self) -> &str {
+        self.policy.name()
+    }
+
     /// A dispatcher over an idle machine that gives each finished job's row to `sink`.
     #[must_use]
     pub fn with_sink(machine: &Machine, policy: Box<dyn Policy>, sink: S) -> Self {

@@ -21,7 +21,7 @@ pub struct LogRow {
     pub released: Nanos,
     /// When its processor started it.
     pub started: Nanos,
-    /// When its results were there.
+    /// When the dispatcher learnt that its results were there.
     pub finished: Nanos,
     /// Where it ran.
     pub processor: ProcessorId,

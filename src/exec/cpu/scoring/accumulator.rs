@@ -76,7 +76,7 @@ impl Accumulator for f32 {
         sums: &mut [Self; WORD_DOCS],
     ) {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::add_word_f32(bits, freqs, factor, norms, sums) };
         }
@@ -86,7 +86,7 @@ impl Accumulator for f32 {
     #[inline(always)]
     fn any_above(avx2: Option<Avx2>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::any_above_f32(sums, threshold) };
         }
@@ -136,7 +136,7 @@ impl Accumulator for u16 {
         sums: &mut [Self; WORD_DOCS],
     ) {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::add_word_u16(bits, impacts, count, sums) };
         }
@@ -146,7 +146,7 @@ impl Accumulator for u16 {
     #[inline(always)]
     fn any_above(avx2: Option<Avx2>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `wide` is the proof.
+            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::any_above_u16(sums, threshold) };
         }
