@@ -71,6 +71,126 @@ fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
     assert!(num_terms > 1 << 16, "{num_terms} terms: the dictionary has one part");
 }
 
+/// A build whose files may have so many blocks of 512 bytes, as if the disk were full.
+#[cfg(unix)]
+fn build_on_a_small_disk(dir: &Path, blocks: &str, arguments: &str) -> (Option<i32>, String) {
+    let command = format!("trap '' XFSZ; ulimit -f {blocks}; exec {} {arguments}", env!("CARGO_BIN_EXE_tandem"));
+    let out = Command::new("sh").current_dir(dir).args(["-c", &command]).output().unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_takes_no_more_ends_the_build_and_keeps_what_resumes() {
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 12_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
+    let arguments = "index build c.jsonl -o out --memory 1MiB --cpus 2";
+    // No run fits: every worker fails.
+    let (code, message) = build_on_a_small_disk(dir.path(), "8", arguments);
+    assert!(
+        code == Some(1) && message.contains("out/.tandem-build/run-") && message.contains("cannot write"),
+        "{message}"
+    );
+    // Runs fit, and the index does not.
+    assert!(whole.len() > 3 << 20, "{} bytes", whole.len());
+    let (code, message) = build_on_a_small_disk(dir.path(), "4096", arguments);
+    assert!(code == Some(2) && message.contains("out/index.tandem: cannot write"), "{message}");
+    assert!(dir.path().join("out/.tandem-build/run-0").exists() && !dir.path().join("out/index.tandem").exists());
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let out = tandem(dir.path(), &arguments).output().unwrap();
+    assert!(String::from_utf8_lossy(&out.stdout).contains("MB done before"));
+    assert!(fs::read(dir.path().join("out/index.tandem")).unwrap() == whole);
+    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+}
+
+#[test]
+fn every_memory_number_of_threads_and_method_makes_the_same_index() {
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 9_000);
+    let whole = build(dir.path(), &["c.jsonl", "-o", "whole", "--cpus", "1"]);
+    for memory in ["1", "1MiB", "96MiB", "112MiB", "1GiB"] {
+        for (threads, method) in [("1", "hash"), ("3", "hash"), ("2", "trie")] {
+            let arguments = ["c.jsonl", "-o", "out", "--memory", memory, "--cpus", threads, "--method", method];
+            assert!(build(dir.path(), &arguments) == whole, "{memory}, {threads} threads, {method}");
+            assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "nothing but the index stays");
+        }
+    }
+}
+
+#[test]
+fn an_id_that_comes_again_is_told_with_both_places_in_any_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.jsonl");
+    write_lines(&path, 9_000);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("{\"id\":\"d8500\"", "{\"id\":\"d30\"")).unwrap();
+    for (memory, method) in [("1MiB", "hash"), ("1GiB", "hash"), ("1MiB", "trie")] {
+        let arguments =
+            ["index", "build", "c.jsonl", "-o", "out", "--memory", memory, "--cpus", "2", "--method", method];
+        let out = tandem(dir.path(), &arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        let expected = "c.jsonl:8501: id \"d30\" is already that of line 31, expected one document an id";
+        assert!(message.contains(expected) && out.status.code() == Some(2), "{memory}, {method}: {message}");
+    }
+}
+
+#[test]
+fn a_memory_that_is_too_small_is_told_with_what_is_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    write_lines(&dir.path().join("c.jsonl"), 100);
+    for (memory, is_told) in [("20MiB", true), ("200MiB", false)] {
+        let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", memory, "--cpus", "2"];
+        let out = tandem(dir.path(), &arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success());
+        let expected = "note: memory: 89 MiB are needed at least, for the program and what 2 threads read and write";
+        assert_eq!(message.contains(expected), is_told, "{message}");
+    }
+}
+
+/// Builds an index of what `write` writes, and returns how much memory the process took at most, in MiB; every page counts,
+/// of files that are mapped, too.
+#[cfg(target_os = "linux")]
+fn peak_mib(dir: &Path, arguments: &[&str], write: impl FnOnce(&mut dyn Write) + Send) -> u64 {
+    let mut child = tandem(dir, arguments).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    std::thread::scope(|scope| {
+        scope.spawn(move || write(&mut input));
+        let mut peak_mib = 0;
+        while child.try_wait().unwrap().is_none() {
+            let status = fs::read_to_string(&status).unwrap_or_default();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+            peak_mib = peak_mib.max(peak.map_or(0, |kib| kib.parse::<u64>().unwrap() / 1024));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(child.wait().unwrap().success());
+        peak_mib
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_build_takes_no_more_memory_than_it_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    // 200,000 documents of 2,000 texts: what there is of documents and long lists grows as if there were as much text.
+    let texts: Vec<String> = documents(2_000).map(|(_, text)| text).collect();
+    let write = |out: &mut dyn Write| {
+        let mut out = std::io::BufWriter::new(out);
+        for number in 0..200_000 {
+            let text = &texts[number % texts.len()];
+            writeln!(out, "{{\"id\":\"document {number} of a collection\",\"text\":\"{text}\"}}").unwrap();
+        }
+    };
+    let arguments = |memory, out| ["index", "build", "-", "-o", out, "--memory", memory, "--cpus", "2"];
+    let small_mib = peak_mib(dir.path(), &arguments("128MiB", "small"), write);
+    let large_mib = peak_mib(dir.path(), &arguments("4GiB", "large"), write);
+    assert!(small_mib <= 128 && large_mib > 128, "{small_mib} and {large_mib} MiB");
+    let [small, large] = ["small", "large"].map(|out| fs::read(dir.path().join(out).join("index.tandem")).unwrap());
+    assert!(small == large);
+}
+
 #[test]
 fn plain_packed_and_piped_lines_and_warc_and_trec_files_of_the_same_text_give_the_same_lists() {
     let dir = tempfile::tempdir().unwrap();

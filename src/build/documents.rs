@@ -1,6 +1,5 @@
 //! Documents of a batch: what the index keeps of them, and what errors name.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{BuildError, Inverted};
 use crate::corpus::LineBase;
 use crate::files::InputError;
-use crate::index::ExternalIds;
+use crate::index::{DocumentSource, VisitDocument};
 
 /// Lengths, lines and ids of a batch's documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,46 +113,117 @@ impl SegmentDocuments {
     }
 }
 
-/// The length of each document of `inverted`, whose files are `paths`.
+/// The length of each document of `inverted`, whose files are `paths`. Digests of ids take `digests_bytes` at most.
 ///
 /// # Errors
 /// If the documents can't be read, or two of them have one id.
-pub(super) fn check(inverted: &dyn Inverted, paths: &[PathBuf]) -> Result<Vec<u32>, BuildError> {
-    let mut lengths = Vec::new();
-    let mut hashes: Vec<u64> = Vec::new();
-    inverted.for_each_segment(&mut |documents| {
-        hashes.extend(documents.ids().map(xxh3_64));
-        lengths.extend_from_slice(&documents.lengths);
-        Ok(())
-    })?;
-    hashes.par_sort_unstable();
-    let mut repeated: Vec<u64> = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
-    drop(hashes);
-    repeated.dedup();
-    if !repeated.is_empty() {
-        check_ids(inverted, paths, &repeated)?;
+pub(super) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u64) -> Result<Vec<u32>, BuildError> {
+    let num_docs = inverted.num_docs();
+    let passes = Passes { of: (num_docs * size_of::<u64>() as u64).div_ceil(digests_bytes.max(1)).max(1) };
+    let mut lengths = Vec::with_capacity(num_docs as usize);
+    let mut first: Option<Repeated> = None;
+    for pass in 0..passes.of {
+        let mut digests: Vec<u64> = Vec::with_capacity((num_docs / passes.of) as usize);
+        inverted.for_each_segment(&mut |documents| {
+            digests.extend(documents.ids().map(xxh3_64).filter(|&digest| passes.has(pass, digest)));
+            if pass == 0 {
+                lengths.extend_from_slice(&documents.lengths);
+            }
+            Ok(())
+        })?;
+        digests.par_sort_unstable();
+        keep_repeated(&mut digests);
+        if !digests.is_empty() {
+            let found = first_repeated(inverted, &digests)?;
+            first = first.into_iter().chain(found).min_by_key(|repeated| repeated.number);
+        }
     }
-    Ok(lengths)
+    match first {
+        None => Ok(lengths),
+        Some(Repeated { id, first, second, .. }) => {
+            Err(repeated_id(paths, &String::from_utf8_lossy(&id), first, second).into())
+        }
+    }
+}
+
+/// All digests, a part at a time: by their highest bits.
+#[derive(Clone, Copy, Debug)]
+struct Passes {
+    of: u64,
+}
+
+impl Passes {
+    fn has(self, pass: u64, digest: u64) -> bool {
+        self.of == 1 || (u128::from(digest) * u128::from(self.of)) >> 64 == u128::from(pass)
+    }
+}
+
+/// Of sorted digests, leaves those that stand there more than once, once each.
+fn keep_repeated(digests: &mut Vec<u64>) {
+    let (mut kept, mut start) = (0, 0);
+    while start < digests.len() {
+        let digest = digests[start];
+        let end = start + digests[start..].iter().take_while(|&&other| other == digest).count();
+        if end - start > 1 {
+            digests[kept] = digest;
+            kept += 1;
+        }
+        start = end;
+    }
+    digests.truncate(kept);
 }
 
 /// A document in errors: its file, and its line where it stands on one.
 type Place = (u32, Option<(LineBase, u64)>);
 
-/// Compares the ids that have one of these hashes.
-fn check_ids(inverted: &dyn Inverted, paths: &[PathBuf], repeated: &[u64]) -> Result<(), BuildError> {
-    let mut seen: HashMap<Vec<u8>, Place> = HashMap::new();
+/// An id that two documents have.
+#[derive(Debug)]
+struct Repeated {
+    id: Vec<u8>,
+    first: Place,
+    second: Place,
+    /// How many documents come before the second.
+    number: u64,
+}
+
+/// The first document whose id, of those with one of these digests, is that of one before it.
+fn first_repeated(inverted: &dyn Inverted, digests: &[u64]) -> Result<Option<Repeated>, BuildError> {
+    let mut is_seen = vec![false; digests.len()];
+    let (mut found, mut number) = (None, 0);
     inverted.for_each_segment(&mut |documents| {
         for (position, id) in documents.ids().enumerate() {
-            if repeated.binary_search(&xxh3_64(id)).is_err() {
-                continue;
+            if found.is_some() {
+                return Ok(());
             }
-            let place = (documents.file, documents.line(position));
-            if let Some(first) = seen.insert(id.to_vec(), place) {
-                return Err(repeated_id(paths, &String::from_utf8_lossy(id), first, place).into());
+            let digest = xxh3_64(id);
+            if let Ok(at) = digests.binary_search(&digest)
+                && std::mem::replace(&mut is_seen[at], true)
+                // Equal digests may be of different ids, if hardly ever.
+                && let Some(first) = place_of(inverted, id, digest, number)?
+            {
+                let second = (documents.file, documents.line(position));
+                found = Some(Repeated { id: id.to_vec(), first, second, number });
             }
+            number += 1;
         }
         Ok(())
-    })
+    })?;
+    Ok(found)
+}
+
+/// Where a document with this id stands, of the first `most` documents.
+fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Result<Option<Place>, BuildError> {
+    let (mut place, mut number) = (None, 0);
+    inverted.for_each_segment(&mut |documents| {
+        if place.is_none() && number < most {
+            let before = documents.ids().take((most - number) as usize);
+            let position = before.enumerate().find(|(_, other)| xxh3_64(other) == digest && *other == id);
+            place = position.map(|(position, _)| (documents.file, documents.line(position)));
+        }
+        number += documents.lengths.len() as u64;
+        Ok(())
+    })?;
+    Ok(place)
 }
 
 /// That two documents have the same id.
@@ -172,16 +242,17 @@ fn repeated_id(paths: &[PathBuf], id: &str, first: Place, second: Place) -> Inpu
     }
 }
 
-/// The documents' ids, read again from what is inverted.
+/// Lengths and ids of documents, read again from what is inverted.
 #[derive(Debug)]
-pub(super) struct Ids(pub(super) Arc<dyn Inverted>);
+pub(super) struct OfInverted(pub(super) Arc<dyn Inverted>);
 
-impl ExternalIds for Ids {
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+impl DocumentSource for OfInverted {
+    fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()> {
         let mut failed = None;
         let read = self.0.for_each_segment(&mut |documents| {
             if failed.is_none() {
-                failed = documents.ids().try_for_each(&mut *visit).err();
+                let mut documents = documents.lengths.iter().zip(documents.ids());
+                failed = documents.try_for_each(|(&length, id)| visit(length, Some(id))).err();
             }
             Ok(())
         });
@@ -193,6 +264,8 @@ impl ExternalIds for Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::{BuildOptions, BuildSummary, Progress};
+    use crate::index::IndexWriter;
 
     #[test]
     fn documents_come_back_and_damaged_bytes_do_not() {
@@ -211,5 +284,79 @@ mod tests {
                 assert!(SegmentDocuments::decode(&bytes[..len]).is_none(), "{len}");
             }
         }
+    }
+
+    /// Documents in batches of some, read as often as is asked.
+    #[derive(Debug)]
+    struct Batches(Vec<SegmentDocuments>);
+
+    impl Batches {
+        fn of(ids: &[String], batch: usize) -> Self {
+            let lines = (0_u64..).zip(ids).collect::<Vec<_>>();
+            let batches = lines.chunks(batch).map(|lines| {
+                let mut documents = SegmentDocuments::new(0, Some(LineBase::First(1)));
+                lines.iter().for_each(|(line, id)| documents.push(id, Some(line + 1), *line as u32));
+                documents
+            });
+            Self(batches.collect())
+        }
+    }
+
+    impl Inverted for Batches {
+        fn summary(&self) -> BuildSummary {
+            BuildSummary::default()
+        }
+
+        fn for_each_segment(
+            &self,
+            visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
+        ) -> Result<(), BuildError> {
+            self.0.iter().try_for_each(visit)
+        }
+
+        fn num_docs(&self) -> u64 {
+            self.0.iter().map(|documents| documents.lengths.len() as u64).sum()
+        }
+
+        fn bytes(&self) -> u64 {
+            0
+        }
+
+        fn merge_into(
+            &self,
+            _: &mut IndexWriter,
+            _: &BuildOptions,
+            _: &(dyn Fn(Progress) + Sync),
+        ) -> Result<(), BuildError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_first_id_that_comes_again_is_found_in_any_memory() {
+        let ids: Vec<String> = (0..3_000).map(|number| format!("d{number}")).collect();
+        let paths = [PathBuf::from("c.jsonl")];
+        for digests_bytes in [u64::MAX, 24_000, 9_000, 1_000, 8] {
+            let lengths = check(&Batches::of(&ids, 700), &paths, digests_bytes).unwrap();
+            assert!(lengths.into_iter().eq(0..3_000), "{digests_bytes} bytes");
+            let mut repeated = ids.clone();
+            // Three pairs: that whose second comes first is told.
+            for (first, second) in [(5, 2_900), (1_200, 1_900), (0, 2_000)] {
+                repeated[second] = ids[first].clone();
+            }
+            let message = check(&Batches::of(&repeated, 700), &paths, digests_bytes).unwrap_err().to_string();
+            let expected = "c.jsonl:1901: id \"d1200\" is already that of line 1201, expected one document an id";
+            assert_eq!(message, expected, "{digests_bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn an_equal_digest_of_another_id_is_no_false_alarm() {
+        let ids = ["a", "b", "a"].map(str::to_owned);
+        let batches = Batches::of(&ids, 2);
+        // As if "a" and "b" had one digest: what `place_of` is asked then.
+        assert_eq!(place_of(&batches, b"b", xxh3_64(b"b"), 1).unwrap(), None);
+        assert_eq!(place_of(&batches, b"b", xxh3_64(b"a"), 3).unwrap(), None);
+        assert_eq!(place_of(&batches, b"a", xxh3_64(b"a"), 2).unwrap(), Some((0, Some((LineBase::First(1), 1)))));
     }
 }

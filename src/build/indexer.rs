@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::documents::{self, Ids, SegmentDocuments};
-use super::{BuildError, HashIndexer, journal};
+use super::documents::{self, OfInverted, SegmentDocuments};
+use super::{Budget, BuildError, HashIndexer, Progress, allocator, journal};
 use crate::corpus::{Collection, Tokenizer};
 use crate::index::{Bm25, IndexFolder, IndexWriter};
 
@@ -27,27 +27,14 @@ pub struct BuildOptions {
     pub bm25: Bm25,
     /// Threads; at least 1.
     pub threads: usize,
-    /// Memory that lists may take until they are merged, in bytes; what is beyond goes to disk. No limit if `None`.
+    /// Memory that the process may take, in bytes; what has no room in it goes to disk. No limit if `None`.
     pub memory_bytes: Option<u64>,
 }
 
-/// How far a build has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// So many documents and bytes of text are cut into terms.
-    Reading {
-        /// Documents.
-        documents: u64,
-        /// Bytes of text, decompressed.
-        bytes: u64,
-    },
-    /// So many of the vocabulary's ranges are packed and written.
-    Writing {
-        /// Ranges written.
-        done: usize,
-        /// All ranges.
-        of: usize,
-    },
+impl BuildOptions {
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::new(self.memory_bytes, self.threads)
+    }
 }
 
 /// What a build did.
@@ -114,6 +101,12 @@ pub trait Inverted: fmt::Debug + Send + Sync {
         visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
     ) -> Result<(), BuildError>;
 
+    /// Documents in all batches.
+    fn num_docs(&self) -> u64;
+
+    /// Bytes of memory in use.
+    fn bytes(&self) -> u64;
+
     /// Appends each term's list to `writer`, in byte order of the terms.
     ///
     /// # Errors
@@ -121,7 +114,7 @@ pub trait Inverted: fmt::Debug + Send + Sync {
     fn merge_into(
         &self,
         writer: &mut IndexWriter,
-        threads: usize,
+        options: &BuildOptions,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), BuildError>;
 }
@@ -152,19 +145,31 @@ pub fn build_by(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<BuildSummary, BuildError> {
     let folder = IndexFolder::claim(dir)?;
+    let budget = options.budget();
+    if let Some(need) = budget.lacks_for_any() {
+        progress(Progress::Exceeding(need));
+    }
     let paths = collection.paths().to_vec();
     let mut stage = Instant::now();
     let mut lap = || std::mem::replace(&mut stage, Instant::now()).elapsed();
     let built = indexer.invert(collection, dir, options, progress).and_then(|inverted| {
         let mut summary = inverted.summary();
         summary.stages.inverting = lap();
-        let doc_lengths = documents::check(&*inverted, &paths)?;
+        if summary.runs_on_disk > 0 {
+            allocator::give_back();
+        }
+        if let Some(need) = budget.lacks_for_documents(inverted.num_docs(), inverted.bytes()) {
+            progress(Progress::Exceeding(need));
+        }
+        let digests_bytes = budget.digests_bytes(inverted.num_docs(), inverted.bytes());
+        let doc_lengths = documents::check(&*inverted, &paths, digests_bytes)?;
         summary.documents = doc_lengths.len() as u64;
         summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
-        let ids = Box::new(Ids(Arc::clone(&inverted)));
-        let mut writer = IndexWriter::create_in(folder, doc_lengths, ids, options.bm25, &options.tokenizer.name())?;
+        let source = Box::new(OfInverted(Arc::clone(&inverted)));
+        let mut writer = IndexWriter::create_in(folder, doc_lengths, source, options.bm25, &options.tokenizer.name())?;
+        writer.limit_memory(budget.columns_bytes());
         summary.stages.checking = lap();
-        inverted.merge_into(&mut writer, options.threads, progress)?;
+        inverted.merge_into(&mut writer, options, progress)?;
         summary.stages.merging = lap();
         writer.finish()?;
         summary.stages.finishing = lap();

@@ -12,6 +12,8 @@
 //!
 //! Every way gives the same file, byte for byte, for every number of threads.
 
+mod allocator;
+mod budget;
 mod documents;
 mod error;
 pub mod exchange;
@@ -19,13 +21,16 @@ mod indexer;
 mod invert;
 pub(crate) mod journal;
 pub(crate) mod postings;
+mod progress;
 mod quantise;
 pub(crate) mod ranges;
 pub mod reorder;
 pub mod synth;
 
+pub(crate) use budget::Budget;
 pub use documents::SegmentDocuments;
 pub use error::BuildError;
-pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Progress, Stages, build_by, build_from_text};
+pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages, build_by, build_from_text};
 pub use invert::{GpuReport, HashIndexer};
+pub use progress::{MemoryNeed, Progress};
 pub use quantise::quantise;

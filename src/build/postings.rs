@@ -157,14 +157,36 @@ fn encode(gap: u32, freq: u32, bytes: &mut [u8; MAX_POSTING_BYTES]) -> usize {
 ///
 /// Bytes that no [`Postings`] wrote give some postings, or fewer.
 #[inline]
-pub(crate) fn decode(mut bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
-    let mut next = 0_u32;
-    while !bytes.is_empty() {
-        let code = take(&mut bytes);
-        let doc = next.wrapping_add(code >> 1);
-        let freq = if code & 1 == 0 { 1 } else { take(&mut bytes) };
-        visit(doc, freq);
-        next = doc.wrapping_add(1);
+pub(crate) fn decode(bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
+    Decoder::new(bytes).for_each(|(doc, freq)| visit(doc, freq));
+}
+
+/// As [`decode`], one posting after another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decoder<'a> {
+    rest: &'a [u8],
+    next: u32,
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, next: 0 }
+    }
+}
+
+impl Iterator for Decoder<'_> {
+    type Item = (u32, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u32)> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let code = take(&mut self.rest);
+        let doc = self.next.wrapping_add(code >> 1);
+        let freq = if code & 1 == 0 { 1 } else { take(&mut self.rest) };
+        self.next = doc.wrapping_add(1);
+        Some((doc, freq))
     }
 }
 
@@ -231,6 +253,7 @@ mod tests {
             postings.read(list, |slice| bytes.extend_from_slice(slice));
             decode(&bytes, |doc, freq| found.push((doc, freq)));
             assert_eq!(found, *expected, "list {list}");
+            assert!(Decoder::new(&bytes).eq(found), "list {list}");
         }
         assert!(expected.iter().any(|list| list.len() <= 2) && expected[0].len() == 20_000);
     }

@@ -109,14 +109,14 @@ pub(crate) mod tests {
                 self.blocks.push(match (docs.try_into(), freqs.try_into()) {
                     (Ok(docs), Ok(freqs)) => {
                         let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, &mut bytes);
-                        BlockEntry::full(byte, (doc_code, freq_code), freqs_at, 255)
+                        BlockEntry::full(byte, (doc_code, freq_code), freqs_at).with_impact(255)
                     }
                     _ => {
                         let run = PackedRun::new(base, docs, freqs);
                         let mut writer = BitWriter::new(&mut bytes);
                         run.write(&mut writer);
                         writer.finish();
-                        BlockEntry::run(byte, (run.doc_code, run.freq_code), 255)
+                        BlockEntry::run(byte, (run.doc_code, run.freq_code)).with_impact(255)
                     }
                 });
                 base = docs[docs.len() - 1];

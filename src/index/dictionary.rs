@@ -10,16 +10,20 @@
 //!
 //! In files of format 2 the section is one map of all terms.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fst::Streamer;
 use memmap2::Mmap;
 use rayon::prelude::*;
+
+use super::column::Column;
 
 /// Terms of a part; the last has fewer.
 const PART_TERMS: usize = 1 << 16;
@@ -170,92 +174,124 @@ impl Terms {
 }
 
 /// Builds a dictionary from terms as they come, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct DictionaryWriter {
     terms: Terms,
+    /// Parts that are full: handed to threads.
     num_parts: usize,
-    /// Started with the first part that is full.
+    /// Started with the first of them.
     builders: Option<Builders>,
+    /// What threads have built, after those before.
+    built: Column,
+    /// Where each of its parts ends.
+    ends: Vec<u64>,
+    /// Parts that were built before one that comes before them.
+    early: BTreeMap<usize, Vec<u8>>,
 }
 
 impl DictionaryWriter {
+    /// Of what is built, what is not to be in memory waits in `folder`.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            terms: Terms::default(),
+            num_parts: 0,
+            builders: None,
+            built: Column::new(folder, usize::MAX),
+            ends: Vec::new(),
+            early: BTreeMap::new(),
+        }
+    }
+
+    /// Bytes of parts that may wait in memory.
+    pub(super) fn limit(&mut self, most_bytes: usize) {
+        self.built.limit(most_bytes);
+    }
+
     /// Adds the next term.
     ///
     /// # Errors
-    /// If the system has no threads, or those that build have ended.
+    /// If the system has no threads, a part can't be built, or the disk refuses it.
     pub(super) fn push(&mut self, term: &[u8]) -> io::Result<()> {
         if self.terms.ends.len() == PART_TERMS {
-            let builders = match &self.builders {
-                Some(builders) => builders,
-                None => self.builders.insert(Builders::start()?),
-            };
-            builders.build(self.num_parts, std::mem::take(&mut self.terms))?;
-            self.num_parts += 1;
+            self.build()?;
         }
         self.terms.text.extend_from_slice(term);
         self.terms.ends.push(self.terms.text.len());
         Ok(())
     }
 
-    /// The section, in pieces; waits for all parts.
+    /// Has a thread build the part at hand, and takes what threads have built.
+    #[cold]
+    fn build(&mut self) -> io::Result<()> {
+        let builders = match &self.builders {
+            Some(builders) => builders,
+            None => self.builders.insert(Builders::start()?),
+        };
+        let sent = builders.to_threads.send((self.num_parts, std::mem::take(&mut self.terms)));
+        self.num_parts += 1;
+        let built: Vec<BuiltPart> = builders.from_threads.try_iter().collect();
+        built.into_iter().try_for_each(|part| self.take(part))?;
+        sent.map_err(|_| io::Error::other("the threads that build the dictionary have ended"))
+    }
+
+    fn take(&mut self, (number, part): BuiltPart) -> io::Result<()> {
+        self.early.insert(number, part.map_err(io::Error::other)?);
+        while let Some(part) = self.early.remove(&self.ends.len()) {
+            self.built.extend(&part)?;
+            self.ends.push(self.built.len());
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the section, piece by piece; waits for all parts.
     ///
     /// # Errors
-    /// If a part can't be built.
-    pub(super) fn finish(self) -> io::Result<Vec<Vec<u8>>> {
-        let last = self.terms.build().map_err(io::Error::other)?;
-        let mut parts = self.builders.map_or(Ok(Vec::new()), Builders::finish)?;
-        parts.push(last);
-        let mut end = parts.len() * ROW_BYTES;
-        let row = |part: &Vec<u8>| {
-            end += part.len();
-            (end as u64).to_le_bytes()
-        };
-        let table: Vec<u8> = parts.iter().flat_map(row).collect();
-        parts.insert(0, table);
-        Ok(parts)
+    /// Those of `visit`, or if a part can't be built or read.
+    pub(super) fn finish(mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let last = (self.num_parts, self.terms.build());
+        if let Some(Builders { to_threads, from_threads, threads }) = self.builders.take() {
+            drop(to_threads);
+            from_threads.iter().try_for_each(|part| self.take(part))?;
+            for thread in threads {
+                thread.join().map_err(|_| io::Error::other("a thread that builds the dictionary has panicked"))?;
+            }
+        }
+        self.take(last)?;
+        let table_bytes = (self.ends.len() * ROW_BYTES) as u64;
+        self.ends.iter().try_for_each(|end| visit(&(table_bytes + end).to_le_bytes()))?;
+        self.built.read(visit)
     }
 }
 
-/// A part, and its number.
-type Numbered<T> = (usize, T);
-/// What a thread built.
-type BuiltParts = Result<Vec<Numbered<Vec<u8>>>, fst::Error>;
+/// A part's number, and what a thread built.
+type BuiltPart = (usize, Result<Vec<u8>, fst::Error>);
 
 /// Threads that build parts.
 #[derive(Debug)]
 struct Builders {
-    to_threads: Sender<Numbered<Terms>>,
-    threads: Vec<JoinHandle<BuiltParts>>,
+    to_threads: Sender<(usize, Terms)>,
+    from_threads: Receiver<BuiltPart>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Builders {
     fn start() -> io::Result<Self> {
-        let (to_threads, from_writer) = bounded(THREADS);
+        let (to_threads, from_writer) = bounded::<(usize, Terms)>(THREADS);
+        let (to_writer, from_threads) = unbounded();
         let start = |number| {
-            let from_writer: Receiver<Numbered<Terms>> = from_writer.clone();
-            let work = move || from_writer.iter().map(|(number, terms)| Ok((number, terms.build()?))).collect();
+            let (from_writer, to_writer) = (from_writer.clone(), to_writer.clone());
+            let work = move || {
+                for (number, terms) in from_writer {
+                    // Where nobody waits for it, the writer has failed.
+                    if to_writer.send((number, terms.build())).is_err() {
+                        return;
+                    }
+                }
+            };
             std::thread::Builder::new().name(format!("dictionary-{number}")).spawn(work)
         };
         let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { to_threads, threads })
-    }
-
-    fn build(&self, number: usize, terms: Terms) -> io::Result<()> {
-        let sent = self.to_threads.send((number, terms));
-        sent.map_err(|_| io::Error::other("the threads that build the dictionary have ended"))
-    }
-
-    /// All parts, in order.
-    fn finish(self) -> io::Result<Vec<Vec<u8>>> {
-        drop(self.to_threads);
-        let mut parts = Vec::new();
-        for thread in self.threads {
-            let built =
-                thread.join().map_err(|_| io::Error::other("a thread that builds the dictionary has panicked"))?;
-            parts.extend(built.map_err(io::Error::other)?);
-        }
-        parts.sort_unstable_by_key(|(number, _)| *number);
-        Ok(parts.into_iter().map(|(_, part)| part).collect())
+        Ok(Self { to_threads, from_threads, threads })
     }
 }
 
@@ -272,6 +308,20 @@ mod tests {
         MappedBytes { range: 6..map.len(), map }
     }
 
+    /// The section of a dictionary of so many terms, of which a few bytes or all wait in memory.
+    fn section(num_terms: usize, most_bytes: usize) -> Vec<u8> {
+        let mut writer = DictionaryWriter::new(&std::env::temp_dir());
+        writer.limit(most_bytes);
+        (0..num_terms).for_each(|rank| writer.push(term(rank).as_bytes()).unwrap());
+        let mut bytes = Vec::new();
+        let finished = writer.finish(|piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        });
+        finished.unwrap();
+        bytes
+    }
+
     fn term(rank: usize) -> String {
         format!("{rank:07}x")
     }
@@ -279,9 +329,8 @@ mod tests {
     #[test]
     fn terms_are_found_in_one_part_and_in_many_and_by_their_ranks() {
         for num_terms in [1, 2, PART_TERMS - 1, PART_TERMS, PART_TERMS + 1, 3 * PART_TERMS + 7] {
-            let mut writer = DictionaryWriter::default();
-            (0..num_terms).for_each(|rank| writer.push(term(rank).as_bytes()).unwrap());
-            let bytes = writer.finish().unwrap().concat();
+            let bytes = section(num_terms, usize::MAX);
+            assert!(section(num_terms, 1000) == bytes, "{num_terms} terms on disk");
             let section = mapped(&bytes);
             let dictionary = Dictionary::open(&section, num_terms as u32).unwrap();
             assert_eq!(dictionary.parts.len(), num_terms.div_ceil(PART_TERMS));
@@ -316,9 +365,7 @@ mod tests {
     #[test]
     fn parts_that_are_out_of_place_are_refused() {
         let num_terms = 2 * PART_TERMS + 1;
-        let mut writer = DictionaryWriter::default();
-        (0..num_terms).for_each(|rank| writer.push(term(rank).as_bytes()).unwrap());
-        let good = writer.finish().unwrap().concat();
+        let good = section(num_terms, usize::MAX);
         for (row, end) in [(0, 0), (0, u64::MAX), (1, 30), (2, 1 << 40), (2, good.len() as u64 - 1)] {
             let mut bytes = good.clone();
             bytes[row * ROW_BYTES..][..ROW_BYTES].copy_from_slice(&end.to_le_bytes());

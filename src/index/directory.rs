@@ -85,17 +85,21 @@ const FREQS_AT_SHIFT: u32 = 2 * ColumnCode::BITS;
 const MAX_FREQS_AT: usize = (1 << 10) - 1;
 
 impl BlockEntry {
-    /// A full block.
-    pub(super) fn full(byte: u32, codes: (ColumnCode, ColumnCode), freqs_at: usize, impact: u8) -> Self {
+    /// A full block; its bound is 0 still.
+    pub(super) fn full(byte: u32, codes: (ColumnCode, ColumnCode), freqs_at: usize) -> Self {
         assert!(freqs_at <= MAX_FREQS_AT, "{freqs_at} bytes of documents");
         let codes = codes.0.stored() | codes.1.stored() << ColumnCode::BITS;
-        Self { byte, packing: codes | (freqs_at as u32) << FREQS_AT_SHIFT | u32::from(impact) << 24 }
+        Self { byte, packing: codes | (freqs_at as u32) << FREQS_AT_SHIFT }
     }
 
-    /// A list's last block that isn't full.
-    pub(super) fn run(byte: u32, codes: (Code, Code), impact: u8) -> Self {
-        let codes = codes.0.stored() | codes.1.stored() << ColumnCode::BITS;
-        Self { byte, packing: codes | u32::from(impact) << 24 }
+    /// A list's last block that isn't full; its bound is 0 still.
+    pub(super) fn run(byte: u32, codes: (Code, Code)) -> Self {
+        Self { byte, packing: codes.0.stored() | codes.1.stored() << ColumnCode::BITS }
+    }
+
+    /// The block with the bound of its impacts, which had none.
+    pub(super) fn with_impact(self, impact: u8) -> Self {
+        Self { packing: self.packing | u32::from(impact) << 24, ..self }
     }
 
     /// How a full block's documents and frequencies are packed.

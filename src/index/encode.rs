@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::best::BestImpacts;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot, impact_byte};
 use super::packed::{BitWriter, Code, PackedRun, encode_full};
-use super::probe::{append_probe, has_probe};
+use super::probe::{ProbeBuilder, has_probe};
 use super::{BLOCK_LEN, Bm25, IndexError};
 
 /// Words of a row, of which lists and their probe forms take whole ones.
@@ -76,7 +76,21 @@ pub struct ListEncoder {
     best_impacts: BestImpacts,
     /// Of the list at hand: its packed blocks.
     block_bytes: Vec<u8>,
+    /// Of the list at hand, if it may have a probe form.
+    probe: ProbeBuilder,
 }
+
+/// Postings of a block.
+#[derive(Debug)]
+pub(crate) struct BlockPostings {
+    /// Ascending.
+    pub(crate) docs: [u32; BLOCK_LEN],
+    /// Of each, at least 1.
+    pub(crate) freqs: [u32; BLOCK_LEN],
+}
+
+/// What packed blocks may take in memory from one list to the next.
+const KEPT_BYTES: usize = 1 << 20;
 
 impl ListEncoder {
     /// An encoder for the documents with these BM25 norms ([`IndexWriter::norms`](super::IndexWriter::norms)).
@@ -90,6 +104,7 @@ impl ListEncoder {
             block_impacts: Vec::new(),
             best_impacts: BestImpacts::default(),
             block_bytes: Vec::new(),
+            probe: ProbeBuilder::default(),
         }
     }
 
@@ -119,12 +134,48 @@ impl ListEncoder {
             _ if docs.len() < BLOCK_LEN => self.add_short(docs, freqs)?,
             _ => self.add_long(docs, freqs)?,
         };
+        self.end_list(term, place, docs.len());
+        Ok(())
+    }
+
+    /// Adds the next term's postings, of which there are `most` at most, without having all of them in memory: `fill` fills
+    /// one block after another, and returns how many postings it has; fewer than [`BLOCK_LEN`] in the last, or none.
+    ///
+    /// # Errors
+    /// As [`ListEncoder::add`]: what was packed so far is of no use then.
+    pub(crate) fn add_blocks(
+        &mut self,
+        term: &str,
+        most: usize,
+        mut fill: impl FnMut(&mut BlockPostings) -> usize,
+    ) -> Result<(), IndexError> {
+        let mut block = BlockPostings { docs: [0; BLOCK_LEN], freqs: [0; BLOCK_LEN] };
+        let mut len = fill(&mut block);
+        if len < BLOCK_LEN {
+            return self.add_columns(term, &block.docs[..len], &block.freqs[..len]);
+        }
+        self.check_term(term)?;
+        let start = self.begin_long(most)?;
+        let (mut last_doc, mut doc_freq) = (None, 0);
+        while len > 0 {
+            let (docs, freqs) = (&block.docs[..len], &block.freqs[..len]);
+            self.check_postings(term, last_doc, docs, freqs)?;
+            self.push_block(start, last_doc, docs, freqs)?;
+            last_doc = docs.last().copied();
+            doc_freq += len;
+            len = if len < BLOCK_LEN { 0 } else { fill(&mut block) };
+        }
+        let place = self.end_long(start, doc_freq)?;
+        self.end_list(term, place, doc_freq);
+        Ok(())
+    }
+
+    fn end_list(&mut self, term: &str, place: ListPlace, doc_freq: usize) {
         let lists = &mut self.lists;
         lists.slots.push(TermSlot::new(place));
-        lists.num_postings += docs.len() as u64;
+        lists.num_postings += doc_freq as u64;
         lists.text.extend_from_slice(term.as_bytes());
         lists.text_ends.push(lists.text.len());
-        Ok(())
     }
 
     fn add_short(&mut self, docs: &[u32], freqs: &[u32]) -> Result<ListPlace, IndexError> {
@@ -144,48 +195,84 @@ impl ListEncoder {
     }
 
     fn add_long(&mut self, docs: &[u32], freqs: &[u32]) -> Result<ListPlace, IndexError> {
+        let start = self.begin_long(docs.len())?;
+        let mut last_doc = None;
+        for (docs, freqs) in docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN)) {
+            self.push_block(start, last_doc, docs, freqs)?;
+            last_doc = docs.last().copied();
+        }
+        self.end_long(start, docs.len())
+    }
+
+    /// Begins a list of up to `most` postings.
+    fn begin_long(&mut self, most: usize) -> Result<LongStart, IndexError> {
+        self.block_impacts.clear();
+        self.best_impacts.clear();
+        self.block_bytes.clear();
+        let collects_probe = has_probe(self.norms.len(), most);
+        if collects_probe {
+            self.probe.begin(self.norms.len());
+        }
+        Ok(LongStart { first_block: below_limit(self.lists.blocks.len(), "blocks")?, collects_probe })
+    }
+
+    /// Packs the list's next block, after document `last_doc`.
+    fn push_block(
+        &mut self,
+        LongStart { collects_probe, .. }: LongStart,
+        last_doc: Option<u32>,
+        docs: &[u32],
+        freqs: &[u32],
+    ) -> Result<(), IndexError> {
+        self.score_block(docs, freqs);
+        let Self { lists, block_bytes: bytes, .. } = self;
+        let byte = u32::try_from(bytes.len())
+            .map_err(|_| IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()))?;
+        let base = last_doc.unwrap_or(u32::MAX);
+        lists.blocks.push(match (docs.try_into(), freqs.try_into()) {
+            (Ok(docs), Ok(freqs)) => {
+                let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
+                BlockEntry::full(byte, (doc_code, freq_code), freqs_at)
+            }
+            _ => {
+                let run = PackedRun::new(base, docs, freqs);
+                let mut writer = BitWriter::new(bytes);
+                run.write(&mut writer);
+                writer.finish();
+                BlockEntry::run(byte, (run.doc_code, run.freq_code))
+            }
+        });
+        lists.last_docs.push(docs[docs.len() - 1]);
+        if collects_probe {
+            self.probe.push(docs, freqs);
+        }
+        Ok(())
+    }
+
+    /// Ends the list, which has so many postings.
+    fn end_long(&mut self, start: LongStart, doc_freq: usize) -> Result<ListPlace, IndexError> {
         let place = ListPlace::Long(below_limit(self.lists.long_lists.len(), "long lists")?);
-        let payload_start = self.lists.payload.len();
-        let first_block = below_limit(self.lists.blocks.len(), "blocks")?;
-        self.score_blocks(docs, freqs);
+        let LongStart { first_block, collects_probe } = start;
         let max_impact = self.block_impacts.iter().copied().fold(0.0, f32::max);
         let lists = &mut self.lists;
-        let bytes = &mut self.block_bytes;
-        bytes.clear();
-
-        let mut base = u32::MAX;
-        let blocks = docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN));
-        for ((docs, freqs), &impact) in blocks.zip(&self.block_impacts) {
-            let byte = u32::try_from(bytes.len())
-                .map_err(|_| IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()))?;
-            let impact = impact_byte(impact, max_impact);
-            lists.blocks.push(match (docs.try_into(), freqs.try_into()) {
-                (Ok(docs), Ok(freqs)) => {
-                    let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
-                    BlockEntry::full(byte, (doc_code, freq_code), freqs_at, impact)
-                }
-                _ => {
-                    let run = PackedRun::new(base, docs, freqs);
-                    let mut writer = BitWriter::new(bytes);
-                    run.write(&mut writer);
-                    writer.finish();
-                    BlockEntry::run(byte, (run.doc_code, run.freq_code), impact)
-                }
-            });
-            base = docs[docs.len() - 1];
-            lists.last_docs.push(base);
+        for (entry, &impact) in lists.blocks[first_block as usize..].iter_mut().zip(&self.block_impacts) {
+            *entry = entry.with_impact(impact_byte(impact, max_impact));
         }
-        append_bytes(bytes, &mut lists.payload);
+        let payload_start = lists.payload.len();
+        append_bytes(&self.block_bytes, &mut lists.payload);
+        self.block_bytes.clear();
+        self.block_bytes.shrink_to(KEPT_BYTES);
         let rows_of = |payload: &[u32]| ((payload.len() - payload_start) / ROW_WORDS) as u32;
         let mut probe_row = 0;
-        if has_probe(self.norms.len(), docs.len()) {
+        if collects_probe && has_probe(self.norms.len(), doc_freq) {
             probe_row = rows_of(&lists.payload);
-            append_probe(self.norms.len(), docs, freqs, &mut lists.payload);
+            self.probe.append(&mut lists.payload);
+            self.probe.release(KEPT_BYTES);
         }
         lists.long_lists.push(LongList {
             payload_word: payload_start as u64,
             first_block,
-            doc_freq: docs.len() as u32,
+            doc_freq: doc_freq as u32,
             max_impact,
             kth_impacts: self.best_impacts.kth_impacts().map(|impact| impact * Bm25::LOWER_BOUND),
             probe_row,
@@ -194,23 +281,19 @@ impl ListEncoder {
         Ok(place)
     }
 
-    /// Finds the largest impact of each block, and the list's best.
-    fn score_blocks(&mut self, docs: &[u32], freqs: &[u32]) {
-        self.block_impacts.clear();
-        self.best_impacts.clear();
+    /// Finds the largest impact of a block, and those that are among the list's best.
+    fn score_block(&mut self, docs: &[u32], freqs: &[u32]) {
         let mut impacts = [0.0; BLOCK_LEN];
-        for (docs, freqs) in docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN)) {
-            let impacts = &mut impacts[..docs.len()];
-            for (impact, &doc) in impacts.iter_mut().zip(docs) {
-                *impact = self.norms[doc as usize];
-            }
-            for (impact, &freq) in impacts.iter_mut().zip(freqs) {
-                *impact = Bm25::score(1.0, freq, *impact);
-            }
-            let largest = impacts.iter().copied().fold(0.0, f32::max);
-            self.best_impacts.offer(impacts, largest);
-            self.block_impacts.push(largest * Bm25::LARGEST_IMPACT);
+        let impacts = &mut impacts[..docs.len()];
+        for (impact, &doc) in impacts.iter_mut().zip(docs) {
+            *impact = self.norms[doc as usize];
         }
+        for (impact, &freq) in impacts.iter_mut().zip(freqs) {
+            *impact = Bm25::score(1.0, freq, *impact);
+        }
+        let largest = impacts.iter().copied().fold(0.0, f32::max);
+        self.best_impacts.offer(impacts, largest);
+        self.block_impacts.push(largest * Bm25::LARGEST_IMPACT);
     }
 
     /// What is packed so far, in bytes: when to [`take`](Self::take) it.
@@ -226,28 +309,55 @@ impl ListEncoder {
     }
 
     fn check(&self, term: &str, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
-        let refuse = |what: String| Err(IndexError::Collection(format!("list of term {term:?}: {what}")));
+        self.check_term(term)?;
+        if docs.is_empty() || docs.len() != freqs.len() {
+            return refuse(term, format!("{} documents and {} frequencies", docs.len(), freqs.len()));
+        }
+        self.check_postings(term, None, docs, freqs)
+    }
+
+    /// Whether `term` may be the next.
+    fn check_term(&self, term: &str) -> Result<(), IndexError> {
         if let Some(last) = self.lists.len().checked_sub(1)
             && self.lists.term(last) >= term.as_bytes()
         {
             let last = String::from_utf8_lossy(self.lists.term(last));
-            return refuse(format!("comes after {last:?}, expected ascending byte order"));
-        }
-        if docs.is_empty() || docs.len() != freqs.len() {
-            return refuse(format!("{} documents and {} frequencies", docs.len(), freqs.len()));
-        }
-        if let Some(at) = docs.windows(2).position(|pair| pair[0] >= pair[1]) {
-            return refuse(format!("document {} after {}, expected ascending documents", docs[at + 1], docs[at]));
-        }
-        let last_doc = docs[docs.len() - 1];
-        if last_doc as usize >= self.norms.len() {
-            return refuse(format!("document {last_doc} of {}", self.norms.len()));
-        }
-        if let Some(at) = freqs.iter().position(|&freq| freq == 0) {
-            return refuse(format!("document {} has frequency 0, expected at least 1", docs[at]));
+            return refuse(term, format!("comes after {last:?}, expected ascending byte order"));
         }
         Ok(())
     }
+
+    /// Whether these may be a term's next postings after document `last_doc`; there is at least one.
+    fn check_postings(&self, term: &str, last_doc: Option<u32>, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
+        let out_of_order =
+            |doc: u32, last: u32| refuse(term, format!("document {doc} after {last}, expected ascending documents"));
+        if let Some(last) = last_doc.filter(|&last| last >= docs[0]) {
+            return out_of_order(docs[0], last);
+        }
+        if let Some(at) = docs.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return out_of_order(docs[at + 1], docs[at]);
+        }
+        let last_doc = docs[docs.len() - 1];
+        if last_doc as usize >= self.norms.len() {
+            return refuse(term, format!("document {last_doc} of {}", self.norms.len()));
+        }
+        if let Some(at) = freqs.iter().position(|&freq| freq == 0) {
+            return refuse(term, format!("document {} has frequency 0, expected at least 1", docs[at]));
+        }
+        Ok(())
+    }
+}
+
+/// How a long list begins.
+#[derive(Clone, Copy, Debug)]
+struct LongStart {
+    first_block: u32,
+    /// Whether there may be so many postings that there is a probe form.
+    collects_probe: bool,
+}
+
+fn refuse(term: &str, what: String) -> Result<(), IndexError> {
+    Err(IndexError::Collection(format!("list of term {term:?}: {what}")))
 }
 
 /// `number` as stored in a slot or a list.

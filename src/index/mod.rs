@@ -28,9 +28,11 @@ mod best;
 mod bm25;
 mod builder;
 mod check;
+mod column;
 mod device;
 mod dictionary;
 mod directory;
+mod documents;
 mod encode;
 mod error;
 mod file;
@@ -39,6 +41,7 @@ mod list;
 mod packed;
 mod pieces;
 mod probe;
+mod sections;
 mod writer;
 
 pub use bm25::{Bm25, Idf, MAX_IMPACT};
@@ -47,6 +50,8 @@ pub use device::ListSections;
 #[cfg(test)]
 pub(crate) use device::tests::OwnedSections;
 pub use directory::{BlockEntry, LongList};
+pub use documents::{DocumentSource, VisitDocument};
+pub(crate) use encode::BlockPostings;
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
@@ -55,7 +60,7 @@ pub use list::{BlockBuffer, ListBits, PostingList};
 #[cfg(feature = "plots")]
 pub(crate) use packed::sum_gaps;
 pub use probe::Probe;
-pub use writer::{ExternalIds, IndexFolder, IndexWriter};
+pub use writer::{IndexFolder, IndexWriter};
 
 /// Postings in a full block.
 pub const BLOCK_LEN: usize = 128;

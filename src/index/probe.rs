@@ -79,43 +79,103 @@ pub(super) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
     doc_freq >= BLOCK_LEN && doc_freq > num_docs / PROBE_SPARSITY
 }
 
-/// Appends the probe form of a list to `out`, whose length is a multiple of 4.
-pub(super) fn append_probe(num_docs: usize, docs: &[u32], freqs: &[u32], out: &mut Vec<u32>) {
-    let num_above_15 = freqs.iter().filter(|&&freq| freq > 15).count();
-    let is_wide = num_above_15 > docs.len() / LARGE_SPARSITY;
-    let largest = if is_wide { u32::from(u8::MAX) } else { 15 };
-    let large: Vec<(u32, u32)> =
-        (0..).zip(freqs).filter(|&(_, &freq)| freq > largest).map(|(i, &freq)| (i, freq)).collect();
-    let head = (large.len() as u32) << 1 | if is_wide { IS_WIDE } else { 0 };
-    let shape = ProbeShape::new(num_docs, docs.len(), head);
-    let start = out.len();
-    out.resize(start + shape.words(), 0);
-    let (bits, rest) = out[start..].split_at_mut(shape.bit_words);
-    let (counts, rest) = rest.split_at_mut(shape.count_words);
-    let (bases, rest) = rest.split_at_mut(shape.base_words);
-    let (head_word, rest) = rest.split_at_mut(1);
-    let (large_postings, rest) = rest.split_at_mut(large.len());
-    let (large_freqs, freq_words) = rest.split_at_mut(large.len());
-    head_word[0] = head;
-    for ((place, freq_place), &(posting, freq)) in large_postings.iter_mut().zip(large_freqs).zip(&large) {
-        (*place, *freq_place) = (posting, freq);
+/// Collects a list's postings for its probe form, block by block.
+#[derive(Debug, Default)]
+pub(super) struct ProbeBuilder {
+    num_docs: usize,
+    /// A bit a document, in whole units.
+    bits: Vec<u32>,
+    /// A frequency a posting; 0 if it does not fit.
+    freqs: Vec<u8>,
+    /// Postings whose frequencies don't fit, ascending, and those.
+    large: Vec<(u32, u32)>,
+    num_above_15: usize,
+}
+
+impl ProbeBuilder {
+    /// Begins with a list of a collection of so many documents.
+    pub(super) fn begin(&mut self, num_docs: usize) {
+        self.num_docs = num_docs;
+        self.bits.clear();
+        self.bits.resize(num_docs.div_ceil(UNIT_DOCS) * (UNIT_DOCS / 32), 0);
+        self.freqs.clear();
+        self.large.clear();
+        self.num_above_15 = 0;
     }
-    for (posting, (&doc, &freq)) in docs.iter().zip(freqs).enumerate() {
-        bits[doc as usize / 32] |= 1 << (doc % 32);
-        if freq <= largest {
-            let postings_a_word = if is_wide { 4 } else { 8 };
-            freq_words[posting / postings_a_word] |= freq << (posting % postings_a_word * (32 / postings_a_word));
+
+    /// Adds the list's next postings, of documents that the collection has.
+    pub(super) fn push(&mut self, docs: &[u32], freqs: &[u32]) {
+        for &doc in docs {
+            self.bits[doc as usize / 32] |= 1 << (doc % 32);
+        }
+        let first = self.freqs.len() as u32;
+        for (posting, &freq) in (first..).zip(freqs) {
+            self.num_above_15 += usize::from(freq > 15);
+            if freq > u8::MAX.into() {
+                self.large.push((posting, freq));
+            }
+        }
+        self.freqs.extend(freqs.iter().map(|&freq| u8::try_from(freq).unwrap_or(0)));
+    }
+
+    /// Appends the probe form of the list to `out`, whose length is a multiple of 4.
+    pub(super) fn append(&mut self, out: &mut Vec<u32>) {
+        let num_docs = self.num_docs;
+        let is_wide = self.num_above_15 > self.freqs.len() / LARGE_SPARSITY;
+        if !is_wide {
+            self.exclude_above_15();
+        }
+        let large = &self.large;
+        let head = (large.len() as u32) << 1 | if is_wide { IS_WIDE } else { 0 };
+        let shape = ProbeShape::new(num_docs, self.freqs.len(), head);
+        let start = out.len();
+        out.resize(start + shape.words(), 0);
+        let (bits, rest) = out[start..].split_at_mut(shape.bit_words);
+        let (counts, rest) = rest.split_at_mut(shape.count_words);
+        let (bases, rest) = rest.split_at_mut(shape.base_words);
+        let (head_word, rest) = rest.split_at_mut(1);
+        let (large_postings, rest) = rest.split_at_mut(large.len());
+        let (large_freqs, freq_words) = rest.split_at_mut(large.len());
+        head_word[0] = head;
+        for ((place, freq_place), &(posting, freq)) in large_postings.iter_mut().zip(large_freqs).zip(large) {
+            (*place, *freq_place) = (posting, freq);
+        }
+        bits.copy_from_slice(&self.bits);
+        let (postings_a_word, freq_bits) = if is_wide { (4, 8) } else { (8, 4) };
+        for (word, freqs) in freq_words.iter_mut().zip(self.freqs.chunks(postings_a_word)) {
+            *word = freqs.iter().rev().fold(0, |word, &freq| word << freq_bits | u32::from(freq));
+        }
+        let mut before = 0_u32;
+        for (number, bits) in bits.chunks(COUNT_DOCS / 32).enumerate() {
+            let base = &mut bases[(number * COUNT_DOCS / BASE_DOCS).min(shape.base_words - 1)];
+            if (number * COUNT_DOCS).is_multiple_of(BASE_DOCS) {
+                *base = before;
+            }
+            // Fewer than 65,536 documents lie before it.
+            counts[number / 2] |= (before - *base) << (number % 2 * 16);
+            before += bits.iter().map(|word| word.count_ones()).sum::<u32>();
         }
     }
-    let mut before = 0_u32;
-    for (number, bits) in bits.chunks(COUNT_DOCS / 32).enumerate() {
-        let base = &mut bases[(number * COUNT_DOCS / BASE_DOCS).min(shape.base_words - 1)];
-        if (number * COUNT_DOCS).is_multiple_of(BASE_DOCS) {
-            *base = before;
+
+    /// Gives memory back, if it is more than so many bytes.
+    pub(super) fn release(&mut self, most_bytes: usize) {
+        if self.freqs.capacity() > most_bytes {
+            *self = Self::default();
         }
-        // Fewer than 65,536 documents lie before it.
-        counts[number / 2] |= (before - *base) << (number % 2 * 16);
-        before += bits.iter().map(|word| word.count_ones()).sum::<u32>();
+    }
+
+    /// Puts frequencies above 15 with those that don't fit.
+    fn exclude_above_15(&mut self) {
+        let larger = std::mem::take(&mut self.large);
+        let mut larger = larger.into_iter().peekable();
+        for (posting, freq) in (0..).zip(&mut self.freqs) {
+            if *freq > 15 {
+                self.large.push((posting, u32::from(*freq)));
+                *freq = 0;
+            } else if *freq == 0 {
+                self.large.extend(larger.next_if(|&(next, _)| next == posting));
+            }
+        }
     }
 }
 

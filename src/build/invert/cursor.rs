@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::interner::first_eight;
-use super::run::Run;
+use super::run::{BLOCK_BYTES, Run};
 use crate::build::BuildError;
 use crate::build::postings::take;
 
@@ -56,8 +56,9 @@ impl<'a> Cursor<'a> {
                 return Ok(false);
             }
             let buffer = match std::mem::take(&mut self.block) {
-                Cow::Owned(buffer) => buffer,
-                Cow::Borrowed(_) => Vec::new(),
+                // One that held a long list is no longer needed as it is.
+                Cow::Owned(buffer) if buffer.capacity() <= 2 * BLOCK_BYTES => buffer,
+                Cow::Owned(_) | Cow::Borrowed(_) => Vec::new(),
             };
             self.block = self.run.block(self.next_block, buffer)?;
             self.next_block += 1;

@@ -3,47 +3,80 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
-use super::run::Run;
-use super::runs::{Runs, SegmentPlace};
-use crate::build::postings::decode;
-use crate::build::ranges::{range_bytes, write_ranges};
-use crate::build::{BuildError, Progress};
+use super::gather::Gathered;
+use super::run::{BLOCK_BYTES, Run};
+use super::runs::Runs;
+use crate::build::ranges::{RangeBytes, division, write_ranges};
+use crate::build::{BuildError, BuildOptions, Inverted, Progress};
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
+
+/// What a cursor takes of memory: a block of a run on disk, which ends with the list that makes it large enough.
+const CURSOR_BYTES: u64 = (BLOCK_BYTES + BLOCK_BYTES / 4) as u64;
+/// How often the longest list's bytes are in memory while it is packed: in the runs' blocks, gathered, packed, in the payload with
+/// what that keeps in wait, and in its probe form.
+const LONGEST_COPIES: u64 = 5;
+/// What else a thread takes: lists that are not long, decoded.
+const THREAD_BYTES: u64 = 6 << 20;
 
 /// Merges the runs' lists by term and appends them to `writer`.
 pub(super) fn merge(
     runs: &Runs,
-    threads: usize,
+    options: &BuildOptions,
     writer: &mut IndexWriter,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<(), BuildError> {
-    let ranges = cut(runs, threads);
+    let (budget, num_docs, held_bytes) = (options.budget(), runs.num_docs(), runs.bytes());
+    let room = budget.merging_bytes(num_docs, held_bytes);
+    let (ranges, threads) = cut(runs, options.threads, room);
+    let bytes: Vec<RangeBytes> = ranges.iter().map(|range| range.bytes).collect();
+    let largest = bytes.iter().map(|range| range.all()).max().unwrap_or(0);
+    if let Some(need) = budget.lacks_for_merging(num_docs, held_bytes, largest) {
+        progress(Progress::Exceeding(need));
+    }
     let norms = writer.norms();
-    write_ranges(ranges.len(), threads, writer, progress, &|number| {
-        let (from, to) = &ranges[number];
+    write_ranges(&bytes, room, threads, writer, progress, &|number| {
+        let TermRange { from, to, .. } = &ranges[number];
         merge_range(runs, from, to.as_deref(), Arc::clone(&norms))
     })
 }
 
 /// A part of the vocabulary: from one term to below another (or the end).
-type TermRange = (Vec<u8>, Option<Vec<u8>>);
+#[derive(Debug)]
+struct TermRange {
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    bytes: RangeBytes,
+}
 
-/// Cuts the vocabulary into ranges of about equal work.
-fn cut(runs: &Runs, threads: usize) -> Vec<TermRange> {
+/// Cuts the vocabulary into ranges of about equal work; returns also how many of the threads may be at work.
+fn cut(runs: &Runs, threads: usize, room: u64) -> (Vec<TermRange>, usize) {
     let mut samples: Vec<(&[u8], u64)> = runs.runs().iter().flat_map(Run::samples).collect();
     samples.sort_unstable();
     let all: u64 = samples.iter().map(|sample| sample.1).sum();
-    let share = range_bytes(all, threads);
-    let mut bounds: Vec<Vec<u8>> = vec![Vec::new()];
-    let mut bytes = 0;
-    for (term, len) in samples {
-        if bytes >= share && bounds.last().is_some_and(|last| last.as_slice() < term) {
-            bounds.push(term.to_vec());
-            bytes = 0;
+    let cursors = runs.runs().iter().filter(|run| run.is_on_disk()).count() as u64 * CURSOR_BYTES;
+    let (share, threads) = division(all, threads, room, cursors + THREAD_BYTES);
+    // Of a list that makes no block long nothing more is known than that.
+    let most_unknown = runs.runs().len() as u64 * BLOCK_BYTES as u64;
+    let taken = |bytes: u64, longest: u64| RangeBytes {
+        merging: cursors + THREAD_BYTES + LONGEST_COPIES * longest.max(bytes.min(most_unknown)),
+        packed: bytes + bytes / 2,
+    };
+    let mut ranges: Vec<TermRange> = Vec::new();
+    let (mut from, mut bytes, mut longest) = (Vec::new(), 0, 0);
+    // All blocks that begin with one term: where that is most of them, it has a list as long.
+    for blocks in samples.chunk_by(|a, b| a.0 == b.0) {
+        let term = blocks[0].0;
+        if bytes >= share && from.as_slice() < term {
+            let range_from = std::mem::replace(&mut from, term.to_vec());
+            ranges.push(TermRange { from: range_from, to: Some(term.to_vec()), bytes: taken(bytes, longest) });
+            (bytes, longest) = (0, 0);
         }
+        let len: u64 = blocks.iter().map(|block| block.1).sum();
         bytes += len;
+        longest = longest.max(len);
     }
-    (0..bounds.len()).map(|i| (bounds[i].clone(), bounds.get(i + 1).cloned())).collect()
+    ranges.push(TermRange { from, to: None, bytes: taken(bytes, longest) });
+    (ranges, threads)
 }
 
 fn merge_range(runs: &Runs, from: &[u8], to: Option<&[u8]>, norms: Arc<[f32]>) -> Result<EncodedLists, BuildError> {
@@ -57,84 +90,20 @@ fn merge_range(runs: &Runs, from: &[u8], to: Option<&[u8]>, norms: Arc<[f32]>) -
             heap.push(cursor);
         }
     }
-    let (mut term, mut list, mut sorted) = (Vec::new(), List::default(), List::default());
+    let (mut term, mut gathered) = (Vec::new(), Gathered::default());
     while let Some(first) = heap.top() {
         term.clear();
         term.extend_from_slice(first.term());
-        list.clear();
+        gathered.clear();
         while let Some(cursor) = heap.top_mut().filter(|cursor| cursor.term() == term) {
-            list.append(cursor, runs.places(cursor.number()));
+            gathered.push(cursor.number(), cursor.postings());
             let goes_on = cursor.advance()? && is_inside(cursor);
             heap.settle_top(goes_on);
         }
-        list.sort(&mut sorted);
         let term = std::str::from_utf8(&term).map_err(|_| runs.runs()[0].damaged("a term is not UTF-8"))?;
-        encoder.add_columns(term, &list.docs, &list.freqs)?;
+        gathered.pack(runs, term, &mut encoder)?;
     }
     Ok(encoder.take())
-}
-
-/// A term's postings, by the numbers that documents have in the index.
-#[derive(Debug, Default)]
-struct List {
-    docs: Vec<u32>,
-    freqs: Vec<u32>,
-    /// Postings of one segment stand together and in order.
-    pieces: Vec<Piece>,
-}
-
-/// Postings of one segment, ordered by their documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Piece {
-    first_doc: u32,
-    start: usize,
-    end: usize,
-}
-
-impl List {
-    fn clear(&mut self) {
-        self.docs.clear();
-        self.freqs.clear();
-        self.pieces.clear();
-    }
-
-    /// Appends the cursor's postings, of a run with these places.
-    fn append(&mut self, cursor: &Cursor<'_>, places: &[SegmentPlace]) {
-        let (mut place, mut end, mut shift) = (0, 0, 0);
-        decode(cursor.postings(), |doc, freq| {
-            if doc >= end {
-                place += places[place..].partition_point(|place| place.end <= doc);
-                // Past the last segment is no document: the index will refuse what damage made of it.
-                (end, shift) = places.get(place).map_or((u32::MAX, 0), |place| (place.end, place.shift));
-                self.end_piece();
-                let start = self.docs.len();
-                self.pieces.push(Piece { first_doc: doc.wrapping_add(shift), start, end: start });
-            }
-            self.docs.push(doc.wrapping_add(shift));
-            self.freqs.push(freq);
-        });
-        self.end_piece();
-    }
-
-    fn end_piece(&mut self) {
-        if let Some(last) = self.pieces.last_mut() {
-            last.end = self.docs.len();
-        }
-    }
-
-    /// Puts documents into order, where several runs have some each; `sorted` lends its memory.
-    fn sort(&mut self, sorted: &mut Self) {
-        if self.pieces.is_sorted() {
-            return;
-        }
-        self.pieces.sort_unstable();
-        sorted.clear();
-        for piece in &self.pieces {
-            sorted.docs.extend_from_slice(&self.docs[piece.start..piece.end]);
-            sorted.freqs.extend_from_slice(&self.freqs[piece.start..piece.end]);
-        }
-        std::mem::swap(self, sorted);
-    }
 }
 
 /// Cursors, the one with the least term on top.

@@ -20,10 +20,11 @@
 //! | `accumulator.rs`, `segment.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
-//! | `runs.rs`, `merge.rs` | all runs together: the documents' numbers, and one list a term |
+//! | `runs.rs`, `merge.rs`, `gather.rs` | all runs together: the documents' numbers, and one list a term |
 
 mod accumulator;
 mod cursor;
+mod gather;
 mod gpu;
 mod interner;
 mod merge;
@@ -39,6 +40,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
 
 use super::{BuildError, BuildOptions, Indexer, Inverted, Progress};
 use crate::corpus::{Batch, Collection};
@@ -109,13 +112,14 @@ fn invert(
         failed.store(true, Ordering::Relaxed);
         errors.lock().unwrap_or_else(PoisonError::into_inner).push((number, error));
     };
-    let work = |mut worker: Box<dyn Worker + Send + '_>| {
+    let work = |mut worker: Box<dyn Worker + Send + '_>, batches: Receiver<(u64, Batch)>| {
         let mut last = 0;
-        for (number, batch) in &from_reader {
+        for (number, batch) in batches {
             last = number;
             let batch_bytes = batch.bytes();
             match worker.take(number, batch, store) {
                 Ok(num_docs) => {
+                    store.count_docs(num_docs);
                     let documents = documents.fetch_add(num_docs.into(), Ordering::Relaxed) + u64::from(num_docs);
                     let bytes = bytes.fetch_add(batch_bytes, Ordering::Relaxed) + batch_bytes;
                     progress(Progress::Reading { documents, bytes });
@@ -128,6 +132,8 @@ fn invert(
         {
             fail(last, error);
         }
+        drop(worker);
+        store.end_worker();
     };
     let (mut number, mut waited) = (0, Duration::ZERO);
     let mut memory = Vec::new();
@@ -137,12 +143,14 @@ fn invert(
         // first error of the collection is always among the errors.
         let to_workers = to_workers;
         for (number, worker) in workers.into_iter().enumerate() {
-            let work = &work;
+            let (work, batches) = (&work, from_reader.clone());
             std::thread::Builder::new()
                 .name(format!("invert-{number}"))
-                .spawn_scoped(scope, move || work(worker))
+                .spawn_scoped(scope, move || work(worker, batches))
                 .map_err(|e| BuildError::Threads(e.to_string()))?;
         }
+        // Where all workers have ended, nobody is left to take a batch, and the reader must not wait for that.
+        drop(from_reader);
         while !failed.load(Ordering::Relaxed) {
             let mut batch = match collection.next_batch() {
                 Ok(Some(batch)) => batch,

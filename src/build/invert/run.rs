@@ -4,7 +4,7 @@
 //! | documents of segments ... | blocks of lists ... | contents: what is where | footer |
 //! ```
 //!
-//! A block is some 32 KiB of lists, whole ones, in byte order of the terms: for each, the term's length, the term, the
+//! A block is some 32 KiB of lists, whole ones, in byte order of the terms; a list that is as long begins one. For each, the term's length, the term, the
 //! length of its postings, the [postings](super::postings). The contents say where segments and blocks are, what their
 //! checksums are, and each block's first term, so that any range of the vocabulary is found without reading others.
 //!
@@ -30,7 +30,7 @@ use crate::files::read_exact_at;
 const MAGIC: [u8; 8] = *b"TandemR2";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has so many bytes.
-const BLOCK_BYTES: usize = 32 << 10;
+pub(super) const BLOCK_BYTES: usize = 32 << 10;
 
 /// What looks at each term and its encoded postings.
 pub(super) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
@@ -147,6 +147,19 @@ impl Run {
         }
     }
 
+    /// Bytes of memory that it takes, with what says where all is.
+    pub(super) fn bytes(&self) -> u64 {
+        let Contents { segments, documents, blocks, first_terms, first_term_ends } = &self.contents;
+        let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<Place>();
+        let a_block = blocks.len() * size_of::<Place>() + first_term_ends.len() * size_of::<u64>() + first_terms.len();
+        (self.bytes_in_memory() + a_segment + a_block) as u64
+    }
+
+    /// Whether its data are on disk.
+    pub(super) fn is_on_disk(&self) -> bool {
+        matches!(self.data, Data::File(..))
+    }
+
     /// The first term and the length of each block.
     pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], u64)> {
         (0..self.num_blocks()).map(|block| (self.first_term(block), self.contents.blocks[block].len))
@@ -240,6 +253,10 @@ impl<W: Write> Sealer<W> {
     }
 
     fn list(&mut self, term: &[u8], postings: &[u8]) -> io::Result<()> {
+        // So a block's first term tells whose list makes it long.
+        if postings.len() >= BLOCK_BYTES {
+            self.end_block()?;
+        }
         if self.block.is_empty() {
             self.contents.first_terms.extend_from_slice(term);
             self.contents.first_term_ends.push(self.contents.first_terms.len() as u64);

@@ -2,7 +2,7 @@
 
 use super::merge::merge;
 use super::run::Run;
-use crate::build::{BuildError, BuildSummary, Inverted, Progress, SegmentDocuments};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
 use crate::index::IndexWriter;
 
 /// Runs that hold every batch of a collection once.
@@ -13,6 +13,7 @@ pub(super) struct Runs {
     places: Vec<Vec<SegmentPlace>>,
     /// All segments in order of the collection: run, position in it.
     order: Vec<(usize, usize)>,
+    num_docs: u64,
     summary: BuildSummary,
 }
 
@@ -42,16 +43,17 @@ impl Runs {
         let mut places: Vec<Vec<SegmentPlace>> =
             runs.iter().map(|run| vec![SegmentPlace { end: 0, shift: 0 }; run.segments().len()]).collect();
         let mut summary = summary;
-        let mut next = 0_u32;
+        let (mut next, mut num_docs) = (0_u32, 0);
         for &(run, at) in &order {
             let segment = &runs[run].segments()[at];
             let end = segment.first_doc.wrapping_add(segment.num_docs);
             places[run][at] = SegmentPlace { end, shift: next.wrapping_sub(segment.first_doc) };
             next = next.saturating_add(segment.num_docs);
+            num_docs += u64::from(segment.num_docs);
             summary.bytes += segment.text_bytes;
             summary.skipped_files += segment.skipped_files as usize;
         }
-        Ok(Self { runs, places, order, summary })
+        Ok(Self { runs, places, order, num_docs, summary })
     }
 
     pub(super) fn runs(&self) -> &[Run] {
@@ -76,12 +78,21 @@ impl Inverted for Runs {
         self.order.iter().try_for_each(|&(run, at)| visit(&self.runs[run].documents(at)?))
     }
 
+    fn num_docs(&self) -> u64 {
+        self.num_docs
+    }
+
+    fn bytes(&self) -> u64 {
+        let a_segment = (size_of::<(usize, usize)>() + size_of::<SegmentPlace>()) as u64;
+        self.runs.iter().map(Run::bytes).sum::<u64>() + self.order.len() as u64 * a_segment
+    }
+
     fn merge_into(
         &self,
         writer: &mut IndexWriter,
-        threads: usize,
+        options: &BuildOptions,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), BuildError> {
-        merge(self, threads, writer, progress)
+        merge(self, options, writer, progress)
     }
 }

@@ -8,30 +8,13 @@ use std::time::Duration;
 use super::run::{Run, RunSource};
 use super::runs::Runs;
 use crate::build::journal::Journal;
-use crate::build::{BuildError, BuildOptions, BuildSummary, Stages};
-
-/// Of the memory given, what workers' growing lists may take together; the rest is for batches, for runs that are kept,
-/// and for what is merged.
-const GROWING_SHARE: f64 = 0.5;
-/// Of the memory given, what runs may take that stay in memory.
-const KEPT_SHARE: f64 = 0.125;
-/// Of the memory given, what may be decompressed before workers take it.
-const AHEAD_SHARE: f64 = 0.0625;
-/// A worker's lists may always grow so far: runs are never smaller but the last.
-const LEAST_BYTES: u64 = 256 << 10;
-/// They may never grow further: places in them are 32 bits.
-const MOST_BYTES: u64 = 2 << 30;
+use crate::build::{Budget, BuildError, BuildOptions, BuildSummary, Stages};
 
 /// The runs of a build, so far.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
-    /// What one worker's lists may take.
-    most_growing: u64,
-    /// What all runs in memory may take while lists grow, and when none grows any more.
-    most_kept: u64,
-    most_kept_last: u64,
-    most_ahead: u64,
+    budget: Budget,
     inside: Mutex<Inside>,
 }
 
@@ -42,6 +25,10 @@ struct Inside {
     kept_bytes: u64,
     runs_on_disk: usize,
     resumed_bytes: u64,
+    /// Documents of all batches that are inverted, in runs or not yet.
+    num_docs: u64,
+    /// Workers that have lists, or may get some.
+    workers: u64,
 }
 
 impl Store {
@@ -55,16 +42,17 @@ impl Store {
             is_whole
         });
         let journal = journal.map_err(|e| at(dir, &e))?;
-        let share = |share: f64| options.memory_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * share) as u64);
-        let resumed_bytes = runs.iter().flat_map(Run::segments).map(|segment| segment.text_bytes).sum();
-        Ok(Self {
-            folder: dir.to_owned(),
-            most_growing: (share(GROWING_SHARE) / options.threads as u64).clamp(LEAST_BYTES, MOST_BYTES),
-            most_kept: share(KEPT_SHARE),
-            most_kept_last: share(GROWING_SHARE + KEPT_SHARE),
-            most_ahead: share(AHEAD_SHARE),
-            inside: Mutex::new(Inside { runs_on_disk: runs.len(), journal, runs, kept_bytes: 0, resumed_bytes }),
-        })
+        let segments = || runs.iter().flat_map(Run::segments);
+        let inside = Inside {
+            journal,
+            runs_on_disk: runs.len(),
+            kept_bytes: 0,
+            resumed_bytes: segments().map(|segment| segment.text_bytes).sum(),
+            num_docs: segments().map(|segment| u64::from(segment.num_docs)).sum(),
+            workers: options.threads as u64,
+            runs,
+        };
+        Ok(Self { folder: dir.to_owned(), budget: options.budget(), inside: Mutex::new(inside) })
     }
 
     /// The digest of each batch that an interrupted build has done.
@@ -75,22 +63,36 @@ impl Store {
 
     /// Bytes of text that may be decompressed before workers take them.
     pub(super) fn most_ahead(&self) -> usize {
-        usize::try_from(self.most_ahead).unwrap_or(usize::MAX)
+        usize::try_from(self.budget.most_ahead()).unwrap_or(usize::MAX)
     }
 
     /// Whether lists that take so many bytes have grown as large as a worker's may.
     pub(super) fn is_full(&self, bytes: usize) -> bool {
-        bytes as u64 >= self.most_growing
+        bytes as u64 >= self.budget.most_growing()
+    }
+
+    /// Counts documents of a batch that was inverted.
+    pub(super) fn count_docs(&self, num_docs: u32) {
+        self.lock().num_docs += u64::from(num_docs);
+    }
+
+    /// That a worker has handed over all it had, and its memory is free.
+    pub(super) fn end_worker(&self) {
+        let mut inside = self.lock();
+        inside.workers = inside.workers.saturating_sub(1);
     }
 
     /// Takes over what `source` holds, while other lists grow.
     pub(super) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
-        self.take_within(source, self.most_kept)
+        self.take_within(source, self.budget.most_kept())
     }
 
     /// Takes over what `source` holds, which is a worker's last.
     pub(super) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
-        self.take_within(source, self.most_kept_last)
+        let inside = self.lock();
+        let most_kept = self.budget.most_kept_last(inside.num_docs, inside.workers);
+        drop(inside);
+        self.take_within(source, most_kept)
     }
 
     /// Takes over what `source` holds, in memory if runs in memory then take `most_kept` at most.

@@ -45,8 +45,10 @@ pub(super) struct Arguments {
     out: PathBuf,
     #[command(flatten)]
     method: MethodArguments,
-    /// Memory for lists until they are merged, such as 2GiB; what is beyond goes to disk, into the index's folder, where
-    /// an interrupted build finds it again [default: half of what is free]
+    /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
+    /// has no room in it goes to disk, into the index's folder, where an interrupted build finds lists again. If it is not
+    /// enough, a note says how much is taken. With `--method trie` the dictionary lies in memory beyond it, and with `--gpus`
+    /// what the driver takes [default: half of what is free]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
     memory: Option<u64>,
     /// CPU cores to use; all unless given. The index doesn't depend on it, nor on the memory
@@ -136,6 +138,10 @@ pub(in crate::cli) fn build_showing(
             bar.set_length(of as u64);
             bar.set_position(done as u64);
             bar.set_message(format!("wrote {done} of {of} ranges of terms"));
+        }
+        Progress::Exceeding(need) => {
+            let given = HumanBytes(options.memory_bytes.unwrap_or(0));
+            bar.suspend(|| errln!("note: memory: {need}; the build goes on with that, and not with {given}"));
         }
     });
     bar.finish_and_clear();

@@ -242,11 +242,11 @@ impl GpuExecutor {
         let chunk_len = batch.len().div_ceil(CHUNKS).clamp(SMALL_CHUNK, MAX_CHUNK);
         let mut next = 0;
         while next < batch.len() {
-            if self.slots_in_use == self.slots.len() {
-                if let Err(error) = self.read_oldest() {
-                    self.flights.pop_back();
-                    return Err(error);
-                }
+            if self.slots_in_use == self.slots.len()
+                && let Err(error) = self.read_oldest()
+            {
+                self.flights.pop_back();
+                return Err(error);
             }
             let began = Instant::now();
             let first = next;

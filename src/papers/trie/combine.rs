@@ -15,8 +15,8 @@ use super::dictionary::Dictionary;
 use super::run_file::RunFile;
 use super::slots::sorted_groups;
 use crate::build::postings::decode;
-use crate::build::ranges::{range_bytes, write_ranges};
-use crate::build::{BuildError, BuildSummary, Inverted, Progress, SegmentDocuments};
+use crate::build::ranges::{RangeBytes, division, write_ranges};
+use crate::build::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
 
 /// A term of one of the parts.
@@ -90,6 +90,12 @@ impl Combined {
         &self.parts
     }
 
+    /// Bytes of memory in use.
+    fn bytes(&self) -> u64 {
+        let terms: u64 = self.parts.iter().map(Dictionary::bytes).sum();
+        terms + (self.order.len() * (size_of::<TermOf>() + size_of::<u32>())) as u64
+    }
+
     /// All terms in order, with their numbers, as bytes to be kept: of each its length, itself, part and number.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -121,6 +127,7 @@ pub(super) struct PartialLists {
     pub(super) runs: Vec<RunFile>,
     /// Of each run, the number of its first document.
     pub(super) first_docs: Vec<u32>,
+    pub(super) num_docs: u64,
     pub(super) summary: BuildSummary,
 }
 
@@ -136,24 +143,41 @@ impl Inverted for PartialLists {
         self.runs.iter().try_for_each(|run| run.segments()?.iter().try_for_each(&mut *visit))
     }
 
+    fn num_docs(&self) -> u64 {
+        self.num_docs
+    }
+
+    fn bytes(&self) -> u64 {
+        self.dictionary.bytes()
+    }
+
     fn merge_into(
         &self,
         writer: &mut IndexWriter,
-        threads: usize,
+        options: &BuildOptions,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), BuildError> {
-        let ranges = self.cut(threads)?;
+        let room = options.budget().merging_bytes(self.num_docs, self.bytes());
+        let ranges = self.cut(options.threads, room)?;
+        let bytes: Vec<RangeBytes> = ranges.iter().map(|range| range.bytes).collect();
         let norms = writer.norms();
-        write_ranges(ranges.len(), threads, writer, progress, &|number| {
-            let (from, to) = ranges[number];
+        write_ranges(&bytes, room, options.threads, writer, progress, &|number| {
+            let TermRange { from, to, .. } = ranges[number];
             self.merge_range(from, to, ListEncoder::new(Arc::clone(&norms)))
         })
     }
 }
 
+/// Places `from` to below `to` in the order of terms, and what merging them takes.
+struct TermRange {
+    from: usize,
+    to: usize,
+    bytes: RangeBytes,
+}
+
 impl PartialLists {
-    /// Cuts the vocabulary into ranges of about equal work: places in the order of terms.
-    fn cut(&self, threads: usize) -> Result<Vec<(usize, usize)>, BuildError> {
+    /// Cuts the vocabulary into ranges of about equal work.
+    fn cut(&self, threads: usize, room: u64) -> Result<Vec<TermRange>, BuildError> {
         let order = &self.dictionary.order;
         let mut bytes_of = vec![0_u64; order.len()];
         for run in &self.runs {
@@ -171,13 +195,15 @@ impl PartialLists {
                 return Err(run.damaged());
             }
         }
-        let most = range_bytes(bytes_of.iter().sum(), threads);
+        let (most, _) = division(bytes_of.iter().sum(), threads, room, 0);
         let mut ranges = Vec::new();
         let (mut from, mut bytes) = (0, 0);
         for (place, len) in bytes_of.iter().enumerate() {
             bytes += len;
             if bytes >= most || place + 1 == order.len() {
-                ranges.push((from, place + 1));
+                // Bytes, and what they say: a document and a frequency each.
+                let bytes_taken = RangeBytes { merging: 9 * bytes, packed: 2 * bytes };
+                ranges.push(TermRange { from, to: place + 1, bytes: bytes_taken });
                 (from, bytes) = (place + 1, 0);
             }
         }

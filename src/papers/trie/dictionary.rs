@@ -124,6 +124,13 @@ impl Dictionary {
         append_string(term, &self.strings, bytes);
     }
 
+    /// Bytes of memory in use.
+    pub(super) fn bytes(&self) -> u64 {
+        let Self { roots, nodes, strings, terms } = self;
+        let bytes = size_of_val(roots.as_slice()) + size_of_val(nodes.as_slice()) + size_of_val(terms.as_slice());
+        (bytes + strings.len()) as u64
+    }
+
     /// Bytes of all terms, with what slots say.
     pub(super) fn characters(&self) -> u64 {
         let mut bytes = Vec::new();

@@ -203,7 +203,7 @@ impl Indexer for TrieIndexer {
         }
         self.report = report;
         let runs = paths.iter().map(|path| RunFile::open(path)).collect::<Result<_, _>>()?;
-        Ok(Arc::new(PartialLists { dictionary, runs, first_docs, summary }))
+        Ok(Arc::new(PartialLists { dictionary, runs, first_docs, num_docs: u64::from(next_doc), summary }))
     }
 }
 
