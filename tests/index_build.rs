@@ -89,7 +89,7 @@ fn a_disk_that_takes_no_more_ends_the_build_and_keeps_what_resumes() {
     // No run fits: every worker fails.
     let (code, message) = build_on_a_small_disk(dir.path(), "8", arguments);
     assert!(
-        code == Some(1) && message.contains("out/.tandem-build/run-") && message.contains("cannot write"),
+        code == Some(2) && message.contains("out/.tandem-build/run-") && message.contains("cannot write"),
         "{message}"
     );
     // Runs fit, and the index does not.

@@ -16,7 +16,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::Pages;
+use super::{NearBlocks, Pages};
 
 /// How residency follows the queries.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,12 +36,19 @@ pub struct OnlineOptions {
 impl OnlineOptions {
     /// Queries of an epoch where nobody says otherwise.
     pub const EPOCH_QUERIES: u32 = 16_384;
+    /// Rows of a page, likewise.
+    pub const PAGE_ROWS: u32 = 1024;
 
     /// Epochs of so many queries, of which a read counts half after eight; pages of 16 KiB, 256 MiB of them an epoch: 5 ms of a
     /// bus. A read far takes two sectors of 32 bytes in the mean, so that a copy costs as much as 256 reads.
     #[must_use]
     pub fn of_epochs(epoch_queries: u32) -> Self {
-        let page_rows = 1024;
+        Self::of_pages(Self::PAGE_ROWS, epoch_queries)
+    }
+
+    /// The same, of pages of another size.
+    #[must_use]
+    pub fn of_pages(page_rows: u32, epoch_queries: u32) -> Self {
         Self {
             page_rows,
             epoch_queries,
@@ -73,7 +80,7 @@ impl Moves {
 const FAR: u32 = u32::MAX;
 
 /// Pages in a memory of so many frames, one page each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OnlineTier {
     pages: Arc<Pages>,
     options: OnlineOptions,
@@ -82,8 +89,7 @@ pub struct OnlineTier {
     /// By page: its frame, or [`FAR`].
     frames: Vec<u32>,
     free: Vec<u32>,
-    /// By list: its blocks that are near, and all of them.
-    near_blocks: Vec<(u32, u32)>,
+    near: NearBlocks,
 }
 
 impl OnlineTier {
@@ -92,16 +98,9 @@ impl OnlineTier {
     pub fn new(pages: Arc<Pages>, num_lists: usize, num_frames: u32, options: OnlineOptions) -> Self {
         let num_pages = pages.num_pages();
         let frames: Vec<u32> = (0..num_pages).map(|page| if page < num_frames { page } else { FAR }).collect();
-        let mut near_blocks = vec![(0, 0); num_lists];
-        for (page, &frame) in frames.iter().enumerate() {
-            for run in pages.runs(page as u32) {
-                let (near, all) = &mut near_blocks[run.list as usize];
-                *near += if frame == FAR { 0 } else { run.num_blocks };
-                *all += run.num_blocks;
-            }
-        }
+        let near = NearBlocks::new(&pages, num_lists, |page| frames[page as usize] != FAR);
         let free = (num_pages..num_frames).rev().collect();
-        Self { pages, options, reads: vec![0.0; num_lists], frames, free, near_blocks }
+        Self { pages, options, reads: vec![0.0; num_lists], frames, free, near }
     }
 
     /// Counts so many reads of each block of a list.
@@ -115,11 +114,22 @@ impl OnlineTier {
         Some(self.frames[page as usize]).filter(|&frame| frame != FAR)
     }
 
-    /// The share of a list's blocks that is far.
+    /// Which blocks are near once all that was decided has been done.
     #[must_use]
-    pub fn far_share(&self, list: u32) -> f64 {
-        let (near, all) = self.near_blocks[list as usize];
-        if all == 0 { 0.0 } else { f64::from(all - near) / f64::from(all) }
+    pub fn near(&self) -> &NearBlocks {
+        &self.near
+    }
+
+    /// The pages.
+    #[must_use]
+    pub fn pages(&self) -> &Arc<Pages> {
+        &self.pages
+    }
+
+    /// How residency follows the queries.
+    #[must_use]
+    pub fn options(&self) -> &OnlineOptions {
+        &self.options
     }
 
     /// Ends an epoch: what moves. Takes time in proportion to pages and lists.
@@ -164,10 +174,7 @@ impl OnlineTier {
 
     /// Puts a page into a frame, or far; returns where it was.
     fn put(&mut self, page: u32, frame: u32) -> u32 {
-        for run in self.pages.runs(page) {
-            let near = &mut self.near_blocks[run.list as usize].0;
-            *near = if frame == FAR { *near - run.num_blocks } else { *near + run.num_blocks };
-        }
+        self.near.put(&self.pages, page, frame != FAR);
         std::mem::replace(&mut self.frames[page as usize], frame)
     }
 }

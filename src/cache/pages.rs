@@ -7,6 +7,15 @@
 
 use std::ops::Range;
 
+/// Which pages a list lies in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListPages {
+    /// The first of them,
+    pub first_page: u32,
+    /// and how many of the list's blocks lie in it, and in each one behind it.
+    pub blocks: Vec<u32>,
+}
+
 /// Consecutive blocks of a list, within one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -67,6 +76,52 @@ impl Pages {
         }
         pages.begins.push(pages.runs.len() as u32);
         pages
+    }
+
+    /// So many pages of which no more is known than how many blocks of some lists lie in each: what tells how hot they are. Lists are
+    /// numbered in the order given, in which they lie; where a block begins is not known.
+    ///
+    /// # Panics
+    /// If a list lies in pages that there are not.
+    #[must_use]
+    pub fn of_lists<'a>(num_pages: u32, page_rows: u32, lists: impl Iterator<Item = &'a ListPages>) -> Self {
+        let mut by_page: Vec<Vec<Run>> = vec![Vec::new(); num_pages as usize];
+        for (list, ListPages { first_page, blocks }) in (0..).zip(lists) {
+            let mut first_block = 0;
+            for (page, &num_blocks) in (*first_page as usize..).zip(blocks).filter(|&(_, &blocks)| blocks > 0) {
+                by_page[page].push(Run { list, first_block, num_blocks });
+                first_block += num_blocks;
+            }
+        }
+        let mut pages = Self { page_rows, first_rows: Vec::new(), runs: Vec::new(), begins: vec![0] };
+        for runs in by_page {
+            pages.runs.extend(runs);
+            pages.begins.push(pages.runs.len() as u32);
+        }
+        pages
+    }
+
+    /// Which pages each of so many lists lies in.
+    #[must_use]
+    pub fn of_each_list(&self, num_lists: usize) -> Vec<ListPages> {
+        let mut lists = vec![ListPages::default(); num_lists];
+        for page in 0..self.num_pages() {
+            for run in self.runs(page) {
+                let ListPages { first_page, blocks } = &mut lists[run.list as usize];
+                if blocks.is_empty() {
+                    *first_page = page;
+                }
+                blocks.resize((page - *first_page + 1) as usize, 0);
+                blocks[(page - *first_page) as usize] += run.num_blocks;
+            }
+        }
+        lists
+    }
+
+    /// How many of so many pages, each of so many rows of `row_bytes`, a memory holds that has room for one and for `more_bytes`.
+    #[must_use]
+    pub fn frames_within(num_pages: u32, page_rows: u32, more_bytes: u64, row_bytes: u64) -> u32 {
+        (1 + more_bytes / (row_bytes * u64::from(page_rows))).min(u64::from(num_pages)) as u32
     }
 
     /// How many there are; at least one.

@@ -365,7 +365,7 @@ proptest! {
                 let runs = runs.filter(|(page, run)| run.list == list && near.is_none_or(|near| tier.frame_of(*page).is_some() == near));
                 runs.map(|(_, run)| run.num_blocks).sum()
             };
-            prop_assert_eq!(tier.far_share(list), f64::from(blocks(Some(false))) / f64::from(blocks(None)));
+            prop_assert_eq!(tier.near().far_share(list), f64::from(blocks(Some(false))) / f64::from(blocks(None)));
         }
     }
 
@@ -522,10 +522,10 @@ fn a_static_store_refuses_what_it_has_no_room_for() {
 #[test]
 fn all_lists_of_a_query_are_read_as_often_and_their_blocks_share_that() {
     let mut reads = BlockReads::default();
-    reads.record(&[(7, 100), (2, 128_000)], 128);
+    reads.record(expected_reads([(7, 100), (2, 128_000)].into_iter(), 128));
     assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 0.1), (7, 100.0)]);
     // By itself a list is read by blocks.
-    reads.record(&[(2, 128_000)], 128);
+    reads.record(expected_reads([(2, 128_000)].into_iter(), 128));
     assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 100.0)]);
 }
 
@@ -538,14 +538,14 @@ fn what_queries_turn_to_comes_near_and_what_they_left_goes() {
         OnlineOptions { page_rows: 64, epoch_queries: 1, half_life_queries: 1, most_pages: 3, copy_reads: 10.0 };
     let mut tier = OnlineTier::new(pages, 2, 4, options);
     tier.record(0, 100.0);
-    assert_eq!((tier.far_share(0), tier.far_share(1), tier.end_epoch()), (0.0, 1.0, Moves::default()));
+    assert_eq!((tier.near().far_share(0), tier.near().far_share(1), tier.end_epoch()), (0.0, 1.0, Moves::default()));
     // 60 are hotter than 50, but by no more than a copy costs.
     tier.record(1, 60.0);
     assert_eq!(tier.end_epoch(), Moves::default());
     tier.record(1, 60.0);
     let moves = tier.end_epoch();
     assert_eq!((moves.gone, moves.come), (vec![(3, 3), (2, 2), (1, 1)], vec![(4, 3), (5, 2), (6, 1)]));
-    assert_eq!((tier.far_share(0), tier.far_share(1)), (0.75, 0.25));
+    assert_eq!((tier.near().far_share(0), tier.near().far_share(1)), (0.75, 0.25));
 }
 
 #[test]

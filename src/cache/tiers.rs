@@ -88,10 +88,10 @@ pub struct BlockReads {
 }
 
 impl BlockReads {
-    /// Counts a query of these lists, each with its number and postings; `block_len` postings are a block.
-    pub fn record(&mut self, lists: &[(u32, u32)], block_len: u32) {
-        for (&(list, _), (blocks, reads)) in lists.iter().zip(expected_reads(lists, block_len)) {
-            *self.reads.entry(list).or_insert(0.0) += (reads / f64::from(blocks)) as f32;
+    /// Counts what a query is expected to read.
+    pub fn record(&mut self, query: impl IntoIterator<Item = ListRead>) {
+        for read in query {
+            *self.reads.entry(read.list).or_insert(0.0) += read.of_a_block();
         }
     }
 
@@ -110,12 +110,34 @@ impl BlockReads {
     }
 }
 
-/// The blocks of each of a query's lists, and how often these are expected to be read, in proportion to other queries; lists are
-/// given as to [`BlockReads::record`].
+/// How often a query is expected to read one of its lists, in proportion to other queries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ListRead {
+    /// The list,
+    pub list: u32,
+    /// its blocks,
+    pub num_blocks: u32,
+    /// and the reads of all of these together.
+    pub reads: f64,
+}
+
+impl ListRead {
+    /// How often each of its blocks is read.
+    #[must_use]
+    pub fn of_a_block(&self) -> f32 {
+        (self.reads / f64::from(self.num_blocks)) as f32
+    }
+}
+
+/// What a query is expected to read of its lists, each with its number and postings; `block_len` postings are a block.
 ///
 /// A list by itself is read by blocks: nothing is looked up in it.
-pub fn expected_reads(lists: &[(u32, u32)], block_len: u32) -> impl Iterator<Item = (u32, f64)> {
-    let shortest = lists.iter().map(|&(_, len)| len).min().unwrap_or(0);
-    let reads = if lists.len() > 1 { shortest } else { shortest.div_ceil(block_len) };
-    lists.iter().map(move |&(_, len)| (len.div_ceil(block_len).max(1), f64::from(reads)))
+pub fn expected_reads<I: Iterator<Item = (u32, u32)> + Clone>(
+    lists: I,
+    block_len: u32,
+) -> impl Iterator<Item = ListRead> + use<I> {
+    let (num_lists, shortest) =
+        lists.clone().fold((0_u32, u32::MAX), |(count, least), (_, len)| (count + 1, least.min(len)));
+    let reads = f64::from(if num_lists > 1 { shortest } else { shortest.div_ceil(block_len) });
+    lists.map(move |(list, len)| ListRead { list, num_blocks: len.div_ceil(block_len).max(1), reads })
 }

@@ -28,6 +28,18 @@ pub enum Task {
     },
 }
 
+impl Task {
+    /// The map that is changed, and whether it is noted there that pages go, and that others come.
+    #[must_use]
+    pub fn notes(self) -> (usize, bool, bool) {
+        match self {
+            Self::Part { map } => (map, true, false),
+            Self::Bring { map } => (map, true, true),
+            Self::Settle { map } => (map, false, true),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -48,6 +60,12 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// The map that queries which begin now read.
+    #[must_use]
+    pub fn current(&self) -> usize {
+        self.current
+    }
+
     /// The map that queries which begin now read, until they [leave](Self::leave) it.
     pub fn enter(&mut self) -> usize {
         self.readers[self.current] += 1;

@@ -9,6 +9,7 @@ pub(crate) mod comment_line;
 pub mod conformal;
 mod contention;
 mod evaluate;
+mod following;
 mod inputs;
 pub mod machine_file;
 mod model;
@@ -27,6 +28,7 @@ mod workload_csv;
 
 pub use contention::{BatchContention, BatchOverlap, Contention, CpuContention};
 pub use evaluate::Evaluation;
+pub use following::{Demands, Following, FollowingPace, IndexPages, ListOfPages, PageLayout};
 pub use inputs::Inputs;
 pub use machine_file::MachineFile;
 pub use model::CostModel;

@@ -17,6 +17,7 @@ use super::service::check_crowding;
 use super::{Cost, Workload, WorkloadRow, comment_line};
 use crate::cache::FarCurve;
 use crate::files::Provenance;
+use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
 use crate::query::Mode;
 use crate::time::Nanos;
@@ -49,10 +50,13 @@ pub struct UnderBudget {
     pub bytes: u64,
     /// The share of all rows that lies near.
     near_share: f64,
-    /// By mode: by how much queries take longer with all lists far, as a share of what they take with all near; what is known
-    /// of a query before it has run.
-    growth: [f64; 3],
+    /// What is known of a query before it has run.
+    growth: Growth,
 }
+
+/// By mode: by how much queries take longer with all lists far, as a share of what they take with all near.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Growth([f64; 3]);
 
 /// A workload's index between two memories, and what the bus between them costs its queries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +103,38 @@ pub enum TierError {
         staying_bytes: u64,
         /// What all of the index takes.
         all_bytes: u64,
+    },
+    /// The budget is smaller than what must lie there for pages to follow the queries.
+    #[error(
+        "a budget of {budget_bytes} bytes is less than the {least_bytes} that lie in GPU memory in any case where pages follow the \
+         queries, headers twice (all of the index takes {all_bytes})"
+    )]
+    TooSmallToFollow {
+        /// What was asked for.
+        budget_bytes: u64,
+        /// What must lie there, with one page.
+        least_bytes: u64,
+        /// What all of the index takes.
+        all_bytes: u64,
+    },
+    /// Pages of one index, queries of another.
+    #[error("the pages are of index {pages}, the workload was measured on {workload}")]
+    PagesOfAnotherIndex {
+        /// The pages' index,
+        pages: String,
+        /// and the workload's.
+        workload: String,
+    },
+    /// A query whose lists are not all known.
+    #[error(
+        "the pages know nothing of query {query} (number {log_id} of its log), or of another one by that number: they are of another \
+         log"
+    )]
+    PagesOfOtherQueries {
+        /// The query.
+        query: QueryId,
+        /// Its number in the log that was profiled.
+        log_id: u32,
     },
 }
 
@@ -178,7 +214,7 @@ impl Workload {
             return Err(TierError::NotMeasured);
         }
         let (bytes, near_share) = (tiers.bytes(budget), tiers.near_share(budget)?);
-        let under = Some(UnderBudget { bytes, near_share, growth: growth(&self.rows) });
+        let under = Some(UnderBudget { bytes, near_share, growth: Growth::of_rows(&self.rows) });
         let mut batches = self.batches.clone();
         if let Some(model) = &mut batches.0[Class::GPU] {
             model.cost.bus_crowding.clone_from(&tiers.crowding);
@@ -201,7 +237,7 @@ impl Workload {
             && let (Some(alone_us), Some(near)) = (alone_us[Class::GPU], row.measured[Class::GPU])
         {
             let longer_us = match is_estimate {
-                true => alone_us * under.growth[mode_index(row.mode)],
+                true => alone_us * under.growth.of(row.mode),
                 false => (far.all_far_us - near.median_us).max(0.0),
             };
             let far_us = far.curve.far_share(under.near_share) * longer_us;
@@ -213,21 +249,21 @@ impl Workload {
     }
 }
 
-/// By mode: by how much queries take longer with all lists far, as a share of what they take with all near.
-fn growth(rows: &[WorkloadRow]) -> [f64; 3] {
-    Mode::ALL.map(|mode| {
-        let (mut near_us, mut longer_us) = (0.0, 0.0);
-        for row in rows.iter().filter(|row| row.mode == mode) {
-            if let (Some(near), Some(far)) = (row.measured[Class::GPU], &row.far) {
-                near_us += near.median_us;
-                longer_us += (far.all_far_us - near.median_us).max(0.0);
+impl Growth {
+    pub(super) fn of_rows(rows: &[WorkloadRow]) -> Self {
+        Self(Mode::ALL.map(|mode| {
+            let (mut near_us, mut longer_us) = (0.0, 0.0);
+            for row in rows.iter().filter(|row| row.mode == mode) {
+                if let (Some(near), Some(far)) = (row.measured[Class::GPU], &row.far) {
+                    near_us += near.median_us;
+                    longer_us += (far.all_far_us - near.median_us).max(0.0);
+                }
             }
-        }
-        if near_us > 0.0 { longer_us / near_us } else { 0.0 }
-    })
-}
+            if near_us > 0.0 { longer_us / near_us } else { 0.0 }
+        }))
+    }
 
-/// A mode's place in [`Mode::ALL`].
-fn mode_index(mode: Mode) -> usize {
-    Mode::ALL.iter().position(|&other| other == mode).unwrap_or(0)
+    pub(super) fn of(self, mode: Mode) -> f64 {
+        Mode::ALL.iter().zip(self.0).find(|(other, _)| **other == mode).map_or(0.0, |(_, growth)| growth)
+    }
 }

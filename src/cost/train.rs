@@ -98,7 +98,9 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
         let quantiles = Some(Quantiles::calibrate(&estimates.us, group.samples.us()));
         Ok(Model { evaluation: Some(group.evaluate(&estimates, options)), quantiles, ..model })
     };
-    let models = groups(workload, options)?.par_iter().map(fit).collect::<Result<Vec<_>, TrainError>>()?;
+    // All are waited for: of several errors the first in order is told, whichever came first.
+    let models: Vec<Result<Model, TrainError>> = groups(workload, options)?.par_iter().map(fit).collect();
+    let models = models.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut file = ModelFile::new(models, workload.batches.clone());
     for (key, value) in [("model", options.model.to_string()), ("seed", options.seed.to_string())] {
         file.provenance.insert(key.to_owned(), value);
@@ -127,7 +129,8 @@ pub fn cross_validated_estimates(
 ) -> Result<Vec<PerClass<Option<f64>>>, TrainError> {
     let mut estimates = vec![PerClass::default(); workload.rows.len()];
     let groups = groups(workload, options)?;
-    let of_groups = groups.par_iter().map(|group| group.cross_validate(options)).collect::<Result<Vec<_>, _>>()?;
+    let of_groups: Vec<Result<_, TrainError>> = groups.par_iter().map(|group| group.cross_validate(options)).collect();
+    let of_groups = of_groups.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (group, of_group) in groups.iter().zip(of_groups) {
         for (&row, us) in group.rows.iter().zip(of_group.us) {
             estimates[row][group.kind] = Some(us);

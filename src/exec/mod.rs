@@ -5,6 +5,7 @@
 //! The reference is the exhaustive one in [`cpu`].
 
 pub mod cpu;
+mod device_rows;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 #[cfg(not(feature = "gpu"))]
@@ -17,6 +18,7 @@ use crate::ids::DocId;
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 
+pub use device_rows::{DeviceRows, ROW_BYTES, block_reads, byte_rows, query_reads, value_rows};
 pub use topk::TopK;
 
 /// One result.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
 use crate::cost::{
-    BatchSizes, Contention, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
+    BatchSizes, Contention, Cost, Following, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
 };
 use crate::ids::QueryId;
 use crate::index::Index;
@@ -187,6 +187,19 @@ impl Node {
         let model = file.model(&self.profiled, self.workload.contention.as_ref(), is_recorded);
         self.fleet.set_model(model);
         self.fleet.set_idle(file.idle);
+    }
+
+    /// Lets what lies in the memory of its replayed GPUs follow the queries, whose costs are those of all lying near.
+    pub fn set_following(&mut self, following: Following) {
+        self.profiled.following = Some(Arc::new(following));
+        let model = MachineModel { following: self.profiled.following.clone(), ..self.model().clone() };
+        self.fleet.set_model(model);
+    }
+
+    /// The queries as they are simulated: what they cost, and what policies are told.
+    #[must_use]
+    pub fn queries(&self) -> &[SimQuery] {
+        &self.queries
     }
 
     /// Keeps with the workload what its queries take in company: a machine file that is taken on from now on reckons with it.

@@ -275,7 +275,9 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                         self.jobs = later;
                         note(&mut self.journal, now, Told::Arrive);
                         self.lags.push(now.since(job.arrival));
-                        let arrived = self.dispatcher.arrive(now, *job);
+                        let mut job = *job;
+                        self.times.expect(job.row, &mut job.predicted);
+                        let arrived = self.dispatcher.arrive(now, job);
                         self.keep_law(arrived);
                     }
                 }

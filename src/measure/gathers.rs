@@ -9,11 +9,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::DeviceRows;
-use super::residency::{byte_rows, value_rows};
 use crate::cache::BlockReads;
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::{ExecError, Executor, Hit};
+use crate::exec::{DeviceRows, ExecError, Executor, Hit, byte_rows, value_rows};
 use crate::index::{BLOCK_LEN, Bm25, Index, PostingList};
 use crate::query::{Mode, Query};
 
@@ -264,6 +262,7 @@ impl Counter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::expected_reads;
     use crate::ids::QueryId;
 
     #[test]
@@ -275,7 +274,7 @@ mod tests {
         let query = Query::prepare(QueryId(0), "q", &["rare", "some", "many"], &index).unwrap();
         let queries = vec![query; 4];
         let mut learned = BlockReads::default();
-        learned.record(&[(index.term("rare").unwrap().0, 200)], 128);
+        learned.record(expected_reads([(index.term("rare").unwrap().0, 200)].into_iter(), 128));
         for mode in [Mode::Or, Mode::And] {
             let count = |near_share: f64, sizes: &[usize]| {
                 count_gathers(&index, &rows, (&learned, near_share), &queries, mode, 10, sizes).unwrap()

@@ -42,7 +42,7 @@ pub use ingest::{SharedCores, SharedCoresError, SharedWork, share_cores};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use peak::{peak_bytes, reset_peak};
-pub use residency::{DeviceRows, Residency, block_reads, count_residency};
+pub use residency::{Residency, count_residency};
 pub use simpy::{SimPy, SimPyError};
 pub use simulator::{SimulatorTime, time_simulator};
 pub use single_server::{SingleServer, SingleServerError, SingleServerTime, time_single_server};

@@ -1,90 +1,15 @@
 //! What of a part of an index near a GPU is worth: counted, not timed, from the lists and queries alone.
 //!
-//! The reads that a query is expected to do ([`expected_reads`]) are near or far under three orders of blocks: one learned from
-//! a log beforehand, one that follows the queries ([`OnlineTier`], the executor's own machine), and one learned from the very
+//! The reads that a query is expected to do ([`query_reads`]) are near or far under three orders of blocks: one learned from
+//! a log beforehand, one that follows the queries ([`cache::Residency`](crate::cache::Residency), by the executor's own rules), and one learned from the very
 //! queries that are counted, which nobody has beforehand.
 
 use std::sync::Arc;
 
-use crate::cache::{BlockReads, OnlineOptions, OnlineTier, Pages, expected_reads};
-use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Index};
+use crate::cache::{AtOnce, BlockReads, Followed, OnlineOptions, OnlineTier, Reads, Residency as Played};
+use crate::exec::{DeviceRows, block_reads, query_reads};
+use crate::index::Index;
 use crate::query::Query;
-
-/// Rows of 16 bytes that blocks take in a GPU's memory: `kernels/lists.cuh` says of what.
-#[derive(Clone, Debug)]
-pub struct DeviceRows {
-    /// By block, those of short lists behind the others, one for each term.
-    rows: Vec<u32>,
-    /// By block: bits of a document.
-    doc_widths: Vec<u8>,
-    num_long_blocks: u32,
-}
-
-impl DeviceRows {
-    /// Decodes all lists.
-    #[must_use]
-    pub fn new(index: &Index) -> Self {
-        let num_long_blocks = index.blocks().len() as u32;
-        let num_blocks = num_long_blocks as usize + index.num_terms() as usize;
-        let mut found = Self { rows: vec![0; num_blocks], doc_widths: vec![0; num_blocks], num_long_blocks };
-        let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
-        for term in (0..index.num_terms()).map(TermId) {
-            let list = index.list(term);
-            let (first_block, _) = found.blocks(index, term);
-            for block in 0..list.num_blocks() {
-                let len = list.decode_docs(block, &mut docs);
-                list.decode_freqs(block, &mut freqs);
-                let width = |value: u32| u32::BITS - value.leading_zeros();
-                let doc_width = width(docs[len - 1] - docs[0]);
-                let freq_width = width(freqs[..len].iter().max().map_or(0, |most| most - 1));
-                let at = first_block as usize + block;
-                found.rows[at] = value_rows(len, doc_width) + byte_rows(len) + value_rows(len, freq_width);
-                found.doc_widths[at] = doc_width as u8;
-            }
-        }
-        found
-    }
-
-    /// The blocks of a list: the first, and how many.
-    #[must_use]
-    pub fn blocks(&self, index: &Index, term: TermId) -> (u32, u32) {
-        match index.long_list(term) {
-            Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
-            None => (self.num_long_blocks + term.0, 1),
-        }
-    }
-
-    /// Rows of a block,
-    pub(super) fn rows(&self, block: u32) -> u32 {
-        self.rows[block as usize]
-    }
-
-    /// and bits of one of its documents.
-    pub(super) fn doc_width(&self, block: u32) -> u32 {
-        u32::from(self.doc_widths[block as usize])
-    }
-
-    /// Pages of the lists in the order in which `reads` has them.
-    #[must_use]
-    pub fn pages(&self, index: &Index, reads: &BlockReads, page_rows: u32) -> Pages {
-        let lists = reads.order(index.num_terms()).into_iter().map(|term| {
-            let (first_block, num_blocks) = self.blocks(index, TermId(term));
-            (term, first_block..first_block + num_blocks)
-        });
-        Pages::new(&self.rows, lists, page_rows)
-    }
-}
-
-/// Rows that values of a width take.
-pub(super) fn value_rows(len: usize, width: u32) -> u32 {
-    (len.div_ceil(4) as u32 * width).div_ceil(32)
-}
-
-/// Rows that bytes take.
-pub(super) fn byte_rows(len: usize) -> u32 {
-    len.div_ceil(16) as u32
-}
 
 /// What is far with such a share of pages near.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +20,7 @@ pub struct Residency {
     pub learned: f64,
     /// following the queries, over all of them,
     pub online: f64,
-    /// and over the last quarter of them,
+    /// and over the last quarter of them, from a batch's beginning on,
     pub online_last: f64,
     /// and learned from the queries themselves.
     pub told: f64,
@@ -109,7 +34,11 @@ pub struct Residency {
     pub decide_ms: f64,
 }
 
-/// Counts `queries`, learned from `log`, with such shares of all pages near.
+/// Counts `queries`, learned from `log`, with such shares of all pages near. They come in batches of so many, each of which sees one
+/// map; what an epoch asks for is [done by the next batch](AtOnce).
+///
+/// # Panics
+/// If batches are to have no queries.
 #[must_use]
 pub fn count_residency(
     index: &Index,
@@ -118,6 +47,7 @@ pub fn count_residency(
     queries: &[Query],
     near_shares: &[f64],
     options: OnlineOptions,
+    batch_queries: usize,
 ) -> Vec<Residency> {
     let (learned, told) = (block_reads(log), block_reads(queries));
     let tier_of = |reads: &BlockReads, near_share: f64| {
@@ -129,81 +59,39 @@ pub fn count_residency(
     };
     let last_from = queries.len() - queries.len() / 4;
     let count = |&near_share: &f64| {
-        let static_tier = tier_of(&learned, near_share);
-        let far = |tier: &OnlineTier, queries: &[Query]| Tally::of(tier, queries).share();
-        let mut tier = static_tier.clone();
-        let (mut all, mut last, mut moved_pages, mut epochs, mut decide_ms) =
-            (Tally::default(), Tally::default(), 0, 0, 0.0);
-        for (number, epoch) in queries.chunks(options.epoch_queries as usize).enumerate() {
-            let first = number * options.epoch_queries as usize;
-            all.add(Tally::of(&tier, epoch));
-            last.add(Tally::of(&tier, &epoch[last_from.saturating_sub(first).min(epoch.len())..]));
-            let began = std::time::Instant::now();
-            for query in epoch {
-                let lists = lists(query);
-                for (&(list, _), (blocks, reads)) in lists.iter().zip(expected_reads(&lists, BLOCK_LEN as u32)) {
-                    tier.record(list, (reads / f64::from(blocks)) as f32);
-                }
+        let still = tier_of(&learned, near_share);
+        let far = |tier: &OnlineTier, queries: &[Query]| {
+            let mut reads = Reads::default();
+            queries.iter().for_each(|query| reads += tier.near().reads(query_reads(query)));
+            reads.far_share()
+        };
+        let mut following = Played::new(still.clone());
+        let (mut before_last, mut decide_ms) = (Reads::default(), 0.0);
+        for (number, batch) in queries.chunks(batch_queries).enumerate() {
+            let batch: Vec<&Query> = batch.iter().collect();
+            if number * batch_queries <= last_from {
+                before_last = following.followed().reads;
             }
-            moved_pages += tier.end_epoch().come.len() as u64;
-            decide_ms += began.elapsed().as_secs_f64() * 1e3;
-            epochs += 1;
+            let (epochs, began) = (following.followed().epochs, std::time::Instant::now());
+            let map = following.start(&batch, query_reads, &mut AtOnce);
+            decide_ms += if following.followed().epochs > epochs { began.elapsed().as_secs_f64() * 1e3 } else { 0.0 };
+            following.leave(map);
         }
+        let Followed { reads, epochs, pages } = following.followed();
+        let last = Reads { far: reads.far - before_last.far, all: reads.all - before_last.all };
         Residency {
             near_share,
-            learned: far(&static_tier, queries),
-            online: all.share(),
-            online_last: last.share(),
+            learned: far(&still, queries),
+            online: reads.far_share(),
+            online_last: last.far_share(),
             told: far(&tier_of(&told, near_share), queries),
-            learned_last: far(&static_tier, &queries[last_from..]),
-            moved_pages,
+            learned_last: far(&still, &queries[last_from..]),
+            moved_pages: pages,
             epochs,
             decide_ms: decide_ms / epochs.max(1) as f64,
         }
     };
     near_shares.iter().map(count).collect()
-}
-
-/// How often these queries are expected to read a block of each list.
-#[must_use]
-pub fn block_reads(queries: &[Query]) -> BlockReads {
-    let mut reads = BlockReads::default();
-    queries.iter().for_each(|query| reads.record(&lists(query), BLOCK_LEN as u32));
-    reads
-}
-
-/// Reads, and those of them that are far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    far: f64,
-    all: f64,
-}
-
-impl Tally {
-    fn of(tier: &OnlineTier, queries: &[Query]) -> Self {
-        let mut tally = Self::default();
-        for query in queries {
-            let lists = lists(query);
-            for (&(list, _), (_, reads)) in lists.iter().zip(expected_reads(&lists, BLOCK_LEN as u32)) {
-                tally.add(Self { far: reads * tier.far_share(list), all: reads });
-            }
-        }
-        tally
-    }
-
-    fn add(&mut self, more: Self) {
-        self.far += more.far;
-        self.all += more.all;
-    }
-
-    fn share(self) -> f64 {
-        if self.all > 0.0 { self.far / self.all } else { 0.0 }
-    }
-}
-
-/// A query's lists: their numbers and lengths.
-fn lists(query: &Query) -> Vec<(u32, u32)> {
-    query.terms.iter().map(|term| (term.term.0, term.doc_freq)).collect()
 }
 
 #[cfg(test)]
@@ -221,7 +109,8 @@ mod tests {
         assert_eq!((rows.rows(0), rows.doc_width(0)), (8 + 8 + 3, 8));
         let log = |terms: &[&str]| vec![Query::prepare(QueryId(0), "q", terms, &index).unwrap(); 64];
         let options = OnlineOptions { page_rows: 128, half_life_queries: 16, ..OnlineOptions::of_epochs(8) };
-        let [found] = count_residency(&index, &rows, &log(&["a", "b"]), &log(&["c", "d"]), &[0.5], options)[..] else {
+        let [found] = count_residency(&index, &rows, &log(&["a", "b"]), &log(&["c", "d"]), &[0.5], options, 1)[..]
+        else {
             panic!("one share was asked for");
         };
         // Half of the pages hold two of four lists: none of those that are asked for now, but for the page at the border.

@@ -25,8 +25,8 @@ use crate::time::Nanos;
 /// The most that each of `queries` can take of the machine under a policy; `None` if that promises nothing.
 #[must_use]
 pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
-    // What varies by chance has no upper limit.
-    let promise = policy.promise().filter(|_| model.is_exact())?;
+    // What varies by chance has no upper limit, and pages that come hold up reads by more than any query's own time.
+    let promise = policy.promise().filter(|_| model.is_exact() && model.following.is_none())?;
     // An arrival and a completion.
     let around = promise.idle_wait + model.decision + model.decision;
     let dearest = |query: &SimQuery| {

@@ -24,11 +24,16 @@ pub(super) trait Inbox {
     /// When the next one arrives.
     fn next_at(&self) -> Option<Nanos>;
 
-    /// Hands it in, now.
+    /// Hands it in, now, with what it is expected to cost now.
     ///
     /// # Errors
     /// Those of [`Dispatcher::arrive`].
-    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken>;
+    fn hand_in<S: Sink>(
+        &mut self,
+        dispatcher: &mut Dispatcher<S>,
+        times: &impl ServiceTimes,
+        now: Nanos,
+    ) -> Result<(), LawBroken>;
 }
 
 impl Inbox for VecDeque<Job> {
@@ -36,8 +41,15 @@ impl Inbox for VecDeque<Job> {
         self.front().map(|job| job.arrival)
     }
 
-    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
-        self.pop_front().map_or(Ok(()), |job| dispatcher.arrive(now, job))
+    fn hand_in<S: Sink>(
+        &mut self,
+        dispatcher: &mut Dispatcher<S>,
+        times: &impl ServiceTimes,
+        now: Nanos,
+    ) -> Result<(), LawBroken> {
+        let Some(mut job) = self.pop_front() else { return Ok(()) };
+        times.expect(job.row, &mut job.predicted);
+        dispatcher.arrive(now, job)
     }
 }
 
@@ -106,7 +118,7 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                 }
                 Due::Arrival => {
                     self.free_at += decisions.arrival;
-                    inbox.hand_in(&mut self.dispatcher, now)?;
+                    inbox.hand_in(&mut self.dispatcher, &self.times, now)?;
                 }
             }
         }

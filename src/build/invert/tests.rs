@@ -88,7 +88,7 @@ fn the_index_is_the_same_for_any_number_of_threads_and_any_memory() {
     write_large(&input, 1_800);
     let whole = index_bytes(&input, &dir.path().join("0"), 1, None, false);
     for (number, (threads, memory_bytes)) in
-        (1..).zip([(3, None), (1, Some(0)), (3, Some(0)), (2, Some(4 << 20)), (2, Some(128 << 20))])
+        (1..).zip([(3, None), (1, Some(0)), (3, Some(0)), (2, Some(4 << 20)), (2, Some(1 << 30))])
     {
         let out = dir.path().join(number.to_string());
         let bytes = index_bytes(&input, &out, threads, memory_bytes, memory_bytes.is_some_and(|bytes| bytes < 5 << 20));

@@ -4,7 +4,8 @@
 use super::{Arguments, Measurement, input, learned_from};
 use crate::cache::OnlineOptions;
 use crate::cli::Failure;
-use crate::measure::{DeviceRows, Gathers, Residency, block_reads, count_gathers, count_residency};
+use crate::exec::{DeviceRows, block_reads};
+use crate::measure::{Gathers, Residency, count_gathers, count_residency};
 use crate::query::Mode;
 use crate::report::table::Table;
 
@@ -21,7 +22,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let log = learned_from(arguments, &index, &mut queries)?;
     let rows = DeviceRows::new(&index);
     let options = OnlineOptions::of_epochs(arguments.gpu_memory_epoch);
-    let residency = count_residency(&index, &rows, &log, &queries, &NEAR_SHARES, options);
+    let residency = count_residency(&index, &rows, &log, &queries, &NEAR_SHARES, options, 1);
     let mut table = Table::new([
         "pages near",
         "far reads, learned",

@@ -1,13 +1,15 @@
-//! `--gpu-memory`, `--gpu-memory-log`: an index of which a part alone lies in the GPU's memory, driven or simulated.
+//! `--gpu-memory`, `--gpu-memory-log`, `--gpu-memory-epoch`: an index of which a part alone lies in the GPU's memory, driven or
+//! simulated.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cache::OnlineOptions;
 use crate::cli::index::bytes;
 use crate::cli::{Failure, defaults};
-use crate::cost::{MemoryBudget, Workload};
+use crate::cost::{IndexPages, MemoryBudget, Workload};
 use crate::exec::gpu::GpuMemory;
 use crate::index::Index;
+use crate::lab::{FollowingOptions, all_near};
 use crate::query::Query;
 
 /// How much of an index may lie in the GPU's memory.
@@ -33,16 +35,81 @@ pub(in crate::cli) struct MemoryBudgetArgument {
     /// --tiered` has written [default: all of the index]
     #[arg(long, value_name = "BYTES", value_parser = budget)]
     gpu_memory: Option<MemoryBudget>,
+    /// Queries after which it is decided again what lies in the GPU's memory, by those that were started: costs follow [default: it
+    /// stays as it is at first]
+    #[arg(long, value_name = "QUERIES", requires = "gpu_memory", value_parser = clap::value_parser!(u32).range(1..))]
+    gpu_memory_epoch: Option<u32>,
+}
+
+/// What is known of pages that follow the queries, where no GPU is driven.
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct PagesArguments {
+    /// The pages that the workload's queries read, as `profile --pages` wrote them, for --gpu-memory-epoch [default: the file beside
+    /// NAME.workload.csv that is called NAME.pages.csv, also .gz and .zst]
+    #[arg(long, value_name = "FILE", requires = "gpu_memory_epoch")]
+    gpu_memory_pages: Option<PathBuf>,
+    /// GB a second at which pages come where nobody else reads, for --gpu-memory-epoch: what an H200 was measured at, where nobody says
+    /// otherwise
+    #[arg(long, value_name = "GB", default_value_t = 55.3)]
+    gpu_memory_copy_rate: f64,
 }
 
 impl MemoryBudgetArgument {
-    /// The workload under the budget.
+    /// The workload under the budget; with all of the index near where pages follow the queries.
     pub(in crate::cli) fn apply(&self, workload: Workload) -> Result<Workload, Failure> {
-        match self.gpu_memory {
-            Some(budget) => under(workload, budget),
-            None => Ok(workload),
+        match (self.gpu_memory, self.gpu_memory_epoch) {
+            (Some(_), Some(_)) => near(workload),
+            (Some(budget), None) => under(workload, budget),
+            (None, _) => Ok(workload),
         }
     }
+
+    /// How pages follow the queries, if they do.
+    pub(in crate::cli) fn following(
+        &self,
+        pages: &PagesArguments,
+        workload: Option<&str>,
+    ) -> Result<Option<(IndexPages, FollowingOptions)>, Failure> {
+        let (Some(budget), Some(epoch_queries)) = (self.gpu_memory, self.gpu_memory_epoch) else { return Ok(None) };
+        let options = FollowingOptions { budget, epoch_queries, copy_rate: pages.copy_rate()? };
+        Ok(Some((pages.read(workload)?, options)))
+    }
+}
+
+impl PagesArguments {
+    /// Bytes a second.
+    pub(in crate::cli) fn copy_rate(&self) -> Result<f64, Failure> {
+        let gb = self.gpu_memory_copy_rate;
+        // NaN fails the comparison.
+        if gb > 0.0 && gb.is_finite() {
+            return Ok(gb * 1e9);
+        }
+        Err(Failure::input(format!("--gpu-memory-copy-rate is {gb}, expected a number above 0")))
+    }
+
+    /// The file that was named, or the one beside the workload.
+    pub(in crate::cli) fn read(&self, workload: Option<&str>) -> Result<IndexPages, Failure> {
+        if let Some(path) = &self.gpu_memory_pages {
+            return Ok(IndexPages::read(path)?);
+        }
+        let names = workload.and_then(|name| Some(name.split_once(".workload.csv")?.0)).map(|name| {
+            ["zst", "gz", ""].map(|packed| format!("{name}.pages.csv.{packed}").trim_end_matches('.').to_owned())
+        });
+        let found = names.iter().flatten().find(|name| Path::new(name).exists());
+        if let Some(name) = found {
+            return Ok(IndexPages::read(Path::new(name))?);
+        }
+        let sought = names.map_or(String::new(), |names| format!(" (there is no {})", names.join(", ")));
+        Err(Failure::input(format!(
+            "--gpu-memory-epoch: nobody knows which pages these queries read{sought}: `tandem profile INDEX --queries LOG --pages FILE` \
+             writes that, and --gpu-memory-pages names it"
+        )))
+    }
+}
+
+/// A workload with all of the index near.
+fn near(workload: Workload) -> Result<Workload, Failure> {
+    all_near(workload).map_err(|e| Failure::input(format!("--gpu-memory-epoch: {e}")))
 }
 
 /// A workload under a budget.
@@ -61,10 +128,11 @@ pub(in crate::cli) fn budget(text: &str) -> Result<MemoryBudget, String> {
 }
 
 impl GpuMemoryArguments {
-    /// A workload that was measured before, under the budget. One that knows no budgets is taken as measured under this one,
-    /// which only a GPU that is driven can have been.
+    /// A workload that was measured before, under the budget; with all of the index near where pages follow the queries and no GPU is
+    /// driven. One that knows no budgets is taken as measured under this one, which only a GPU that is driven can have been.
     pub(in crate::cli) fn apply(&self, workload: Workload, has_gpu: bool) -> Result<Workload, Failure> {
         match self.gpu_memory {
+            Some(_) if self.gpu_memory_epoch.is_some() && !has_gpu && workload.tiers.is_some() => near(workload),
             Some(bytes) if workload.tiers.is_some() => under(workload, MemoryBudget::Bytes(bytes)),
             _ => self.needs_gpu(has_gpu).map(|()| workload),
         }
@@ -79,6 +147,12 @@ impl GpuMemoryArguments {
             "--gpu-memory: no GPU is driven, and recorded times are of an index that lies whole in its memory (`tandem simulate \
              --gpu-memory` plays budgets, of workloads that `tandem profile --tiered` has written)",
         ))
+    }
+
+    /// How pages follow the queries where no GPU is driven, if they do.
+    pub(in crate::cli) fn following(&self, copy_rate: f64) -> Option<FollowingOptions> {
+        let (bytes, epoch_queries) = (self.gpu_memory?, self.gpu_memory_epoch?);
+        Some(FollowingOptions { budget: MemoryBudget::Bytes(bytes), epoch_queries, copy_rate })
     }
 
     /// The budget, with what the log says; `None` if all of the index is to lie there.

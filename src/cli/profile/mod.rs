@@ -12,8 +12,9 @@ use serde_json::json;
 use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
 use super::output::result;
 use super::{Failure, defaults};
+use crate::cache::OnlineOptions;
 use crate::cost::batches::BatchModel;
-use crate::cost::{BatchContention, Contention, ProfileOptions, Workload, profile};
+use crate::cost::{BatchContention, Contention, IndexPages, ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::{GpuMemory, UploadReport};
 use crate::exec::{ExecError, Executor};
@@ -48,9 +49,13 @@ pub(super) struct Arguments {
     /// `sweep --gpu-memory` then know what any budget between costs
     #[arg(long, conflicts_with = "gpu_memory")]
     tiered: bool,
-    /// Query log that tells --tiered what a budget should hold [default: the queries themselves]
-    #[arg(long, value_name = "FILE", requires = "tiered", conflicts_with = "gpu_memory_log")]
+    /// Query log that tells --tiered and --pages what a budget should hold [default: the queries themselves]
+    #[arg(long, value_name = "FILE", conflicts_with = "gpu_memory_log")]
     tiered_log: Option<PathBuf>,
+    /// Also write which pages of the index these queries read, which takes no GPU: `simulate --gpu-memory-epoch` plays by it what lies
+    /// in GPU memory. It is found beside NAME.workload.csv as NAME.pages.csv; .gz and .zst are packed
+    #[arg(long, value_name = "FILE")]
+    pages: Option<PathBuf>,
     /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
     multicore: Multicore,
@@ -90,6 +95,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.tiered && staying_bytes.is_none() {
         return Err(Failure::input("--tiered measures a GPU, and there is none among the processors"));
     }
+    if let Some(path) = arguments.tiered_log.as_ref().filter(|_| !arguments.tiered && arguments.pages.is_none()) {
+        return Err(Failure::input(format!(
+            "--tiered-log {}: neither --tiered nor --pages asks for it",
+            path.display()
+        )));
+    }
     let tiered_log = arguments.tiered_log.as_ref().map(|log| defaults::read_queries(log, &index)).transpose()?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
@@ -123,6 +134,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.provenance = provenance;
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
+    write_pages(arguments, &index, &queries, tiered_log.as_deref(), &workload.provenance)?;
     refused.iter().for_each(|line| outln!("{line}"));
     print_batches(&workload);
     print_tiers(&workload);
@@ -138,6 +150,29 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .collect::<BTreeMap<_, _>>(),
     );
     outln!("workload: {}", arguments.out.display());
+    Ok(())
+}
+
+/// The pages that the queries read, if they are to be written.
+fn write_pages(
+    arguments: &Arguments,
+    index: &Index,
+    queries: &[Query],
+    learned: Option<&[Query]>,
+    of_workload: &Provenance,
+) -> Result<(), Failure> {
+    let Some(path) = &arguments.pages else { return Ok(()) };
+    let mut pages = IndexPages::of(index, queries, learned.unwrap_or(queries), OnlineOptions::PAGE_ROWS);
+    let learned_from =
+        arguments.tiered_log.as_ref().map_or("the queries themselves".to_owned(), |log| log.display().to_string());
+    let keys = ["tandem", "command", "machine", "queries"];
+    let provenance = keys.into_iter().filter_map(|key| Some((key, of_workload.get(key)?)));
+    let provenance = provenance.fold(Provenance::default(), |all, (key, value)| all.with(key, value));
+    let index = pages.provenance.get("index").unwrap_or_default().to_owned();
+    pages.provenance = provenance.with("learned from", learned_from).with("index", index);
+    pages.write(path)?;
+    outln!("pages: {} ({} lists, {} pages)", path.display(), pages.lists.len(), pages.layout.num_pages);
+    result("pages", path.display().to_string());
     Ok(())
 }
 
@@ -180,6 +215,7 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
         }
     }
     check_writable(&arguments.out)?;
+    arguments.pages.as_deref().map_or(Ok(()), check_writable)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
     Ok(ProfileOptions {
         modes,

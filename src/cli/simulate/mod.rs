@@ -4,6 +4,7 @@ mod inputs;
 mod report;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,16 +18,16 @@ use super::Failure;
 use super::kept::Kept;
 use super::options::{
     ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, MemoryBudgetArgument,
-    ObjectiveArguments, PolicyArguments, check_processors, cluster_in_words, no_rates,
+    ObjectiveArguments, PagesArguments, PolicyArguments, check_processors, cluster_in_words, no_rates,
 };
 use super::origin;
 use super::output::say;
 use super::run_logs::{KeptRuns, LogArguments};
-use crate::cost::{Cost, MachineModel};
+use crate::cost::{Cost, Following, MachineModel, Workload};
 use crate::files::{Provenance, check_writable};
 use crate::lab::{
-    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, in_stream, named_workload_in,
-    play_all, settle_gpu_times, sim_queries,
+    Capacities, CapacitySearch, Estimates, GpuChoice, LabError, QueryLengths, RunLength, following, in_stream,
+    named_workload_in, play_all, settle_gpu_times, sim_queries,
 };
 use crate::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::query::Mode;
@@ -35,7 +36,7 @@ use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::table::fitted;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind};
-use crate::sim::{Arrivals, Experiment, simulate};
+use crate::sim::{Arrivals, Experiment, SimQuery, simulate};
 
 /// What there is to find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -78,6 +79,8 @@ pub(super) struct Arguments {
     streams: usize,
     #[command(flatten)]
     gpu_memory: MemoryBudgetArgument,
+    #[command(flatten)]
+    pages: PagesArguments,
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
@@ -130,7 +133,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let company = workload.contention.as_ref();
     let model = file.as_ref().map_or(model.clone(), |(_, file)| file.model(&model, company, is_played));
     let model = MachineModel { faults: faults(arguments, &machine)?, ..model };
-    let queries = in_stream(&sim_queries(&workload, &estimates, &machine)?, &model);
+    let alone = sim_queries(&workload, &estimates, &machine)?;
+    let model = follow(arguments, (&workload, &alone), &estimates, model)?;
+    let queries = in_stream(&alone, &model);
     let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
     let lengths = QueryLengths::of(&workload, &estimated, &model);
     let policies = arguments.options.policies(&arguments.policy, &model, &lengths)?;
@@ -150,6 +155,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .with("estimates", &arguments.estimates)
         .with("arrivals", arguments.arrivals.in_provenance()?)
         .with("objective", objective.within(deadline));
+    let provenance = match &experiment.model.following {
+        Some(following) => provenance.with("gpu memory", in_words(following)),
+        None => provenance,
+    };
     let provenance = file.iter().fold(provenance, |all, (name, _)| all.with("machine file", name));
     let provenance = match &replayed {
         Some(source) => provenance.with("gpu", format!("replay of {source}")),
@@ -221,6 +230,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         file.map_or(String::new(), |(name, _)| format!("; served as {name} says")),
         replayed.map(|source| format!("\nNo GPU was measured: its times are {source}.")).unwrap_or_default(),
     );
+    let title = match &experiment.model.following {
+        Some(following) => format!("{title}\nGPU memory: {}", in_words(following)),
+        None => title,
+    };
     let title = match &experiment.cluster {
         Some(cluster) => format!("{title}\n{}", cluster_in_words(&cluster.shape())),
         None => title,
@@ -244,6 +257,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let printed = say(&fitted(&format!("{text}\n{}\n", kept.in_words())));
     kept.finish().and(printed)
+}
+
+/// The machine with pages that follow the queries, if they are to: `queries` are the workload's, with all of them near.
+fn follow(
+    arguments: &Arguments,
+    (workload, queries): (&Workload, &[SimQuery]),
+    estimates: &Estimates,
+    model: MachineModel,
+) -> Result<MachineModel, Failure> {
+    let Some((pages, options)) = arguments.gpu_memory.following(&arguments.pages, arguments.workload.as_deref())?
+    else {
+        return Ok(model);
+    };
+    if arguments.cluster.shape()?.is_some() {
+        return Err(Failure::input(
+            "--gpu-memory-epoch: pages are followed on one machine: leave --shards and --replicas out",
+        ));
+    }
+    let found = following(workload, queries, estimates, &pages, options, &model)?;
+    Ok(MachineModel { following: Some(Arc::new(found)), ..model })
+}
+
+/// What follows the queries.
+fn in_words(following: &Following) -> String {
+    let (near, all) = following.num_near();
+    format!("{near} of {all} pages near at first, following the queries in epochs of {}", following.epoch_queries())
 }
 
 /// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.

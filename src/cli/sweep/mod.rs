@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::report::{chart, table};
 use self::slurm::Job;
 use super::options::{
-    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, PolicyArguments, RoutingArguments, any_rate,
-    budget, check_nodes, counts, numbers, own_rate,
+    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, PagesArguments, PolicyArguments,
+    RoutingArguments, any_rate, budget, check_nodes, counts, numbers, own_rate,
 };
 use super::output::{result_file, say};
 use super::{Failure, interrupts};
@@ -31,6 +31,8 @@ use crate::sched::PolicyKind;
 
 /// More points than this are surely a slip.
 const MAX_POINTS: usize = 100_000;
+/// Queries of an epoch.
+const MAX_EPOCH: usize = u32::MAX as usize;
 /// A deadline of a day.
 const MAX_DEADLINE_MS: f64 = 86_400_000.0;
 /// Estimates that deviate more than this know nothing.
@@ -63,6 +65,12 @@ pub(super) struct Arguments {
     /// of the index]
     #[arg(long, value_name = "LIST", value_parser = budget, value_delimiter = ',')]
     gpu_memory: Vec<MemoryBudget>,
+    /// Queries after which it is decided again what lies in the GPU's memory, by those that were started: numbers between commas, 0
+    /// where it stays as it is at first
+    #[arg(long, value_name = "LIST", default_value = "0", requires = "gpu_memory")]
+    gpu_memory_epoch: String,
+    #[command(flatten)]
+    pages: PagesArguments,
     /// Times from a query's arrival to its deadline, in milliseconds, between commas
     #[arg(long, value_name = "LIST", default_value_t = DEFAULT_MS.to_string())]
     deadline_ms: String,
@@ -213,6 +221,7 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
             [] => vec![None],
             ref budgets => budgets.iter().copied().map(Some).collect(),
         },
+        gpu_memory_epochs: counts("--gpu-memory-epoch", &arguments.gpu_memory_epoch, 0, MAX_EPOCH)?,
         deadlines_ms: numbers("--deadline-ms", &arguments.deadline_ms, 1e-6, MAX_DEADLINE_MS)?,
         noises: numbers("--noise", &arguments.noise, 0.0, MAX_NOISE)?,
         shards: counts("--shards", &arguments.shards, 1, MAX_PROCESSORS)?,
@@ -223,6 +232,12 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
         axes.gpu_memories.iter().enumerate().any(|(place, budget)| axes.gpu_memories[..place].contains(budget));
     if repeats {
         return Err(Failure::input("--gpu-memory: a budget is given twice"));
+    }
+    if axes.gpu_memory_epochs.iter().any(|&queries| queries > 0)
+        && axes.shards.iter().chain(&axes.replicas).any(|&nodes| nodes > 1)
+    {
+        let message = "--gpu-memory-epoch: pages are followed on one machine: leave --shards and --replicas out";
+        return Err(Failure::input(message));
     }
     let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(1);
     check_nodes(most(&axes.shards), most(&axes.replicas))?;
@@ -246,9 +261,12 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         None => {}
     }
     let length_threshold = arguments.options.length_threshold;
+    let follows = axes.gpu_memory_epochs.iter().any(|&queries| queries > 0);
+    let pages = follows.then(|| arguments.pages.read(arguments.workload.as_deref())).transpose()?;
+    let copy_rate = arguments.pages.copy_rate()?;
     let mut workloads = BTreeMap::new();
     let mut digest = format!(
-        "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?}"
+        "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?} {copy_rate}"
     );
     for &mode in &axes.modes {
         let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
@@ -256,7 +274,8 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
         digest.push_str(&format!(" {name} {:?}", workload.rows));
         digest.push_str(&format!(" {:?}", workload.tiers));
-        workloads.insert(mode, SweepWorkload { name, workload });
+        digest.push_str(&format!(" {pages:?}"));
+        workloads.insert(mode, SweepWorkload { name, workload, pages: pages.clone() });
     }
     digest.push_str(&format!(" {estimates:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
@@ -270,6 +289,7 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         routing,
         shard_costs,
         length_threshold,
+        copy_rate,
     };
     Ok((digest, options))
 }

@@ -18,7 +18,7 @@ struct Column {
 }
 
 /// The axes that have numbers, the likeliest to be drawn along first.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column {
         name: "q/s",
         label: "arrival rate (queries per second)",
@@ -36,6 +36,7 @@ const COLUMNS: [Column; 9] = [
     Column { name: "deadline ms", label: "deadline (ms)", value: |row| row.deadline_ms.0 },
     Column { name: "noise", label: "error of estimates (deviation of their logarithm)", value: |row| row.noise.0 },
     Column { name: "shards", label: "shards", value: |row| row.shards as f64 },
+    Column { name: "epoch", label: "queries of an epoch", value: |row| row.gpu_memory_epoch.map_or(0.0, f64::from) },
 ];
 
 fn varies(rows: &[SweepRow], column: &Column) -> bool {

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
+use crate::cost::Following;
 use crate::cost::machine_file::{DispatcherCosts, LaneCosts};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, FaultPlan, Machine, PerClass};
@@ -29,6 +31,9 @@ pub struct MachineModel {
     pub dispatcher: Option<DispatcherCosts>,
     /// What goes wrong in a run; policies don't know.
     pub faults: FaultPlan,
+    /// How what lies in the memory of its GPUs follows the queries, if it does; costs are then those of all lying near, and this says
+    /// what comes to them. Of GPUs each has pages of its own; policies learn what is near from what queries are expected to cost.
+    pub following: Option<Arc<Following>>,
 }
 
 /// What the dispatcher itself takes: all that is due is taken in as one round, then it is decided once.

@@ -1,8 +1,11 @@
 //! Batches as long as measured queries and a fitted machine say.
 
 use super::{BatchLoad, BatchTime, Cost, MachineModel, Rerun, ServiceTimes};
+use crate::cache::Followed;
+use crate::cost::Following;
+use crate::cost::following::{Bus, Follower};
 use crate::cost::machine_file::{LaneCosts, LaneState};
-use crate::ids::ProcessorId;
+use crate::ids::{DeviceId, ProcessorId};
 use crate::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::time::Nanos;
 
@@ -28,7 +31,7 @@ struct LaneClock {
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceClock {
     free: Nanos,
-    bus_free: Nanos,
+    bus: Bus,
 }
 
 impl DeviceClock {
@@ -41,8 +44,7 @@ impl DeviceClock {
         if bus == Nanos::ZERO {
             return finish;
         }
-        self.bus_free = ready.max(self.bus_free) + bus;
-        finish.max(self.bus_free)
+        finish.max(self.bus.read(ready, bus))
     }
 }
 
@@ -73,6 +75,8 @@ pub struct MeasuredTimes<'a, F> {
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
     devices: PerClass<Vec<DeviceClock>>,
+    /// What lies near on each GPU, where that follows the queries; else there are none.
+    followers: Vec<Follower>,
     /// Batches so far: what varies by chance varies by this number.
     number: u64,
     /// Planned faults that may still come, in order of time.
@@ -89,16 +93,44 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
         let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
+        let num_gpus = model.machine.num_devices(Class::GPU);
+        let followers = model.following.iter().flat_map(|following| vec![Follower::new(following); num_gpus]).collect();
         Self {
             model,
             cost,
             lanes,
             devices,
+            followers,
             number: 0,
             faults: model.faults.faults.clone(),
             rerun: None,
             is_exact: model.is_exact(),
         }
+    }
+
+    /// What has come of following the queries, by GPU.
+    pub fn followed(&self) -> impl Iterator<Item = Followed> {
+        self.followers.iter().map(Follower::followed)
+    }
+
+    /// What the queries of these rows cost on a device now.
+    #[inline]
+    fn load(&self, class: Class, device: DeviceId, rows: &[u32]) -> BatchLoad {
+        match self.follower(class, device) {
+            None => rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class))),
+            Some((follower, following)) => {
+                let cost = |row| follower.cost(following, row, (self.cost)(row, class));
+                rows.iter().fold(BatchLoad::default(), |load, &row| load.with(cost(row)))
+            }
+        }
+    }
+
+    #[inline]
+    fn follower(&self, class: Class, device: DeviceId) -> Option<(&Follower, &Following)> {
+        if class != Class::GPU {
+            return None;
+        }
+        self.followers.get(device.index()).zip(self.model.following.as_deref())
     }
 
     /// By class, how many lanes work now, the one that starts counted.
@@ -126,7 +158,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let busy = self.busy(class, processor, now);
         let crowded = costs.crowded(class, &busy);
         self.number += 1;
-        let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
+        let load = self.load(class, device, rows);
         let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
         let begin = now + costs.hand_over(idle);
@@ -169,7 +201,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
         if self.is_exact {
             // As below, where nothing fails.
             let class = self.model.machine.class(processor);
-            if self.model.batches[class].is_none() {
+            if self.model.batches[class].is_none() && self.followers.is_empty() {
                 return self.start_one_by_one(processor, class, rows, now);
             }
             return self.start_well(processor, class, rows, now);
@@ -178,6 +210,16 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
             return self.start_well(processor, self.model.machine.class(processor), rows, now);
         }
         self.start_or_fail(processor, rows, now)
+    }
+
+    #[inline]
+    fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
+        // One GPU stands for all: each follows a part of the same queries.
+        if let Some((follower, following)) = self.follower(Class::GPU, DeviceId(0))
+            && expected[Class::GPU] != Cost::NEVER
+        {
+            expected[Class::GPU] = follower.expected(following, row, expected[Class::GPU]);
+        }
     }
 
     #[inline]
@@ -270,6 +312,29 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
     /// `class` is the lane's own, or a CPU's where that has taken its place.
     #[inline]
     fn start_well(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
+        if !self.followers.is_empty() && class == Class::GPU {
+            return self.start_following(processor, rows, now);
+        }
+        self.start_priced(processor, class, rows, now)
+    }
+
+    /// The same on a GPU whose memory follows the queries: the border of a batch comes before its costs are known, and what it has
+    /// entered it leaves when it ends.
+    fn start_following(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        let (class, device) = (Class::GPU, self.model.machine.processor(processor).device.index());
+        if let (Some(following), Some(follower)) = (&self.model.following, self.followers.get_mut(device)) {
+            follower.start(following, rows, now, &mut self.devices[class][device].bus);
+        }
+        let finish = self.start_priced(processor, class, rows, now);
+        if let Some(follower) = self.followers.get_mut(device) {
+            follower.end_at(finish);
+        }
+        finish
+    }
+
+    /// The same once it is known what the batch finds near.
+    #[inline]
+    fn start_priced(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let model = self.model;
         let device = model.machine.processor(processor).device;
         if let Some(costs) = &model.lanes[class] {
@@ -277,8 +342,8 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         }
         let Some(batches) = &model.batches[class] else { return self.start_one_by_one(processor, class, rows, now) };
         let begin = now + model.handoff[class];
+        let load = self.load(class, device, rows);
         let lane = &mut self.lanes[processor.index()];
-        let load = rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)));
         lane.finish = lane.run(batches.time(&load), begin, &mut self.devices[class][device.index()]);
         lane.done = lane.finish;
         lane.finish
@@ -288,7 +353,10 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
     #[inline]
     fn start_one_by_one(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let begin = now + self.model.handoff[class];
-        let alone = rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone);
+        let alone = match self.followers.is_empty() {
+            true => rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone),
+            false => self.load(class, self.model.machine.processor(processor).device, rows).alone,
+        };
         let lane = &mut self.lanes[processor.index()];
         lane.finish = begin.max(lane.finish) + alone;
         lane.done = lane.finish;

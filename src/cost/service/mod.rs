@@ -19,6 +19,9 @@
 //!                         B prepared  B done
 //! ```
 //!
+//! What lies near may follow the queries ([`Following`](super::Following)): then each GPU is asked what it holds when a batch starts, and
+//! the costs of its queries are those of that moment. Pages that come take the bus, too, beside reads.
+//!
 //! [`BatchCost`] says what a batch takes of host and device; [`MachineModel`] is a machine with all that is known of its
 //! costs beyond those of single queries; [`MeasuredTimes`] plays the two.
 
@@ -32,7 +35,7 @@ pub use machine_model::{BatchSizes, Decisions, LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 
 use crate::ids::ProcessorId;
-use crate::machine::LaneFault;
+use crate::machine::{LaneFault, PerClass};
 use crate::time::Nanos;
 
 /// When batches finish that start on the processors of a machine.
@@ -43,6 +46,13 @@ pub trait ServiceTimes {
     /// The queries of these rows of the workload start together on `processor` at `now`: when they will have finished.
     /// Batches of one processor finish in the order in which they start.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
+
+    /// What the query in a row is expected to cost now, which is expected to cost so much with all that it reads near: to be asked when
+    /// it arrives.
+    #[inline]
+    fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
+        let _ = (row, expected);
+    }
 
     /// Whether the batch that was started last will run again on its lane's spare executor, since the lane fails meanwhile;
     /// to be asked after each start.
@@ -63,6 +73,11 @@ impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         (**self).start(processor, rows, now)
+    }
+
+    #[inline]
+    fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
+        (**self).expect(row, expected);
     }
 
     #[inline]

@@ -235,7 +235,7 @@ impl Frames {
         let room_bytes = room_bytes.saturating_sub(headers_bytes(lists) + page_bytes);
         let more_bytes = memory.rows_bytes(least_bytes, room_bytes)?;
         let pages = memory.pages(index, rows, options.page_rows);
-        let num_frames = (1 + more_bytes / page_bytes).min(u64::from(pages.num_pages())) as u32;
+        let num_frames = Pages::frames_within(pages.num_pages(), options.page_rows, more_bytes, ROW_BYTES);
         Ok(Self { pages: Arc::new(pages), num_frames, options })
     }
 

@@ -1,7 +1,7 @@
 //! Sweeps: one simulation for each point of a product of parameters.
 //!
 //! ```text
-//!   modes × policies × CPUs × GPUs × streams × GPU memories × deadlines × noises × shards × replicas [× rates]
+//!   modes × policies × CPUs × GPUs × streams × GPU memories × epochs × deadlines × noises × shards × replicas [× rates]
 //!     │
 //!     └─▶ point 17 ──play──▶ points/000017.csv ─┐
 //!         point 18 ──play──▶ points/000018.csv ─┼─merge─▶ sweep.csv
@@ -38,6 +38,8 @@ pub struct Axes {
     pub streams: Vec<usize>,
     /// GPU memory for the index; `None` for all that it takes.
     pub gpu_memories: Vec<Option<MemoryBudget>>,
+    /// Queries after which what lies there follows them; 0 where it stays as it is at first.
+    pub gpu_memory_epochs: Vec<usize>,
     /// Time from arrival to deadline, in milliseconds.
     pub deadlines_ms: Vec<f64>,
     /// By how much the logarithm of an estimate deviates from the truth, or from what the model says.
@@ -67,6 +69,8 @@ pub struct Point {
     pub streams: usize,
     /// GPU memory for the index; `None` for all that it takes.
     pub gpu_memory: Option<MemoryBudget>,
+    /// Queries after which what lies there follows them; 0 where it stays as it is at first.
+    pub gpu_memory_epoch: u32,
     /// Time from arrival to deadline, in milliseconds.
     pub deadline_ms: f64,
     /// By how much the logarithm of an estimate deviates.
@@ -90,6 +94,7 @@ impl Axes {
             self.gpus.len(),
             self.streams.len(),
             self.gpu_memories.len(),
+            self.gpu_memory_epochs.len(),
             self.deadlines_ms.len(),
             self.noises.len(),
             self.shards.len(),
@@ -121,13 +126,28 @@ impl Axes {
         let shards = self.shards[digit(self.shards.len())];
         let noise = self.noises[digit(self.noises.len())];
         let deadline_ms = self.deadlines_ms[digit(self.deadlines_ms.len())];
+        let gpu_memory_epoch = self.gpu_memory_epochs[digit(self.gpu_memory_epochs.len())] as u32;
         let gpu_memory = self.gpu_memories[digit(self.gpu_memories.len())];
         let streams = self.streams[digit(self.streams.len())];
         let gpus = self.gpus[digit(self.gpus.len())];
         let cpus = self.cpus[digit(self.cpus.len())];
         let policy = self.policies[digit(self.policies.len())].clone();
         let mode = self.modes[digit(self.modes.len())];
-        Point { number, mode, policy, cpus, gpus, streams, gpu_memory, deadline_ms, noise, shards, replicas, rate_qps }
+        Point {
+            number,
+            mode,
+            policy,
+            cpus,
+            gpus,
+            streams,
+            gpu_memory,
+            gpu_memory_epoch,
+            deadline_ms,
+            noise,
+            shards,
+            replicas,
+            rate_qps,
+        }
     }
 }
 
@@ -146,6 +166,7 @@ mod tests {
             gpus: vec![1],
             streams: vec![1],
             gpu_memories: vec![None],
+            gpu_memory_epochs: vec![0],
             deadlines_ms: vec![50.0],
             noises: vec![0.0, 0.5],
             shards: vec![1],

@@ -73,9 +73,13 @@ pub struct SweepRow {
     pub missed_share: Option<Digits<6>>,
     /// Runs that came up to the objective.
     pub held: Option<usize>,
+    /// Queries after which what lies in GPU memory follows them; empty where it stays as it is at first.
+    pub gpu_memory_epoch: Option<u32>,
 }
 
-impl Record for SweepRow {}
+impl Record for SweepRow {
+    const OPTIONAL: &'static [&'static str] = &["gpu_memory_epoch"];
+}
 
 /// A folder of one sweep's results.
 #[derive(Clone, Debug)]

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::cache::{
-    BlockReads, FarCurve, OnlineOptions, OnlineTier, Pages, Placement, WarmBlocks, expected_reads, place_blocks,
+    BlockReads, FarCurve, ListRead, OnlineOptions, OnlineTier, Pages, Placement, WarmBlocks, place_blocks,
 };
+use crate::exec::{block_reads, query_reads};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -23,11 +24,7 @@ impl GpuMemory {
     /// log it is the first blocks.
     #[must_use]
     pub fn new(bytes: u64, log: &[Query]) -> Self {
-        let mut reads = BlockReads::default();
-        for query in log {
-            reads.record(&lists(query), BLOCK_LEN as u32);
-        }
-        Self { bytes, reads: Arc::new(reads), online: None }
+        Self { bytes, reads: Arc::new(block_reads(log)), online: None }
     }
 
     /// Another budget, with what the same log says.
@@ -105,19 +102,13 @@ impl GpuMemory {
 /// What share of a query's reads is far, under any budget, where blocks are placed so.
 pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, query: &Query) -> FarCurve {
     let all = placement.num_rows.max(1) as f64;
-    let part = |(term, (_, reads)): (TermId, (u32, f64))| {
-        let (first_block, num_blocks) = blocks(index, term);
+    let part = |ListRead { list, reads, .. }: ListRead| {
+        let (first_block, num_blocks) = blocks(index, TermId(list));
         let (from, to) = placement.span(first_block, num_blocks);
         (reads, (from as f64 / all, to as f64 / all))
     };
-    let terms = query.terms.iter().map(|term| term.term);
-    let parts: Vec<_> = terms.zip(expected_reads(&lists(query), BLOCK_LEN as u32)).map(part).collect();
+    let parts: Vec<_> = query_reads(query).map(part).collect();
     FarCurve::of(&parts)
-}
-
-/// A query's lists: their numbers and lengths.
-pub(super) fn lists(query: &Query) -> Vec<(u32, u32)> {
-    query.terms.iter().map(|term| (term.term.0, term.doc_freq)).collect()
 }
 
 /// The blocks of a term's list: the first, and how many.

@@ -9,7 +9,6 @@
 //! searches that begin read the current array, and the other one is changed meanwhile ([`Turns`]). Nobody waits for a copy: at
 //! the border of a batch it is seen whether the last task has ended, and the next one is handed to the stream.
 
-use std::mem;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -19,19 +18,16 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtr, 
 
 use super::ROW_BYTES;
 use super::rows::Rows;
-use crate::cache::{Moves, OnlineTier, Pages, Task, Turns, expected_reads};
-use crate::exec::ExecError;
+use crate::cache::{Carrier, Epochs, Moves, NotedReads, OnlineTier, Pages, Task, Turns};
 use crate::exec::gpu::arguments::BlockArgument;
+use crate::exec::{ExecError, query_reads};
 use crate::gpu::tiered::{IMAGES, LAYOUT, MOVE_THREADS, PageMove, RunMove};
 use crate::gpu::{Device, GpuError, Module, shape};
-use crate::index::BLOCK_LEN;
 use crate::query::Query;
 
 const WARP: u32 = 32;
 /// Thread blocks that copy: as few as fill the bus, since searches run beside.
 const COPY_BLOCKS: u32 = 16;
-/// One query in so many is counted.
-const SAMPLED: u32 = 4;
 const DOING: &str = "moving pages of lists (kernels `copy_pages`, `move_blocks`)";
 
 /// What has moved since an executor was made.
@@ -77,23 +73,23 @@ pub(in crate::exec::gpu) struct OnlineRows {
     pages_at: u64,
     /// Rows of all frames.
     num_near: u32,
-    epoch_queries: u32,
     turns: Arc<Mutex<Turns>>,
     tier: Arc<Mutex<OnlineTier>>,
     state: Mutex<State>,
 }
 
-/// What an epoch needs, and what has been noted for the next.
+/// Where an epoch is, and who carries it out.
 #[derive(Debug)]
 struct State {
+    epochs: Epochs,
+    staff: Staff,
+}
+
+/// A stream that moves pages, and a thread that decides which.
+#[derive(Debug)]
+struct Staff {
     mover: Mover,
     decider: Decider,
-    /// Reads of a block, by list; and the queries that they are of.
-    reads: ListReads,
-    num_queries: u32,
-    moves: Moves,
-    /// Whether a task has been handed to the stream and has not ended.
-    is_under_way: bool,
     report: OnlineReport,
 }
 
@@ -122,15 +118,8 @@ impl OnlineRows {
         let mover = Mover::new(device)?;
         let decider = Decider::new(Arc::clone(&tier))?;
         let moves = Moves { gone: Vec::new(), come };
-        let state = State {
-            mover,
-            decider,
-            reads: Vec::new(),
-            num_queries: 0,
-            moves,
-            is_under_way: false,
-            report: OnlineReport::default(),
-        };
+        let staff = Staff { mover, decider, report: OnlineReport::default() };
+        let state = State { epochs: Epochs::new(epoch_queries), staff };
         let online = Self {
             pages,
             maps,
@@ -138,18 +127,16 @@ impl OnlineRows {
             frames_at: rows.near(stream),
             pages_at: rows.far().wrapping_add(ROW_BYTES * u64::from(rows.num_near())),
             num_near: rows.num_near(),
-            epoch_queries,
             turns: Arc::default(),
             tier,
             state: Mutex::new(state),
         };
         {
-            let mut state = lock(&online.state);
+            let mover = &lock(&online.state).staff.mover;
             for task in [Task::Bring { map: 0 }, Task::Settle { map: 1 }] {
-                online.hand_over(&mut state, task).map_err(failed)?;
+                online.hand_over(mover, &moves, task).map_err(failed)?;
             }
-            state.mover.stream.synchronize().map_err(failed)?;
-            (state.is_under_way, state.moves) = (false, Moves::default());
+            mover.stream.synchronize().map_err(failed)?;
         }
         Ok(online)
     }
@@ -168,37 +155,16 @@ impl OnlineRows {
         &self,
         queries: impl ExactSizeIterator<Item = &'a Query>,
     ) -> Result<(), ExecError> {
-        let mut state = lock(&self.state);
-        state.record(queries);
-        let failed = |error: DriverError| GpuError::of(DOING, &error);
-        let is_idle = lock(&self.turns).is_idle();
-        let task = if is_idle {
-            let Some(moves) = state.decided(self.epoch_queries)? else { return Ok(()) };
-            if moves.is_empty() {
-                return Ok(());
-            }
-            state.moves = moves;
-            Some(lock(&self.turns).begin())
-        } else {
-            let has_ended = state.is_under_way && state.mover.has_ended().map_err(failed)?;
-            if has_ended {
-                state.is_under_way = false;
-                if lock(&self.turns).is_bringing() {
-                    state.report.copy_ms += state.mover.elapsed_ms().map_err(failed)?;
-                    state.report.pages += state.moves.come.len() as u64;
-                }
-            }
-            lock(&self.turns).step(has_ended)
-        };
-        match task {
-            Some(task) => Ok(self.hand_over(&mut state, task).map_err(failed)?),
-            None => Ok(()),
-        }
+        let State { epochs, staff } = &mut *lock(&self.state);
+        epochs.note(queries, query_reads);
+        let task = epochs.border(&mut lock(&self.turns), staff)?;
+        let Some(task) = task else { return Ok(()) };
+        let handed_over = self.hand_over(&staff.mover, epochs.moves(), task);
+        handed_over.map_err(|error| GpuError::of(DOING, &error).into())
     }
 
     /// Hands a task to the stream.
-    fn hand_over(&self, state: &mut State, task: Task) -> Result<(), DriverError> {
-        let State { mover, moves, is_under_way, .. } = state;
+    fn hand_over(&self, mover: &Mover, moves: &Moves, task: Task) -> Result<(), DriverError> {
         // Where the rows of a page are, as headers have it: frames first.
         let near = |frame: u32| frame.wrapping_mul(self.pages.page_rows());
         let far = |page: u32| self.num_near.wrapping_add(page.wrapping_mul(self.pages.page_rows()));
@@ -208,11 +174,7 @@ impl OnlineRows {
                 |run: &crate::cache::Run| RunMove { first_block: run.first_block, num_blocks: run.num_blocks, rows_on };
             runs.extend(self.pages.runs(page).iter().map(moved));
         };
-        let (map, goes, comes) = match task {
-            Task::Part { map } => (map, true, false),
-            Task::Bring { map } => (map, true, true),
-            Task::Settle { map } => (map, false, true),
-        };
+        let (map, goes, comes) = task.notes();
         let (gone, come): (&[_], &[_]) = (if goes { &moves.gone } else { &[] }, if comes { &moves.come } else { &[] });
         gone.iter().for_each(|&(page, frame)| note(page, far(page).wrapping_sub(near(frame))));
         come.iter().for_each(|&(page, frame)| note(page, near(frame).wrapping_sub(far(page))));
@@ -223,98 +185,78 @@ impl OnlineRows {
         }
         // SAFETY: each block has a header in the map, which is there as long as this is, and which nobody reads now.
         unsafe { mover.note(self.maps[map], &runs) }?;
-        *is_under_way = true;
         mover.end()
     }
 
     /// The share of a query's expected reads that is far now.
     pub(in crate::exec::gpu) fn far_share(&self, query: &Query) -> f64 {
-        let tier = lock(&self.tier);
-        let (mut far, mut all) = (0.0, 0.0);
-        let lists = super::memory::lists(query);
-        for (&(list, _), (_, reads)) in lists.iter().zip(expected_reads(&lists, BLOCK_LEN as u32)) {
-            far += reads * tier.far_share(list);
-            all += reads;
-        }
-        if all > 0.0 { far / all } else { 0.0 }
+        lock(&self.tier).near().reads(query_reads(query)).far_share()
     }
 
     /// What has moved so far.
     pub(in crate::exec::gpu) fn report(&self) -> OnlineReport {
-        let state = lock(&self.state);
+        let report = lock(&self.state).staff.report;
         let is_copying = lock(&self.turns).is_bringing();
         let page_bytes = ROW_BYTES * u64::from(self.pages.page_rows());
-        OnlineReport { copied_bytes: page_bytes * state.report.pages, is_copying, ..state.report }
+        OnlineReport { copied_bytes: page_bytes * report.pages, is_copying, ..report }
     }
 }
 
 impl Drop for OnlineRows {
     fn drop(&mut self) {
         // What is copied must be there until it has been. An error has been reported, or there is nobody left to tell.
-        let stream = &lock(&self.state).mover.stream;
+        let stream = &lock(&self.state).staff.mover.stream;
         stream.context().record_err(stream.synchronize());
     }
 }
 
-impl State {
-    /// Counts what one query in [`SAMPLED`] is expected to read.
-    fn record<'a>(&mut self, queries: impl ExactSizeIterator<Item = &'a Query>) {
-        // The first that is counted follows those of the batch before.
-        let skipped = (SAMPLED - self.num_queries % SAMPLED) % SAMPLED;
-        self.num_queries = self.num_queries.saturating_add(queries.len() as u32);
-        for query in queries.skip(skipped as usize).step_by(SAMPLED as usize) {
-            let lists = super::memory::lists(query);
-            for (&(list, _), (blocks, reads)) in lists.iter().zip(expected_reads(&lists, BLOCK_LEN as u32)) {
-                self.reads.push((list, SAMPLED as f32 * (reads / f64::from(blocks)) as f32));
-            }
-        }
+impl Carrier for Staff {
+    type Error = ExecError;
+
+    fn decide(&mut self, reads: NotedReads) -> Result<(), ExecError> {
+        self.decider.ask(reads)
     }
 
-    /// What the last epoch moves, if that has been decided; ends another one where it has had its queries.
-    fn decided(&mut self, epoch_queries: u32) -> Result<Option<Moves>, ExecError> {
-        if !self.decider.is_deciding {
-            if self.num_queries >= epoch_queries {
-                self.num_queries = 0;
-                let reads = mem::replace(&mut self.reads, mem::take(&mut self.decider.spare));
-                self.decider.ask(reads)?;
-            }
-            return Ok(None);
-        }
+    fn decided(&mut self) -> Result<Option<(Moves, NotedReads)>, ExecError> {
         let decision = self.decider.answer()?;
-        Ok(decision.map(|(moves, ms)| {
+        Ok(decision.map(|Decision { moves, spare, took_ms }| {
             self.report.epochs += 1;
-            self.report.decide_ms += ms;
-            moves
+            self.report.decide_ms += took_ms;
+            (moves, spare)
         }))
     }
-}
 
-/// Reads of a block, by list.
-type ListReads = Vec<(u32, f32)>;
+    fn has_ended(&mut self, coming: Option<&[(u32, u32)]>) -> Result<bool, ExecError> {
+        let failed = |error: DriverError| GpuError::of(DOING, &error);
+        let has_ended = self.mover.has_ended().map_err(failed)?;
+        if let Some(coming) = coming.filter(|_| has_ended) {
+            self.report.copy_ms += self.mover.elapsed_ms().map_err(failed)?;
+            self.report.pages += coming.len() as u64;
+        }
+        Ok(has_ended)
+    }
+}
 
 /// What a thread has decided.
 #[derive(Debug)]
 struct Decision {
     moves: Moves,
     /// Memory for reads, empty.
-    spare: ListReads,
+    spare: NotedReads,
     took_ms: f64,
 }
 
 /// A thread that ends epochs: it looks at every page, which takes longer than a batch may wait.
 #[derive(Debug)]
 struct Decider {
-    asked: Option<Sender<ListReads>>,
+    asked: Option<Sender<NotedReads>>,
     answered: Receiver<Decision>,
     thread: Option<JoinHandle<()>>,
-    is_deciding: bool,
-    /// Memory for reads that is used again.
-    spare: ListReads,
 }
 
 impl Decider {
     fn new(tier: Arc<Mutex<OnlineTier>>) -> Result<Self, ExecError> {
-        let (asked, asks) = channel::<ListReads>();
+        let (asked, asks) = channel::<NotedReads>();
         let (answers, answered) = channel();
         let decide = move || {
             for mut reads in asks {
@@ -331,22 +273,18 @@ impl Decider {
         };
         let thread = std::thread::Builder::new().name("residency".to_owned()).spawn(decide);
         let thread = thread.map_err(|e| gone(&e.to_string()))?;
-        Ok(Self { asked: Some(asked), answered, thread: Some(thread), is_deciding: false, spare: Vec::new() })
+        Ok(Self { asked: Some(asked), answered, thread: Some(thread) })
     }
 
-    fn ask(&mut self, reads: ListReads) -> Result<(), ExecError> {
-        self.is_deciding = true;
+    fn ask(&self, reads: NotedReads) -> Result<(), ExecError> {
         let sent = self.asked.as_ref().is_some_and(|asked| asked.send(reads).is_ok());
         if sent { Ok(()) } else { Err(gone("it has ended")) }
     }
 
     /// What was decided, and the milliseconds that it took; `None` if it is not yet.
-    fn answer(&mut self) -> Result<Option<(Moves, f64)>, ExecError> {
+    fn answer(&self) -> Result<Option<Decision>, ExecError> {
         match self.answered.try_recv() {
-            Ok(Decision { moves, spare, took_ms }) => {
-                (self.is_deciding, self.spare) = (false, spare);
-                Ok(Some((moves, took_ms)))
-            }
+            Ok(decision) => Ok(Some(decision)),
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(gone("it has ended")),
         }

@@ -6,8 +6,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
 use crate::gpu::{Device, FarMemory};
 
-/// Bytes of a row.
-pub(in crate::exec::gpu) const ROW_BYTES: u64 = 16;
+pub(in crate::exec::gpu) use crate::exec::ROW_BYTES;
 
 /// Where rows lie.
 #[derive(Debug)]

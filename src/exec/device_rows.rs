@@ -1,0 +1,114 @@
+//! What blocks take in a GPU's memory, and what queries are expected to read there: known from an index alone, without a GPU.
+
+use crate::cache::{BlockReads, ListRead, Pages, expected_reads};
+use crate::ids::TermId;
+use crate::index::{BLOCK_LEN, Index};
+use crate::query::Query;
+
+/// Bytes of a row, and of a block's header.
+pub const ROW_BYTES: u64 = 16;
+const HEADER_BYTES: u64 = 16;
+
+/// What a query is expected to read of its lists, which are numbered as terms are.
+pub fn query_reads(query: &Query) -> impl Iterator<Item = ListRead> + use<'_> {
+    expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), BLOCK_LEN as u32)
+}
+
+/// How often these queries are expected to read a block of each list.
+#[must_use]
+pub fn block_reads(queries: &[Query]) -> BlockReads {
+    let mut reads = BlockReads::default();
+    queries.iter().for_each(|query| reads.record(query_reads(query)));
+    reads
+}
+
+/// Rows of 16 bytes that blocks take in a GPU's memory: `kernels/lists.cuh` says of what.
+#[derive(Clone, Debug)]
+pub struct DeviceRows {
+    /// By block, those of short lists behind the others, one for each term.
+    rows: Vec<u32>,
+    /// By block: bits of a document.
+    doc_widths: Vec<u8>,
+    num_long_blocks: u32,
+}
+
+impl DeviceRows {
+    /// Decodes all lists.
+    #[must_use]
+    pub fn new(index: &Index) -> Self {
+        let num_long_blocks = index.blocks().len() as u32;
+        let num_blocks = num_long_blocks as usize + index.num_terms() as usize;
+        let mut found = Self { rows: vec![0; num_blocks], doc_widths: vec![0; num_blocks], num_long_blocks };
+        let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
+        for term in (0..index.num_terms()).map(TermId) {
+            let list = index.list(term);
+            let (first_block, _) = found.blocks(index, term);
+            for block in 0..list.num_blocks() {
+                let len = list.decode_docs(block, &mut docs);
+                list.decode_freqs(block, &mut freqs);
+                let width = |value: u32| u32::BITS - value.leading_zeros();
+                let doc_width = width(docs[len - 1] - docs[0]);
+                let freq_width = width(freqs[..len].iter().max().map_or(0, |most| most - 1));
+                let at = first_block as usize + block;
+                found.rows[at] = value_rows(len, doc_width) + byte_rows(len) + value_rows(len, freq_width);
+                found.doc_widths[at] = doc_width as u8;
+            }
+        }
+        found
+    }
+
+    /// The blocks of a list: the first, and how many.
+    #[must_use]
+    pub fn blocks(&self, index: &Index, term: TermId) -> (u32, u32) {
+        match index.long_list(term) {
+            Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
+            None => (self.num_long_blocks + term.0, 1),
+        }
+    }
+
+    /// Rows of a block,
+    #[must_use]
+    pub fn rows(&self, block: u32) -> u32 {
+        self.rows[block as usize]
+    }
+
+    /// and bits of one of its documents.
+    #[must_use]
+    pub fn doc_width(&self, block: u32) -> u32 {
+        u32::from(self.doc_widths[block as usize])
+    }
+
+    /// Bytes of the headers of all blocks.
+    #[must_use]
+    pub fn headers_bytes(&self) -> u64 {
+        HEADER_BYTES * self.rows.len() as u64
+    }
+
+    /// Rows of all blocks.
+    #[must_use]
+    pub fn num_rows(&self) -> u64 {
+        self.rows.iter().map(|&rows| u64::from(rows)).sum()
+    }
+
+    /// Pages of the lists in the order in which `reads` has them.
+    #[must_use]
+    pub fn pages(&self, index: &Index, reads: &BlockReads, page_rows: u32) -> Pages {
+        let lists = reads.order(index.num_terms()).into_iter().map(|term| {
+            let (first_block, num_blocks) = self.blocks(index, TermId(term));
+            (term, first_block..first_block + num_blocks)
+        });
+        Pages::new(&self.rows, lists, page_rows)
+    }
+}
+
+/// Rows that values of a width take.
+#[must_use]
+pub fn value_rows(len: usize, width: u32) -> u32 {
+    (len.div_ceil(4) as u32 * width).div_ceil(32)
+}
+
+/// Rows that bytes take.
+#[must_use]
+pub fn byte_rows(len: usize) -> u32 {
+    len.div_ceil(16) as u32
+}
