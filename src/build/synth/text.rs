@@ -31,6 +31,8 @@ const LENGTH_SIGMA: f64 = 1.0;
 const KEPT_WORDS: u64 = 1 << 16;
 /// Documents that one task writes.
 const TASK_DOCUMENTS: u64 = 256;
+/// Tasks for each thread before what they made is written.
+const TASKS_A_THREAD: u64 = 4;
 /// Words in a sentence, at most.
 const SENTENCE_WORDS: u32 = 24;
 
@@ -69,40 +71,71 @@ pub struct TextOptions {
     pub mean_length: f64,
 }
 
-/// Writes documents as JSON lines, with `id` and `text`, on all of rayon's threads; returns how many, and their bytes.
-/// `progress` is told both, now and then.
+/// Writes documents as JSON lines, with `id` and `text`, on all of rayon's threads, which make the next ones while some are
+/// written; returns how many, and their bytes. `progress` is told both, now and then.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_text(options: &TextOptions, out: &mut dyn Write, progress: &dyn Fn(u64, u64)) -> io::Result<(u64, u64)> {
+pub fn write_text(
+    options: &TextOptions,
+    out: &mut (dyn Write + Send),
+    progress: &dyn Fn(u64, u64),
+) -> io::Result<(u64, u64)> {
     let speller = Speller::new(options.seed);
-    let tasks = rayon::current_num_threads() as u64 * 4;
-    let (mut docs, mut bytes) = (0, 0);
+    let tasks = rayon::current_num_threads() as u64 * TASKS_A_THREAD;
     let last = options.num_docs.unwrap_or(u64::MAX);
-    let numbered = |doc: u64| options.first_doc.saturating_add(doc);
-    while docs < last && options.max_bytes.is_none_or(|most| bytes < most) {
-        let written: Vec<Vec<u8>> = (0..tasks)
-            .into_par_iter()
-            .map(|task| {
-                let first = docs + task * TASK_DOCUMENTS;
-                let mut lines = Vec::new();
-                (first..(first + TASK_DOCUMENTS).min(last))
-                    .for_each(|doc| speller.document(numbered(doc), options, &mut lines));
-                lines
-            })
-            .collect();
-        for line in written.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')) {
-            if options.max_bytes.is_some_and(|most| bytes >= most) {
-                break;
+    let make = |first: u64| -> Vec<Vec<u8>> {
+        let task = |task: u64| {
+            let first = first.saturating_add(task * TASK_DOCUMENTS).min(last);
+            let mut lines = Vec::new();
+            for doc in first..first.saturating_add(TASK_DOCUMENTS).min(last) {
+                speller.document(options.first_doc.saturating_add(doc), options, &mut lines);
             }
-            out.write_all(line)?;
-            docs += 1;
-            bytes += line.len() as u64;
-        }
-        progress(docs, bytes);
+            lines
+        };
+        (0..tasks).into_par_iter().map(task).collect()
+    };
+    let mut written = Written { docs: 0, bytes: 0, most_bytes: options.max_bytes };
+    let mut made = make(0);
+    while written.docs < last && !written.is_enough() {
+        let next = (written.docs + tasks * TASK_DOCUMENTS).min(last);
+        let (done, following) = rayon::join(|| written.write(&made, out), || make(next));
+        done?;
+        made = following;
+        progress(written.docs, written.bytes);
     }
     out.flush()?;
-    Ok((docs, bytes))
+    Ok((written.docs, written.bytes))
+}
+
+/// How much was written, and where to end.
+struct Written {
+    docs: u64,
+    bytes: u64,
+    most_bytes: Option<u64>,
+}
+
+impl Written {
+    fn is_enough(&self) -> bool {
+        self.most_bytes.is_some_and(|most| self.bytes >= most)
+    }
+
+    /// Writes the lines that tasks made, up to the document with which it is enough.
+    fn write(&mut self, made: &[Vec<u8>], out: &mut dyn Write) -> io::Result<()> {
+        for lines in made {
+            let (mut end, before) = (0, self.bytes);
+            for line in lines.split_inclusive(|&byte| byte == b'\n') {
+                if self.is_enough() {
+                    break;
+                }
+                end += line.len();
+                self.docs += 1;
+                self.bytes = before + end as u64;
+            }
+            out.write_all(&lines[..end])?;
+        }
+        Ok(())
+    }
 }
 
 /// Turns ranks into words.
