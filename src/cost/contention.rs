@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::comment_line;
-use super::machine_file::MOST_LANES;
+use super::machine_file::{MOST_LANES, Quantile, distribution};
 use crate::files::Provenance;
 
 /// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
@@ -23,9 +23,10 @@ pub struct Contention {
     /// By busy CPU lanes, ascending from 0: batches of a GPU lane one after another; empty where there is none.
     #[serde(default)]
     pub gpu_batches: Vec<BatchContention>,
-    /// By queries of a batch, ascending, no CPU lane busy: how far batches of a GPU lane that holds several of them overlap.
+    /// By queries of a batch, ascending, no CPU lane busy: batches of that size one after another on a GPU lane that holds several.
+    /// Where it is known, `gpu_batches` says only how much longer they take beside CPU lanes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gpu_overlap: Vec<BatchOverlap>,
+    pub gpu_streams: Vec<BatchStream>,
 }
 
 /// What work takes while so many CPU lanes are busy.
@@ -50,15 +51,21 @@ pub struct BatchContention {
     pub device: f64,
 }
 
-/// How far batches of a size overlap on their device.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What batches of a size take that follow each other on a lane without a pause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BatchOverlap {
+pub struct BatchStream {
     /// Queries of each.
     pub queries: u32,
-    /// From the end of one to the end of the next, over what the longer of the lane's halves, thread or device, is at one: 1 where
-    /// they wait for each other.
+    /// How many times as long as by the batches' own formula the lane's thread is at one, ...
+    pub host: f64,
+    /// ... and the device.
+    pub device: f64,
+    /// From the end of one to the end of the next, over what the longer of the two is at one: 1 where batches wait for each other,
+    /// below where they overlap on the device.
     pub spacing: f64,
+    /// Quantiles of the device's time over what is expected of it at that moment, shares ascending.
+    pub noise: Vec<Quantile>,
 }
 
 fn one() -> f64 {
@@ -94,13 +101,16 @@ impl Contention {
         if let Some(lanes) = busy.iter().chain(&beside).find(|&&lanes| lanes > MOST_LANES) {
             return Err(format!("{lanes} busy lanes, expected at most {MOST_LANES}"));
         }
-        if !self.gpu_overlap.is_sorted_by(|a, b| a.queries < b.queries) {
-            return Err(String::from("queries must ascend in `gpu_overlap`"));
+        if !self.gpu_streams.is_sorted_by(|a, b| a.queries < b.queries) {
+            return Err(String::from("queries must ascend in `gpu_streams`"));
+        }
+        for stream in &self.gpu_streams {
+            distribution(&format!("`gpu_streams` of {} queries: noise", stream.queries), &stream.noise)?;
         }
         let batches = self.gpu_batches.iter().flat_map(|point| [point.host, point.device]);
-        let overlap = self.gpu_overlap.iter().map(|point| point.spacing);
+        let streams = self.gpu_streams.iter().flat_map(|point| [point.host, point.device, point.spacing]);
         let cpu = self.cpu.iter().map(|point| point.times).chain([self.cpu_beside_gpu]);
-        let mut times = cpu.chain(batches).chain(overlap);
+        let mut times = cpu.chain(batches).chain(streams);
         match times.find(|times| !(times.is_finite() && *times > 0.0)) {
             Some(times) => Err(format!("{times} times as long, expected a number above 0")),
             None => Ok(()),
@@ -118,7 +128,16 @@ mod tests {
             cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 8, times: 1.2 }],
             cpu_beside_gpu: 1.05,
             gpu_batches: vec![BatchContention { busy_cpus: 0, host: 1.1, device: 1.0 }],
-            gpu_overlap: vec![BatchOverlap { queries: 16, spacing: 0.6 }, BatchOverlap { queries: 2048, spacing: 1.0 }],
+            gpu_streams: vec![
+                BatchStream {
+                    queries: 16,
+                    host: 1.2,
+                    device: 1.1,
+                    spacing: 0.6,
+                    noise: vec![Quantile { share: 0.1, value: 0.8 }, Quantile { share: 0.9, value: 1.3 }],
+                },
+                BatchStream { queries: 2048, host: 1.4, device: 1.0, spacing: 1.0, noise: Vec::new() },
+            ],
         };
         let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));
         assert_eq!(Contention::take_from(&mut lines), Ok(Some(found)));
@@ -128,7 +147,9 @@ mod tests {
         assert!(fault(r#"{"cpu":[{"busy":2,"times":1}]}"#).contains("must ascend, from 1"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":-1}]}"#).contains("-1 times as long"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":1},{"busy":70000,"times":1}]}"#).contains("70000 busy lanes"));
-        let twice = r#"{"cpu":[],"gpu_overlap":[{"queries":8,"spacing":1},{"queries":8,"spacing":1}]}"#;
-        assert!(fault(twice).contains("queries must ascend"));
+        let stream = r#"{"queries":8,"host":1,"device":1,"spacing":1,"noise":[{"share":0.5,"value":1},{"share":0.9,"value":0.5}]}"#;
+        let twice = stream.replace(r#",{"share":0.9,"value":0.5}"#, "");
+        assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{twice},{twice}]}}"#)).contains("queries must ascend"));
+        assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{stream}]}}"#)).contains("values never fall"));
     }
 }

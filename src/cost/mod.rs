@@ -26,7 +26,7 @@ mod train;
 mod workload;
 mod workload_csv;
 
-pub use contention::{BatchContention, BatchOverlap, Contention, CpuContention};
+pub use contention::{BatchContention, BatchStream, Contention, CpuContention};
 pub use evaluate::Evaluation;
 pub use following::{Demands, Following, FollowingPace, IndexPages, ListOfPages, PageLayout};
 pub use inputs::Inputs;

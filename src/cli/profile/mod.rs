@@ -14,7 +14,7 @@ use super::output::result;
 use super::{Failure, defaults};
 use crate::cache::OnlineOptions;
 use crate::cost::batches::BatchModel;
-use crate::cost::{BatchContention, Contention, IndexPages, ProfileOptions, Workload, profile};
+use crate::cost::{BatchContention, BatchStream, Contention, IndexPages, ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::{GpuMemory, UploadReport};
 use crate::exec::{ExecError, Executor};
@@ -323,10 +323,14 @@ fn print_contention(workload: &Workload) {
     for BatchContention { busy_cpus, host, device } in &found.gpu_batches {
         outln!("batches one after another beside {busy_cpus} CPU workers: thread {host:.2}, device {device:.2} times");
     }
-    let overlap: Vec<String> =
-        found.gpu_overlap.iter().map(|point| format!("{} {:.2}", point.queries, point.spacing)).collect();
-    if !overlap.is_empty() {
-        outln!("from the end of a batch to that of the next, over what one takes, by queries: {}", overlap.join(", "));
+    if !found.gpu_streams.is_empty() {
+        outln!(
+            "batches one after another, by queries: thread and device, times that by the formula; end to end, over the longer"
+        );
+        outln!("queries  thread  device  end to end");
+        for BatchStream { queries, host, device, spacing, .. } in &found.gpu_streams {
+            outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}");
+        }
     }
     result("contention", json!(found));
 }

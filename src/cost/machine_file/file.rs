@@ -138,7 +138,7 @@ fn ascending(list: &str, name: &str, values: impl Iterator<Item = f64>) -> Resul
     Ok(())
 }
 
-fn distribution(name: &str, quantiles: &[Quantile]) -> Result<(), String> {
+pub(in crate::cost) fn distribution(name: &str, quantiles: &[Quantile]) -> Result<(), String> {
     ascending(name, "share", quantiles.iter().map(|point| point.share))?;
     let mut before = 0.0;
     for (i, point) in quantiles.iter().enumerate() {

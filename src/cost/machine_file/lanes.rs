@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::batches::{BatchCompany, BatchTimes};
 use super::{AfterIdle, DispatcherFile, DispatcherRounds, InUse, LaneFile, Quantile, RoundCost};
-use crate::cost::{BatchOverlap, Contention, Decisions};
+use crate::cost::{Contention, Decisions};
 use crate::machine::{Class, PerClass};
 use crate::random::{exp, ln, mix};
 use crate::time::Nanos;
@@ -27,11 +28,7 @@ pub struct LaneCosts {
     /// By busy lanes of the class, itself counted; more than the last count as that.
     crowding: Vec<f64>,
     beside: PerClass<f64>,
-    /// By busy CPU lanes: how many times as long the lane's thread is at a batch as in the profile, and its device. More than
-    /// the last count as that.
-    batches: Vec<(f64, f64)>,
-    /// By the logarithm of a batch's queries: the share of its device's time in which no other batch can run there.
-    spacings: Vec<(f64, f64)>,
+    batches: BatchCompany,
     is_gpu: bool,
     speeds: Vec<Quantile>,
     speed_lasts_ns: f64,
@@ -76,24 +73,11 @@ impl LaneCosts {
             }
             None => (file.stream, crowding, beside),
         };
-        let of_file = vec![(0.0, file.batch_host, file.batch_device)];
-        let batches = match company.filter(|company| class.is_gpu() && !company.gpu_batches.is_empty()) {
-            Some(company) => {
-                company.gpu_batches.iter().map(|point| (f64::from(point.busy_cpus), point.host, point.device)).collect()
-            }
-            None => of_file,
-        };
-        let spacings = company.filter(|_| class.is_gpu()).map(|company| {
-            let spacing = |point: &BatchOverlap| (f64::from(point.queries.max(1)).ln(), point.spacing.min(1.0));
-            company.gpu_overlap.iter().map(spacing).collect()
-        });
         let by_lanes = |points: &[(f64, f64)]| {
             let most = points.last().map_or(1, |&(lanes, _)| lanes.max(1.0) as u32);
             let at = |lanes| interpolated(points.iter().copied(), f64::from(lanes)).unwrap_or(1.0);
             (0..=most).map(at).collect::<Vec<f64>>()
         };
-        let hosts: Vec<(f64, f64)> = batches.iter().map(|&(lanes, host, _)| (lanes, host)).collect();
-        let devices: Vec<(f64, f64)> = batches.iter().map(|&(lanes, _, device)| (lanes, device)).collect();
         let in_use = (0..=SHARES).map(|step| {
             let share = step as f64 / SHARES as f64;
             let at = |value: fn(&InUse) -> f64| {
@@ -110,8 +94,7 @@ impl LaneCosts {
             hand_back: Nanos::from_us(file.hand_back_us),
             crowding: by_lanes(&crowding),
             beside,
-            batches: by_lanes(&hosts).into_iter().zip(by_lanes(&devices)).collect(),
-            spacings: spacings.unwrap_or_default(),
+            batches: BatchCompany::new((file.batch_host, file.batch_device), company.filter(|_| class.is_gpu())),
             is_gpu: class.is_gpu(),
             speeds: file.speeds.clone(),
             speed_lasts_ns: file.speed_lasts_ms * 1e6,
@@ -140,26 +123,20 @@ impl LaneCosts {
         self.spacing
     }
 
-    /// The same of batches of so many queries, of their device's time.
-    #[must_use]
-    pub fn batch_spacing(&self, queries: u32) -> f64 {
-        interpolated(self.spacings.iter().copied(), f64::from(queries.max(1)).ln()).unwrap_or(1.0)
-    }
-
     /// From the end of the work until the dispatcher knows.
     #[must_use]
     pub fn hand_back(&self) -> Nanos {
         self.hand_back
     }
 
-    /// How many times as long as in the profile the lane's thread is at a batch, and its device, while so many CPU lanes work.
-    /// `number` is what chance is drawn from.
+    /// What company makes of a batch of so many queries, while so many CPU lanes work. `number` is what chance is drawn from.
     #[must_use]
     #[inline]
-    pub fn batch(&self, state: &mut LaneState, busy_cpus: u32, now: Nanos, number: u64) -> (f64, f64) {
-        let (host, device) = self.batches[(busy_cpus as usize).min(self.batches.len() - 1)];
-        self.enter_moment(state, now, &mut mix(number));
-        (host * state.speed, device)
+    pub fn batch(&self, state: &mut LaneState, queries: u32, busy_cpus: u32, now: Nanos, number: u64) -> BatchTimes {
+        let mut bits = mix(number);
+        self.enter_moment(state, now, &mut bits);
+        let times = self.batches.times(queries, busy_cpus, bits);
+        BatchTimes { host: times.host * state.speed, ..times }
     }
 
     /// Remembers that the lane worked for so long after having been idle.
@@ -251,7 +228,7 @@ const STEP: u64 = 0x5851_F42D_4C95_7F2D;
 
 /// A number from 0 to below 1.
 #[inline]
-fn unit(bits: u64) -> f64 {
+pub(super) fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
@@ -309,7 +286,7 @@ fn after_idle(file: &LaneFile, slot: usize) -> (Nanos, f64) {
 }
 
 /// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
-fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
+pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
     let mut before: Option<(f64, f64)> = None;
     for (at, value) in points {
         if at >= x {
@@ -325,7 +302,7 @@ fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64>
 
 /// The value that `share` of a distribution do not exceed.
 #[inline]
-fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
+pub(super) fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
     interpolated(quantiles.iter().map(|point| (point.share, point.value)), share)
 }
 
@@ -430,24 +407,21 @@ mod tests {
                 BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
                 BatchContention { busy_cpus: 4, host: 2.0, device: 1.2 },
             ],
-            gpu_overlap: vec![BatchOverlap { queries: 16, spacing: 0.5 }, BatchOverlap { queries: 256, spacing: 1.1 }],
+            gpu_streams: Vec::new(),
         };
         let cpu = LaneCosts::new(Class::CPU, &file(), Some(&company));
         assert_eq!((cpu.stream(), cpu.crowded(Class::CPU, &PerClass::two(3, 0))), (0.8, 1.5));
         assert_eq!(cpu.crowded(Class::CPU, &PerClass::two(9, 1)), 3.0);
         let gpu = LaneCosts::new(Class::GPU, &file(), Some(&company));
-        let batch = |busy| gpu.batch(&mut LaneState::default(), busy, Nanos::ZERO, 1);
-        assert_eq!([batch(0), batch(2), batch(9)], [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
-        // Between sizes by their logarithm; and the device is never at a batch for longer than that takes.
-        let spacing = [2, 16, 64, 256, 4096].map(|queries| gpu.batch_spacing(queries));
-        assert!(
-            spacing.iter().zip([0.5, 0.5, 0.75, 1.0, 1.0]).all(|(is, was)| (is - was).abs() < 1e-12),
-            "{spacing:?}"
-        );
+        let batch = |lanes: &LaneCosts, busy| {
+            let times = lanes.batch(&mut LaneState::default(), 16, busy, Nanos::ZERO, 1);
+            (times.host, times.device)
+        };
+        assert_eq!([0, 2, 9].map(|busy| batch(&gpu, busy)), [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
         // Without a GPU among what was measured, batches are the machine file's.
         let none = Contention { gpu_batches: Vec::new(), ..company };
         let gpu = LaneCosts::new(Class::GPU, &LaneFile { batch_host: 1.3, ..file() }, Some(&none));
-        assert_eq!(gpu.batch(&mut LaneState::default(), 3, Nanos::ZERO, 1), (1.3, 1.0));
+        assert_eq!(batch(&gpu, 3), (1.3, 1.0));
     }
 
     #[test]

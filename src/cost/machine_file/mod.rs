@@ -11,6 +11,7 @@
 //!
 //!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
 //!  a batch's host = profiled · batch_host · speed, its device = profiled · batch_device
+//!  with a workload's own `gpu_streams`: by its size, the device's · noise, and as far as batches overlap
 //! ```
 //!
 //! `stream`, `crowding`, `beside`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
@@ -36,6 +37,7 @@
 //! It is JSON for people to read and edit; what is wrong in it is told with line and column. A class that it does not
 //! name is played as profiled.
 
+mod batches;
 mod file;
 mod lanes;
 
@@ -51,6 +53,8 @@ use crate::time::Nanos;
 /// More lanes of a class has no machine that a file tells of.
 pub(super) const MOST_LANES: u32 = 1 << 16;
 
+pub use batches::BatchTimes;
+pub(super) use file::distribution;
 pub use lanes::{DispatcherCosts, LaneCosts, LaneState};
 
 /// What serving costs on a machine beyond what queries take alone.

@@ -163,16 +163,16 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let lane = &mut self.lanes[processor.index()];
         let begin = now + costs.hand_over(idle);
         if let Some(batches) = self.model.batches[class].as_ref().filter(|_| load.queries > 1) {
-            let (host, device_times) = costs.batch(&mut lane.state, busy[Class::CPU], now, self.number);
+            let times = costs.batch(&mut lane.state, load.queries, busy[Class::CPU], now, self.number);
             let time = BatchTime {
-                host: time.host.scaled(host),
-                exposed: time.exposed.scaled(host),
-                device: time.device.scaled(device_times),
-                bus: time.bus.scaled(device_times),
+                host: time.host.scaled(times.host),
+                exposed: time.exposed.scaled(times.host),
+                device: time.device.scaled(times.device),
+                bus: time.bus.scaled(times.device),
             };
             costs.note_work(&mut lane.state, idle, time.total());
             // No less than bounds count for its queries.
-            let alone = time.device.scaled(costs.batch_spacing(load.queries)).max(batches.least_device(&load));
+            let alone = time.device.scaled(times.spacing).max(batches.least_device(&load));
             let on_device = &mut self.devices[class][device.index()];
             lane.done = lane.run_among_others(time, alone.min(time.device), begin, on_device);
             lane.finish = lane.done + costs.hand_back();

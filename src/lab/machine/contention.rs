@@ -1,20 +1,19 @@
 //! What queries of a workload take in company, for the workload's file: [`Contention`].
 
-use super::fit::{calm_ratio, longer, rounded};
-use super::probe::Probe;
-use super::{MachineSample, OVERLOAD, Stage, counts_up_to, drive_stage, real_gpus};
-use crate::cost::{BatchContention, BatchOverlap, Contention, CpuContention, MachineFile};
+use super::fit::{calm_ratio, longer, quantiles, rounded};
+use super::probe::Busy;
+use super::{FLOOD, MachineSample, OVERLOAD, Stage, counts_up_to, drive_stage, real_gpus};
+use crate::cost::{BatchContention, BatchStream, Contention, CpuContention, MachineFile};
 use crate::lab::{LabError, Node, Progress};
 use crate::machine::Class;
 use crate::time::Nanos;
 
 /// How often the stages take turns.
 const ROUNDS: u64 = 5;
-/// Queries of a GPU's batches, ascending: of the largest it is told what company does to them.
-const BATCHES: [usize; 4] = [4, 16, 128, BATCH];
-const BATCH: usize = 2048;
-/// Offered where small batches shall follow each other without a pause, however many of them overlap.
-const FLOOD: f64 = 2.0 * OVERLOAD;
+/// Queries of a GPU's batches, ascending, each four times those before: batches of that size one after another.
+const BATCHES: [usize; 6] = [4, 16, 64, 256, 1024, 4096];
+/// Of batches of this size it is told what busy CPU lanes do to them.
+const BESIDE: usize = 1024;
 /// Offered while CPU lanes and GPU lanes are busy together: not so much that the dispatcher has no time for either.
 const TOGETHER: f64 = 1.2;
 
@@ -47,15 +46,14 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     for round in 0..ROUNDS {
         progress.doing(&format!("queries in company: round {} of {ROUNDS}", round + 1));
         for (&cpus, samples) in counts.iter().zip(&mut streams) {
-            samples.extend(drive_stage(node, (round, Stage::Stream, OVERLOAD), Probe { cpus, gpus: 0, batch: 1 })?);
+            samples.extend(drive_stage(node, (round, Stage::Stream, OVERLOAD), Busy { cpus, gpus: 0, batch: 1 })?);
         }
         for batch in BATCHES.into_iter().filter(|_| gpus > 0) {
-            let alone = Probe { cpus: 0, gpus, batch };
-            let offered = if batch == BATCH { OVERLOAD } else { FLOOD };
-            batches.extend(drive_stage(node, (round, Stage::Batches, offered), alone)?);
+            let alone = Busy { cpus: 0, gpus, batch };
+            batches.extend(drive_stage(node, (round, Stage::Batches, FLOOD), alone)?);
         }
         if gpus > 0 && cpus > 0 {
-            let all = Probe { cpus, gpus, batch: BATCH };
+            let all = Busy { cpus, gpus, batch: BESIDE };
             together.extend(drive_stage(node, (round, Stage::Beside, TOGETHER), all)?);
         }
     }
@@ -70,8 +68,8 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     let cpu_beside_gpu = if together.is_empty() { 1.0 } else { (beside / all_busy).max(1.0) };
     let groups = [(0, &batches), (cpus as u32, &of_class(&together, Class::GPU))];
     let gpu_batches = groups.into_iter().filter(|(_, samples)| !samples.is_empty()).map(|(busy_cpus, samples)| {
-        // Batches of a few queries come last, and are mostly what any launch takes.
-        let whole = || samples.iter().filter(|sample| sample.queries as usize * 2 > BATCH);
+        // The last batch of a stage may be smaller.
+        let whole = || samples.iter().filter(|sample| sample.queries as usize == BESIDE);
         BatchContention {
             busy_cpus,
             host: longer(whole().map(|sample| (sample.host, sample.profiled.host))),
@@ -79,24 +77,37 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
         }
     });
     let gpu_batches: Vec<BatchContention> = gpu_batches.collect();
-    let gpu_overlap = gpu_batches.first().map_or(Vec::new(), |alone| overlap(&batches, alone));
-    Ok(Contention { cpu, cpu_beside_gpu, gpu_batches, gpu_overlap })
+    let gpu_streams = BATCHES.iter().filter_map(|&size| stream(size, &batches)).collect();
+    Ok(Contention { cpu, cpu_beside_gpu, gpu_batches, gpu_streams })
 }
 
-/// By size: how far batches that followed each other overlapped, where the halves of a lane are so many times as long as by the
-/// formula.
-fn overlap(batches: &[MachineSample], times: &BatchContention) -> Vec<BatchOverlap> {
-    let of_size = |&size: &usize| {
-        // The first batch of a stream had a lane to itself, and the last one may be smaller.
-        let streams = batches.iter().filter(|sample| sample.queries as usize == size && sample.idle == Nanos::ZERO);
-        let longer_us = |sample: &MachineSample| {
-            (sample.profiled.host.as_us() * times.host).max(sample.profiled.device.as_us() * times.device)
-        };
-        let both: Vec<(f64, f64)> =
-            streams.map(|sample| (sample.worked.as_us(), longer_us(sample).max(1e-3))).collect();
-        (!both.is_empty()).then(|| BatchOverlap { queries: size as u32, spacing: rounded(calm_ratio(both)) })
-    };
-    BATCHES.iter().filter_map(of_size).collect()
+/// What batches of so many queries took that followed each other; `None` without any.
+fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
+    // The first batch of a stage has the lane to itself, and the last one may be smaller.
+    let streamed = batches.iter().filter(|sample| sample.queries as usize == size && sample.idle == Nanos::ZERO);
+    let streamed: Vec<&MachineSample> = streamed.collect();
+    if streamed.is_empty() {
+        return None;
+    }
+    let device_of =
+        |samples: &[&MachineSample]| longer(samples.iter().map(|sample| (sample.device, sample.profiled.device)));
+    let host = longer(streamed.iter().map(|sample| (sample.host, sample.profiled.host)));
+    let device = device_of(&streamed);
+    let longer_us =
+        |sample: &MachineSample| (sample.profiled.host.as_us() * host).max(sample.profiled.device.as_us() * device);
+    let paces = streamed.iter().map(|sample| (sample.worked.as_us(), longer_us(sample).max(1e-3)));
+    // From round to round the whole machine's speed changes; what varies within one is noise.
+    let rounds = streamed.chunk_by(|a, b| a.round == b.round).flat_map(|round| {
+        let times = device_of(round);
+        round.iter().map(move |sample| sample.device.as_us() / (sample.profiled.device.as_us() * times).max(1e-3))
+    });
+    Some(BatchStream {
+        queries: size as u32,
+        host,
+        device,
+        spacing: rounded(calm_ratio(paces.collect())),
+        noise: quantiles(&mut rounds.collect::<Vec<f64>>()),
+    })
 }
 
 fn of_class(samples: &[MachineSample], class: Class) -> Vec<MachineSample> {
@@ -139,18 +150,34 @@ mod tests {
     }
 
     #[test]
-    fn how_far_batches_overlap_is_told_by_the_time_between_their_ends() {
-        let alone = BatchContention { busy_cpus: 0, host: 1.0, device: 1.25 };
-        // The device takes 50 us for one, and in a stream one is done every 30 us; those of 2048 wait for each other.
-        let mut samples = vec![sample(16, 500, 58.0)];
-        samples.extend((0..40).map(|_| sample(16, 0, 30.0)));
+    fn what_batches_of_a_size_take_is_told_by_those_that_followed_each_other() {
+        // By the formula 8 us of the thread and 40 of the device; in company the device takes a quarter more, and in a stream one
+        // is done every 30 us; those of 1024 wait for each other.
+        let slower = |sample: MachineSample| MachineSample { device: Nanos::from_us(50.0), ..sample };
+        let mut samples = vec![slower(sample(16, 500, 58.0))];
+        samples.extend((0..40).map(|_| slower(sample(16, 0, 30.0))));
         samples.push(sample(7, 0, 10.0));
-        samples.extend((0..40).map(|_| sample(2048, 0, 50.0)));
-        let expected = [BatchOverlap { queries: 16, spacing: 0.6 }, BatchOverlap { queries: 2048, spacing: 1.0 }];
-        assert_eq!(overlap(&samples, &alone), expected);
-        // Where the thread is what takes longer, nothing is said of the device.
-        let busy = BatchContention { host: 10.0, ..alone };
-        assert_eq!(overlap(&[sample(16, 0, 80.0)], &busy), [BatchOverlap { queries: 16, spacing: 1.0 }]);
-        assert_eq!(overlap(&[], &alone), []);
+        samples.extend((0..40).map(|_| slower(sample(1024, 0, 50.0))));
+        let told = |size: usize| {
+            let BatchStream { queries, host, device, spacing, noise } = stream(size, &samples).unwrap();
+            assert!(queries as usize == size && noise.iter().all(|point| (point.value - 1.0).abs() < 1e-9));
+            (host, device, spacing)
+        };
+        assert_eq!([told(16), told(1024)], [(1.0, 1.25, 0.6), (1.0, 1.25, 1.0)]);
+        assert_eq!(stream(64, &samples), None);
+        // Where the thread is what takes longer, the pace is its own.
+        let busy = MachineSample { host: Nanos::from_us(80.0), ..sample(16, 0, 80.0) };
+        assert_eq!(stream(16, &[busy]).unwrap().spacing, 1.0);
+    }
+
+    #[test]
+    fn what_changes_from_round_to_round_is_no_noise() {
+        let at =
+            |round, device_us| MachineSample { round, device: Nanos::from_us(device_us), ..sample(16, 0, device_us) };
+        let samples: Vec<MachineSample> =
+            (0..60).map(|i| at(0, if i % 2 == 0 { 30.0 } else { 50.0 })).chain((0..60).map(|_| at(1, 80.0))).collect();
+        let noise = stream(16, &samples).unwrap().noise;
+        let values: Vec<f64> = noise.iter().map(|point| point.value).collect();
+        assert_eq!((values[0], values[values.len() / 2], values[values.len() - 1]), (0.75, 1.0, 1.25));
     }
 }

@@ -103,7 +103,17 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     let batch_host = longer(batches().map(|sample| (sample.host, sample.profiled.host)));
     let batch_device = longer(batches().map(|sample| (sample.device, sample.profiled.device)));
     let moments = if class.is_gpu() {
-        let expected = |sample: &MachineSample| sample.profiled.host.as_us() * batch_host;
+        // Each size by itself: how far the formula is off is no speed of the thread's.
+        let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for sample in batches() {
+            let (taken, expected) = by_size.entry(sample.queries).or_default();
+            *taken += sample.host.as_us();
+            *expected += sample.profiled.host.as_us();
+        }
+        let expected = |sample: &MachineSample| {
+            let (taken, expected) = by_size[&sample.queries];
+            sample.profiled.host.as_us() * taken / expected.max(1e-9)
+        };
         Moments::of(batches().map(|sample| (sample, sample.host.as_us(), expected(sample))))
     } else {
         Moments::of(streams.iter().map(|used| (used.sample, used.sample.worked.as_us(), expected(used))))
@@ -296,7 +306,7 @@ fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
     Some(if plus >= 0.0 && slope > 0.0 { (slope, plus) } else { through_origin })
 }
 
-fn quantiles(values: &mut [f64]) -> Vec<Quantile> {
+pub(super) fn quantiles(values: &mut [f64]) -> Vec<Quantile> {
     values.sort_by(f64::total_cmp);
     let quantile = |&share: &f64| Some(Quantile { share, value: rounded(nearest_rank(values, share)?) });
     SHARES.iter().filter_map(quantile).collect()

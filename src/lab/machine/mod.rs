@@ -22,7 +22,7 @@ mod stalls;
 use std::collections::BTreeMap;
 
 pub use contention::{adopt_machine, measure_contention};
-use probe::Probe;
+use probe::{Busy, Probe};
 
 use super::{Drive, LabError, Node, Progress};
 use crate::cost::machine_file::{LaneFile, Stalls};
@@ -41,6 +41,8 @@ const STREAM_S: f64 = 0.06;
 const USED_S: f64 = 0.15;
 /// Offered in a stream, over what its lanes take by their profile.
 const OVERLOAD: f64 = 2.0;
+/// The same of batches: small ones overlap, and may be done in half the time of their formula.
+const FLOOD: f64 = 2.5;
 /// The shares of a lane's time that its queries take by their profile.
 const USED: [f64; 5] = [0.03, 0.1, 0.3, 0.55, 0.8];
 /// Queries of a GPU's batches.
@@ -134,7 +136,7 @@ pub fn measure_machine(
     for round in 0..ROUNDS {
         progress.doing(&format!("the machine: round {} of {ROUNDS}", round + 1));
         let mut stage = |stage, offered, cpus, gpus, batch| -> Result<(), LabError> {
-            samples.extend(drive_stage(node, (round, stage, offered), Probe { cpus, gpus, batch })?);
+            samples.extend(drive_stage(node, (round, stage, offered), Busy { cpus, gpus, batch })?);
             Ok(())
         };
         for &lanes in &lanes {
@@ -149,7 +151,7 @@ pub fn measure_machine(
                 stage(Stage::Used, offered, 0, 1, 1)?;
             }
             for batch in BATCHES {
-                stage(Stage::Batches, OVERLOAD, 0, gpus, batch)?;
+                stage(Stage::Batches, FLOOD, 0, gpus, batch)?;
             }
         }
         if cpus > 0 && gpus > 0 {
@@ -181,22 +183,35 @@ fn counts_up_to(most: usize) -> Vec<usize> {
     doubling.chain((most > 0).then_some(most)).collect()
 }
 
+/// How many times as many queries a GPU lane answers in batches of so many, one after another, as one by one: by the batches'
+/// formula.
+fn gain_of(node: &Node, batch: usize) -> f64 {
+    if batch == 1 {
+        return 1.0;
+    }
+    let costs = node.workload().costs();
+    let load = (0..batch).fold(BatchLoad::default(), |load, i| load.with(costs[i % costs.len()][Class::GPU]));
+    let time = node.model().batch_time(Class::GPU, &load);
+    load.alone.as_secs() / time.host.max(time.on_device()).as_secs().max(1e-9)
+}
+
 /// Drives one stage of a round.
 fn drive_stage(
     node: &mut Node,
     (round, stage, offered): (u64, Stage, f64),
-    probe: Probe,
+    busy: Busy,
 ) -> Result<Vec<MachineSample>, LabError> {
     let costs = node.workload().costs();
     let mean = |class: Class| {
         let alone = costs.iter().map(|cost| cost[class].alone.as_secs()).sum::<f64>();
         alone / costs.len() as f64
     };
-    let lanes = probe.cpus + probe.gpus;
+    let lanes = busy.cpus + busy.gpus;
     let of = |class, lanes: usize| if lanes > 0 { lanes as f64 / mean(class) } else { 0.0 };
-    let capacity_qps = of(Class::CPU, probe.cpus) + probe.gain() * of(Class::GPU, probe.gpus);
+    let probe = Probe { busy, gain: gain_of(node, busy.batch) };
+    let capacity_qps = of(Class::CPU, busy.cpus) + probe.gain * of(Class::GPU, busy.gpus);
     let rate_qps = offered * capacity_qps;
-    let mut random = Random::new(round, stage as u64 * 1000 + probe.cpus as u64);
+    let mut random = Random::new(round, stage as u64 * 1000 + busy.cpus as u64);
     let (unit, rows): (Vec<f64>, Vec<u32>) = if stage == Stage::Used {
         let count = (rate_qps * USED_S) as usize + 20;
         let mut at = 0.0;
@@ -206,7 +221,7 @@ fn drive_stage(
         });
         plan.by_ref().unzip()
     } else {
-        let count = ((capacity_qps * STREAM_S) as usize).max(20 * lanes * probe.batch);
+        let count = ((capacity_qps * STREAM_S) as usize).max(20 * lanes * busy.batch);
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);

@@ -10,7 +10,7 @@ use crate::time::Nanos;
 
 /// Which lanes are kept busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Probe {
+pub(super) struct Busy {
     /// The first so many CPU lanes,
     pub(super) cpus: usize,
     /// and the first so many GPU lanes.
@@ -19,11 +19,13 @@ pub(super) struct Probe {
     pub(super) batch: usize,
 }
 
-impl Probe {
+/// The policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Probe {
+    /// See above.
+    pub(super) busy: Busy,
     /// How many times as many queries a GPU lane is thought to answer in its batches as one by one.
-    pub(super) fn gain(self) -> f64 {
-        (self.batch as f64).sqrt()
-    }
+    pub(super) gain: f64,
 }
 
 impl PolicyFactory for Probe {
@@ -33,16 +35,16 @@ impl PolicyFactory for Probe {
 
     fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
         let mut taken = PerClass::<usize>::default();
-        let most = PerClass::two(self.cpus, self.gpus);
+        let most = PerClass::two(self.busy.cpus, self.busy.gpus);
         let is_used = model.machine.processors().map(|(_, processor)| {
             taken[processor.class] += 1;
             taken[processor.class] <= most[processor.class]
         });
-        let batch = self.batch.min(model.most_queries(Class::GPU).max(1) as usize);
+        let batch = self.busy.batch.min(model.most_queries(Class::GPU).max(1) as usize);
         Ok(Box::new(Probing {
             is_used: is_used.collect(),
             lanes: most,
-            gain: PerClass::two(1.0, self.gain()),
+            gain: PerClass::two(1.0, self.gain),
             batch: PerClass::two(1, batch),
             queues: PerClass::default(),
             queued: PerClass::default(),
