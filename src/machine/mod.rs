@@ -22,6 +22,6 @@ mod idle;
 mod processors;
 
 pub use class::{Class, PerClass};
-pub use faults::{FaultKind, FaultPlan, LaneFault, PATIENCE, PlannedFault, read_faults};
+pub use faults::{FaultKind, FaultPlan, LaneFault, PATIENCE, PlannedFault};
 pub use idle::Idle;
 pub use processors::{Machine, Processor};

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::cli::Failure;
-use crate::machine::{FaultPlan, read_faults};
+use crate::lab::read_faults;
+use crate::machine::FaultPlan;
 use crate::time::Nanos;
 
 /// A watchdog that waits for less takes the longest queries for dead; for more, nobody waits.
