@@ -264,6 +264,6 @@ impl Growth {
     }
 
     pub(super) fn of(self, mode: Mode) -> f64 {
-        Mode::ALL.iter().zip(self.0).find(|(other, _)| **other == mode).map_or(0.0, |(_, growth)| growth)
+        self.0[mode.index()]
     }
 }

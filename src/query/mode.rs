@@ -18,6 +18,12 @@ impl Mode {
     /// All modes, in the order used in files and tables.
     pub const ALL: [Self; 3] = [Self::And, Self::Or, Self::AndOr];
 
+    /// Its place in [`Mode::ALL`]: of what is kept by mode in an array.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
     /// `and`, `or` or `and-or`, as in files and options.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -32,5 +38,15 @@ impl Mode {
 impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mode;
+
+    #[test]
+    fn a_mode_is_at_its_index() {
+        assert_eq!(Mode::ALL.map(|mode| Mode::ALL[mode.index()]), Mode::ALL);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fit::{FOLDS, LARGE_SHARE, least_squares, mode_index};
+use super::fit::{FOLDS, LARGE_SHARE, least_squares};
 use super::{BatchFitError, BatchSample};
 use crate::query::Mode;
 
@@ -32,7 +32,7 @@ pub fn fit_bus(samples: &[BatchSample], longer: &[(Mode, f64)]) -> Result<BusFit
         let mut sums = [0.0; 3];
         for &i in &sample.work {
             let (mode, longer_us) = longer[i as usize];
-            sums[mode_index(mode)] += longer_us;
+            sums[mode.index()] += longer_us;
         }
         (sums, sample.device_us)
     };
@@ -100,8 +100,7 @@ mod tests {
                     mode => 2 * random.below(150) + mode,
                 };
                 let work: Vec<u32> = (0..size).map(|_| drawn(&mut random)).collect();
-                let us: f64 =
-                    work.iter().map(|&i| longer[i as usize]).map(|(mode, us)| truth[mode_index(mode)] * us).sum();
+                let us: f64 = work.iter().map(|&i| longer[i as usize]).map(|(mode, us)| truth[mode.index()] * us).sum();
                 // Small batches wait.
                 let device_us: f64 = if size == 4 { 3.0 * us } else { us };
                 samples.push(BatchSample { work, total_us: device_us, device_us, host_us: 0.0 });

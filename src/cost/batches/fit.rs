@@ -106,7 +106,7 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
         let mut sums = [0.0; 3];
         for &i in &sample.work {
             let query = &alone[i as usize];
-            sums[mode_index(query.mode)] += (query.total_us - overhead_us).max(0.0);
+            sums[query.mode.index()] += (query.total_us - overhead_us).max(0.0);
         }
         sums
     };
@@ -196,14 +196,6 @@ fn error(rows: &[BatchRow], longest: f64, crowding: &[(u32, f64)]) -> f64 {
         (predicted_us / row.device_us.max(1.0) - 1.0).abs()
     };
     rows.iter().map(of_row).sum::<f64>() / rows.len().max(1) as f64
-}
-
-pub(super) fn mode_index(mode: Mode) -> usize {
-    match mode {
-        Mode::And => 0,
-        Mode::Or => 1,
-        Mode::AndOr => 2,
-    }
 }
 
 /// The coefficients, none below zero, of the sum of terms that comes nearest to the values of `rows`, by relative error.
