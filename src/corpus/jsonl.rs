@@ -15,7 +15,7 @@ use serde::de::{Deserializer, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
-use crate::files::{InputError, read_exact_at};
+use crate::files::{InputError, json_message, read_exact_at};
 
 /// Longer lines are refused: they are no documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
@@ -253,9 +253,7 @@ impl LineBatch {
     }
 
     fn at(&self, line: u64, error: &serde_json::Error) -> InputError {
-        let message = error.to_string();
-        // The parser saw one line only, so the place that it names is ours to tell.
-        let what = message.split(" at line ").next().unwrap_or(&message);
+        let what = json_message(error);
         let message = format!("{what} (expected one JSON object a line, with `id` and `text`)");
         match self.lines.number(&self.path, line) {
             Some(line) => InputError::at(&self.path, line, error.column().max(1) as u64, message),

@@ -181,12 +181,7 @@ impl ModelFile {
     /// As [`ModelFile::read`].
     pub fn parse(name: impl AsRef<Path>, bytes: &[u8]) -> Result<Self, InputError> {
         let path = name.as_ref();
-        let damaged = |e: serde_json::Error| {
-            // The parser's own text ends with the place, which we give in front.
-            let text = e.to_string();
-            let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-            InputError::at(path, e.line().max(1) as u64, e.column().max(1) as u64, message)
-        };
+        let damaged = |e| InputError::json(path, &e);
         let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
         let retrain = "retrain: `tandem train`";
         match (head.format.as_deref(), head.version) {

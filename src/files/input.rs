@@ -44,6 +44,12 @@ impl InputError {
         Self::at(path, line, before.map_or(1, |before| before.chars().count() as u64 + 1), message)
     }
 
+    /// What is wrong with a file that is one JSON value.
+    #[must_use]
+    pub fn json(path: &Path, error: &serde_json::Error) -> Self {
+        Self::at(path, error.line().max(1) as u64, error.column().max(1) as u64, json_message(error))
+    }
+
     /// An error at a byte, from 0, of a file that has no lines.
     #[must_use]
     pub fn byte(path: &Path, offset: u64, message: impl Into<String>) -> Self {
@@ -65,6 +71,19 @@ impl fmt::Display for InputError {
 }
 
 impl std::error::Error for InputError {}
+
+/// What a JSON parser found, without the place that ends its text: whoever names the file gives that in front, and where a
+/// value is a line of the file, the parser does not know it.
+#[must_use]
+pub fn json_message(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if error.line() > 0
+        && let Some(end) = text.rfind(" at line ")
+    {
+        text.truncate(end);
+    }
+    text
+}
 
 /// What some editors and spreadsheets put before the first line of a text file in UTF-8.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -186,6 +205,21 @@ mod tests {
         });
         assert_eq!(columns, [Some(4), Some(7), Some(1)]);
         assert_eq!(InputError::at_part("x".as_ref(), 3, text, "elsewhere", "bad").column, Some(1));
+    }
+
+    #[test]
+    fn a_json_error_has_its_place_once_and_all_of_its_words() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        let found = |text: &str| {
+            let error = serde_json::from_str::<Nothing>(text).unwrap_err();
+            InputError::json("x.json".as_ref(), &error).to_string()
+        };
+        // A name in which the parser's own words stand is no place.
+        let expected = "x.json:2:25: unknown field `held at line 9 column 1`, there are no fields";
+        assert_eq!(found("{\n\"held at line 9 column 1\": 1}"), expected);
+        assert_eq!(found(""), "x.json:1:1: EOF while parsing a value");
     }
 
     #[test]

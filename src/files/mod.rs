@@ -19,6 +19,6 @@ mod room;
 pub use at::{read_exact_at, write_all_at};
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
-pub use input::{InputError, open_bytes, open_stdin, open_text, read_line, read_lines, unpacked};
+pub use input::{InputError, json_message, open_bytes, open_stdin, open_text, read_line, read_lines, unpacked};
 pub use provenance::{Provenance, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use super::Query;
 use super::topics::parse_topics;
-use crate::files::{InputError, open_text, read_line};
+use crate::files::{InputError, json_message, open_text, read_line};
 use crate::ids::QueryId;
 use crate::index::Index;
 
@@ -179,10 +179,8 @@ fn entry_of(label: Option<String>, text: &str, number: usize, line: u64) -> LogE
 }
 
 fn json_error(path: &Path, line: u64, error: &serde_json::Error) -> InputError {
-    // The parser saw one line, and appends its own idea of the place.
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    InputError::at(path, line, error.column().max(1) as u64, format!("{message}, expected an object with `query`"))
+    let message = format!("{}, expected an object with `query`", json_message(error));
+    InputError::at(path, line, error.column().max(1) as u64, message)
 }
 
 /// Reads the log at `path` and looks its queries up in `index`; `terms_of` cuts text into terms as the index did.

@@ -172,11 +172,7 @@ impl RecordedRun {
     pub fn read(folder: &Path) -> Result<Self, InputError> {
         let path = folder.join("run.json");
         let text = std::fs::read(&path).map_err(|e| InputError::file(&path, format!("cannot read: {e}")))?;
-        let stored: StoredRun = serde_json::from_slice(&text).map_err(|e| {
-            let text = e.to_string();
-            let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-            InputError::at(&path, e.line().max(1) as u64, e.column().max(1) as u64, message)
-        })?;
+        let stored: StoredRun = serde_json::from_slice(&text).map_err(|e| InputError::json(&path, &e))?;
         let kind = PolicyKind::from_name(&stored.policy).ok_or_else(|| {
             InputError::file(&path, format!("policy is \"{}\", which this build lacks", stored.policy))
         })?;

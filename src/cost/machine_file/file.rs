@@ -27,12 +27,7 @@ impl MachineFile {
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         open_text(path)?.read_to_end(&mut bytes).map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
-        let damaged = |e: serde_json::Error| {
-            // The parser's own text ends with the place, which we give in front.
-            let text = e.to_string();
-            let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-            InputError::at(path, e.line().max(1) as u64, e.column().max(1) as u64, message)
-        };
+        let damaged = |e| InputError::json(path, &e);
         let head: Head = serde_json::from_slice(&bytes).map_err(damaged)?;
         match (head.format.as_deref(), head.version) {
             (Some(FORMAT), Some(VERSION)) => {}
