@@ -11,7 +11,7 @@ use crate::cli::defaults::Bars;
 use crate::cli::output::result_file;
 use crate::cost::{MachineModel, Workload};
 use crate::files::{Digits, Provenance, Record, write_csv};
-use crate::lab::{Estimates, Progress, regret, regret_pieces};
+use crate::lab::{Estimates, LabError, Progress, Regret, regret, regret_pieces};
 use crate::machine::{Class, Machine};
 use crate::report::table::Table;
 use crate::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
@@ -43,6 +43,13 @@ struct OnMachine {
     policies: Vec<BuiltIn>,
 }
 
+/// What a policy loses, and on which machine.
+struct Found {
+    cpus: usize,
+    gpus: usize,
+    regret: Regret,
+}
+
 /// Simulates, prints, and writes `regret.csv` into `dir`.
 pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Arguments) -> Result<(), Failure> {
     let machines = machines(workload, arguments);
@@ -51,49 +58,8 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     }
     let estimates = Estimates::Fitted(arguments.model);
     let deadline = arguments.deadline.checked()?;
-    let mut lines = Vec::new();
-    let mut table = Table::grouped([
-        ("", &["policy", "cpus", "gpus"][..]),
-        ("capacity, q/s", &["exact", "estimates", "bound"]),
-        ("", &["regret", "short of bound"]),
-        ("p99 ms at 95 %", &["exact", "estimates", "ratio"]),
-    ])
-    .with_keys(3);
-    let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
-    let (bars, reached) = (Bars::default(), AtomicU64::new(0));
-    let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
-    bars.begin(step, pieces as u64);
-    let done = || bars.reach(reached.fetch_add(1, Ordering::Relaxed) + 1, pieces as u64);
-    for OnMachine { cpus, gpus, machine, policies } in machines {
-        for found in regret(workload, &estimates, &machine, &policies, deadline, &SEEDS, &done)? {
-            table.row([
-                found.policy.clone(),
-                cpus.to_string(),
-                gpus.to_string(),
-                format!("{:.0}", found.exact.qps),
-                format!("{:.0}", found.estimated.qps),
-                format!("{:.0}", found.exact.bound_qps),
-                format!("{:+.1} %", 100.0 * found.share()),
-                format!("{:.1} %", 100.0 * found.short_of_bound()),
-                format!("{:.3}", found.exact_p99_ms),
-                format!("{:.3}", found.estimated_p99_ms),
-                format!("{:.2}", found.p99_ratio()),
-            ]);
-            lines.push(Line {
-                cpus,
-                gpus,
-                exact_qps: Digits(found.exact.qps),
-                estimated_qps: Digits(found.estimated.qps),
-                regret: Digits(found.share()),
-                bound_qps: Digits(found.exact.bound_qps),
-                exact_p99_ms: Digits(found.exact_p99_ms),
-                estimated_p99_ms: Digits(found.estimated_p99_ms),
-                short_of_bound: Digits(found.short_of_bound()),
-                policy: found.policy,
-            });
-        }
-    }
-    bars.end();
+    let found =
+        simulate(machines, |on, done| regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done))?;
     let path = dir.join("regret.csv");
     let provenance = Provenance::new()
         .with_command_and_machine()
@@ -101,17 +67,78 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
         .with("model", arguments.model)
         .with("mode", arguments.mode)
         .with("deadline_ms", arguments.deadline.ms);
-    write_csv(&path, &provenance, lines)?;
+    write_csv(&path, &provenance, found.iter().map(line))?;
     result_file("regret", &path);
     outln!(
-        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds\n\n{table}",
+        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds\n\n{}",
         arguments.deadline.ms,
         names,
         arguments.mode,
         SEEDS.len(),
+        table(&found),
     );
     outln!("written: {}", path.display());
     Ok(())
+}
+
+/// Plays all machines by `play`, which tells each piece that is done; with what was found, how many CPUs and GPUs that was of.
+fn simulate(
+    machines: Vec<OnMachine>,
+    play: impl Fn(&OnMachine, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
+) -> Result<Vec<Found>, Failure> {
+    let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
+    let (bars, reached) = (Bars::default(), AtomicU64::new(0));
+    let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
+    bars.begin(step, pieces as u64);
+    let done = || bars.reach(reached.fetch_add(1, Ordering::Relaxed) + 1, pieces as u64);
+    let mut found = Vec::new();
+    for on in machines {
+        let of_machine = play(&on, &done)?;
+        found.extend(of_machine.into_iter().map(|regret| Found { cpus: on.cpus, gpus: on.gpus, regret }));
+    }
+    bars.end();
+    Ok(found)
+}
+
+fn table(found: &[Found]) -> Table {
+    let mut table = Table::grouped([
+        ("", &["policy", "cpus", "gpus"][..]),
+        ("capacity, q/s", &["exact", "estimates", "bound"]),
+        ("", &["regret", "short of bound"]),
+        ("p99 ms at 95 %", &["exact", "estimates", "ratio"]),
+    ])
+    .with_keys(3);
+    for Found { cpus, gpus, regret } in found {
+        table.row([
+            regret.policy.clone(),
+            cpus.to_string(),
+            gpus.to_string(),
+            format!("{:.0}", regret.exact.qps),
+            format!("{:.0}", regret.estimated.qps),
+            format!("{:.0}", regret.exact.bound_qps),
+            format!("{:+.1} %", 100.0 * regret.share()),
+            format!("{:.1} %", 100.0 * regret.short_of_bound()),
+            format!("{:.3}", regret.exact_p99_ms),
+            format!("{:.3}", regret.estimated_p99_ms),
+            format!("{:.2}", regret.p99_ratio()),
+        ]);
+    }
+    table
+}
+
+fn line(&Found { cpus, gpus, ref regret }: &Found) -> Line {
+    Line {
+        policy: regret.policy.clone(),
+        cpus,
+        gpus,
+        exact_qps: Digits(regret.exact.qps),
+        estimated_qps: Digits(regret.estimated.qps),
+        regret: Digits(regret.share()),
+        bound_qps: Digits(regret.exact.bound_qps),
+        exact_p99_ms: Digits(regret.exact_p99_ms),
+        estimated_p99_ms: Digits(regret.estimated_p99_ms),
+        short_of_bound: Digits(regret.short_of_bound()),
+    }
 }
 
 /// Whether any query was measured on a GPU.

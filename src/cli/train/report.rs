@@ -9,8 +9,9 @@ use crate::cli::Failure;
 use crate::cli::defaults::Bars;
 use crate::cli::output::result_file;
 use crate::cost::study::{self, Of};
-use crate::cost::{ModelKind, TrainError, TrainOptions, Workload};
+use crate::cost::{Evaluation, ModelKind, TrainError, TrainOptions, Workload};
 use crate::files::{Digits, Provenance, Record, write_csv};
+use crate::ids::QueryId;
 use crate::lab::Progress;
 use crate::machine::Class;
 use crate::query::Mode;
@@ -81,20 +82,126 @@ impl Record for ImportanceLine {}
 impl Record for LearningLine {}
 impl Record for ScatterLine {}
 
+const DECILES: &str = "model_deciles.csv";
+const COVERAGE: &str = "model_coverage.csv";
+const IMPORTANCE: &str = "model_importance.csv";
+const LEARNING: &str = "model_learning.csv";
+const SCATTER: &str = "model_scatter.csv";
+
 /// Studies the models of this workload and writes what is found into `dir`.
 pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &TrainOptions) -> Result<(), Failure> {
-    let fault = |e: TrainError| Failure::input(format!("{names}: {e}"));
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("workload", names)
         .with("model", options.model)
         .with("folds", options.folds);
-    let file = |name: &str| dir.join(name);
-    let bars = Bars::default();
+    let report = Report { dir, names, workload, options, provenance, bars: Bars::default() };
+    report.kinds_of_model()?;
+    report.coverage()?;
+    report.importance()?;
+    report.learning()?;
+    report.scatter()?;
+    for name in [ERRORS, DECILES, COVERAGE, IMPORTANCE, LEARNING, SCATTER] {
+        result_file(name.trim_end_matches(".csv"), &dir.join(name));
+    }
+    outln!("\nwritten: {}: model_*.csv, model_learning.svg", dir.display());
+    Ok(())
+}
 
-    bars.doing("comparing kinds of model");
-    let compared = study::compare(workload, &ModelKind::ALL, options).map_err(fault)?;
-    let line = |(model, Of { kind, mode }, e): &(ModelKind, Of, crate::cost::Evaluation)| ErrorLine {
+/// What is studied, and where it goes.
+struct Report<'a> {
+    dir: &'a Path,
+    /// The workload's files.
+    names: &'a str,
+    workload: &'a Workload,
+    options: &'a TrainOptions,
+    provenance: Provenance,
+    bars: Bars,
+}
+
+impl Report<'_> {
+    /// How each kind of model errs, all in all and by deciles; printed as well.
+    fn kinds_of_model(&self) -> Result<(), Failure> {
+        self.bars.doing("comparing kinds of model");
+        let compared = self.found(study::compare(self.workload, &ModelKind::ALL, self.options))?;
+        self.file(ERRORS, compared.iter().map(error_line))?;
+        self.file(DECILES, compared.iter().flat_map(decile_lines))?;
+        self.bars.end();
+        print_errors(&compared);
+        Ok(())
+    }
+
+    /// How often true costs are within the quantiles that are told.
+    fn coverage(&self) -> Result<(), Failure> {
+        self.bars.doing("how often quantiles hold");
+        let covered = self.found(study::coverage(self.workload, self.options))?;
+        let line = |&(Of { kind, mode }, level, share): &(Of, f64, f64)| CoverageLine {
+            kind,
+            mode,
+            level,
+            share_within: Digits(share),
+        };
+        self.file(COVERAGE, covered.iter().map(line))
+    }
+
+    /// By how much the error grows without each feature.
+    fn importance(&self) -> Result<(), Failure> {
+        self.bars.doing("what features are worth");
+        let worth = self.found(study::importance(self.workload, self.options))?;
+        let line = |&(Of { kind, mode }, feature, added): &(Of, &'static str, f64)| ImportanceLine {
+            kind,
+            mode,
+            feature: feature.into(),
+            error_added: Digits(added),
+        };
+        self.file(IMPORTANCE, worth.iter().map(line))
+    }
+
+    /// How the error falls with the number of queries; with a figure.
+    fn learning(&self) -> Result<(), Failure> {
+        self.bars.doing("what more queries would gain");
+        let learnt = self.found(study::learning_curve(self.workload, self.options))?;
+        let line = |&(Of { kind, mode }, samples, error): &(Of, usize, f64)| LearningLine {
+            kind,
+            mode,
+            samples,
+            mean_relative_error: Digits(error),
+        };
+        self.file(LEARNING, learnt.iter().map(line))?;
+        learning_chart(&learnt, self.names, self.options.model).write(&self.dir.join("model_learning"))?;
+        Ok(())
+    }
+
+    /// Each query's estimate beside what it cost.
+    fn scatter(&self) -> Result<(), Failure> {
+        self.bars.doing("estimating each query by a model that has not seen it");
+        let scattered = self.found(study::scatter(self.workload, self.options))?;
+        let line = |&(Of { kind, mode }, query, estimated, measured): &(Of, QueryId, f64, f64)| ScatterLine {
+            kind,
+            mode,
+            query_id: query.0,
+            estimated_us: Digits(estimated),
+            measured_us: Digits(measured),
+        };
+        self.bars.end();
+        self.file(SCATTER, scattered.iter().map(line))
+    }
+
+    /// What a study found, or that the workload does not allow it.
+    fn found<T>(&self, studied: Result<T, TrainError>) -> Result<T, Failure> {
+        studied.map_err(|e| Failure::input(format!("{}: {e}", self.names)))
+    }
+
+    fn file<L: Record + Serialize>(&self, name: &str, lines: impl Iterator<Item = L>) -> Result<(), Failure> {
+        Ok(write_csv(&self.dir.join(name), &self.provenance, lines)?)
+    }
+}
+
+/// How one kind of model errs on one class and mode.
+type Compared = (ModelKind, Of, Evaluation);
+
+fn error_line((model, Of { kind, mode }, e): &Compared) -> ErrorLine {
+    ErrorLine {
         model: model.name().into(),
         kind: *kind,
         mode: *mode,
@@ -104,21 +211,22 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
         p95: e.p95,
         rank_correlation: e.rank_correlation,
         coverage_90: e.coverage_90,
-    };
-    write_csv(&file(ERRORS), &provenance, compared.iter().map(line))?;
-    let deciles = compared.iter().flat_map(|(model, of, evaluation)| {
-        evaluation.decile_bias.iter().zip(1..).map(|(&bias, decile)| DecileLine {
-            model: model.name().into(),
-            kind: of.kind,
-            mode: of.mode,
-            decile,
-            estimated_over_true: bias,
-        })
-    });
-    write_csv(&file("model_deciles.csv"), &provenance, deciles)?;
-    bars.end();
+    }
+}
+
+fn decile_lines((model, of, e): &Compared) -> impl Iterator<Item = DecileLine> {
+    e.decile_bias.iter().zip(1..).map(|(&bias, decile)| DecileLine {
+        model: model.name().into(),
+        kind: of.kind,
+        mode: of.mode,
+        decile,
+        estimated_over_true: bias,
+    })
+}
+
+fn print_errors(compared: &[Compared]) {
     outln!("mean relative error by kind of model, in percent\n\nmodel     kind  mode      mean  median     p95");
-    for (model, Of { kind, mode }, e) in &compared {
+    for (model, Of { kind, mode }, e) in compared {
         let percent = |share: f64| 100.0 * share;
         outln!(
             "{:<8}  {:<4}  {:<6}  {:>6.1}  {:>6.1}  {:>6.1}",
@@ -130,62 +238,6 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
             percent(e.p95),
         );
     }
-
-    bars.doing("how often quantiles hold");
-    let covered = study::coverage(workload, options).map_err(fault)?;
-    let line = |&(Of { kind, mode }, level, share): &(Of, f64, f64)| CoverageLine {
-        kind,
-        mode,
-        level,
-        share_within: Digits(share),
-    };
-    write_csv(&file("model_coverage.csv"), &provenance, covered.iter().map(line))?;
-
-    bars.doing("what features are worth");
-    let worth = study::importance(workload, options).map_err(fault)?;
-    let line = |&(Of { kind, mode }, feature, added): &(Of, &'static str, f64)| ImportanceLine {
-        kind,
-        mode,
-        feature: feature.into(),
-        error_added: Digits(added),
-    };
-    write_csv(&file("model_importance.csv"), &provenance, worth.iter().map(line))?;
-
-    bars.doing("what more queries would gain");
-    let learnt = study::learning_curve(workload, options).map_err(fault)?;
-    let line = |&(Of { kind, mode }, samples, error): &(Of, usize, f64)| LearningLine {
-        kind,
-        mode,
-        samples,
-        mean_relative_error: Digits(error),
-    };
-    write_csv(&file("model_learning.csv"), &provenance, learnt.iter().map(line))?;
-    learning_chart(&learnt, names, options.model).write(&file("model_learning"))?;
-
-    bars.doing("estimating each query by a model that has not seen it");
-    let scattered = study::scatter(workload, options).map_err(fault)?;
-    let line = |&(Of { kind, mode }, query, estimated, measured): &(Of, crate::ids::QueryId, f64, f64)| ScatterLine {
-        kind,
-        mode,
-        query_id: query.0,
-        estimated_us: Digits(estimated),
-        measured_us: Digits(measured),
-    };
-    bars.end();
-    write_csv(&file("model_scatter.csv"), &provenance, scattered.iter().map(line))?;
-
-    for name in [
-        ERRORS,
-        "model_deciles.csv",
-        "model_coverage.csv",
-        "model_importance.csv",
-        "model_learning.csv",
-        "model_scatter.csv",
-    ] {
-        result_file(name.trim_end_matches(".csv"), &file(name));
-    }
-    outln!("\nwritten: {}: model_*.csv, model_learning.svg", dir.display());
-    Ok(())
 }
 
 /// Errors against the number of queries.

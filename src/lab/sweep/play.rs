@@ -7,8 +7,8 @@ use super::{Axes, Point, SweepRow};
 use crate::cost::{Cost, IndexPages, MachineModel, MemoryBudget, TierError, Workload};
 use crate::files::Digits;
 use crate::lab::{
-    CapacitySearch, Estimates, FollowingOptions, Judge, LabError, Objective, QueryLengths, RunLength, Tally, all_near,
-    draw_all, following, sim_queries,
+    CapacitySearch, Estimates, FollowingOptions, Judge, LabError, Objective, QueryLengths, RunLength, Summary, Tally,
+    all_near, draw_all, following, sim_queries,
 };
 use crate::machine::{Class, Machine, PerClass};
 use crate::quantile::nearest_rank;
@@ -136,6 +136,17 @@ impl Sweep {
     /// # Errors
     /// If its policy can't be made for its machine or breaks its contract, or everything costs nothing.
     pub fn play(&self, point: &Point) -> Result<SweepRow, LabError> {
+        let (experiment, policy) = self.prepare(point)?;
+        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
+        let asked = self.asked(point, region_qps);
+        match point.rate_qps {
+            Some(rate_qps) => self.delays(experiment, &policy, rate_qps, asked),
+            None => self.capacity(&experiment, &policy, asked),
+        }
+    }
+
+    /// A point's machine, queries and policy, before any arrivals but those that bounds count.
+    fn prepare(&self, point: &Point) -> Result<(Experiment, BuiltIn), LabError> {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
             return Err(LabError::NothingToSchedule);
         };
@@ -149,17 +160,19 @@ impl Sweep {
             routing: self.options.routing,
             costs: self.options.shard_costs,
         };
-        let deadline = Nanos::from_ms(point.deadline_ms);
-        let mut experiment = Experiment {
+        let experiment = Experiment {
             cluster: (shape.nodes() > 1).then(|| Cluster::new(shape, &queries)),
             arrivals: draw_all(&self.options.process, &self.options.seeds, 1, queries.len()),
             queries,
             model,
-            deadline,
+            deadline: deadline(point),
         };
-        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
-        let criterion = self.options.objective.within(deadline);
-        let row = SweepRow {
+        Ok((experiment, policy))
+    }
+
+    /// A point's row as it is asked for, without the answers.
+    fn asked(&self, point: &Point, region_qps: f64) -> SweepRow {
+        SweepRow {
             point: point.number,
             workload: self.options.workloads.get(&point.mode).map(|of| of.name.clone()).unwrap_or_default(),
             mode: point.mode.to_string(),
@@ -172,7 +185,7 @@ impl Sweep {
             noise: Digits(point.noise),
             shards: point.shards,
             replicas: point.replicas,
-            objective: criterion.to_string(),
+            objective: self.options.objective.within(deadline(point)).to_string(),
             seeds: self.options.seeds.len(),
             queries: 0,
             region_qps: Digits(region_qps),
@@ -190,30 +203,39 @@ impl Sweep {
             missed_share: None,
             held: None,
             gpu_memory_epoch: Some(point.gpu_memory_epoch).filter(|&queries| queries > 0),
-        };
-        let Some(rate_qps) = point.rate_qps else {
-            let search = CapacitySearch::new(
-                &experiment,
-                self.options.objective,
-                RunLength::Enough { at_least: self.options.at_least },
-            )?;
-            let found = search.of(&policy)?.objective;
-            return Ok(SweepRow {
-                queries: found.queries,
-                capacity_qps: Some(Digits(found.qps)),
-                low_qps: Some(Digits(found.interval.low)),
-                high_qps: Some(Digits(found.interval.high)),
-                failing_qps: found.failing_qps.map(Digits),
-                ..row
-            });
-        };
-        let count = RunLength::Enough { at_least: self.options.at_least }.searched(&criterion, rate_qps);
+        }
+    }
+
+    /// The row with the rate that is sustained.
+    fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
+        let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
+        let found = search.of(policy)?.objective;
+        Ok(SweepRow {
+            queries: found.queries,
+            capacity_qps: Some(Digits(found.qps)),
+            low_qps: Some(Digits(found.interval.low)),
+            high_qps: Some(Digits(found.interval.high)),
+            failing_qps: found.failing_qps.map(Digits),
+            ..asked
+        })
+    }
+
+    /// The row with what queries meet at a rate.
+    fn delays(
+        &self,
+        mut experiment: Experiment,
+        policy: &BuiltIn,
+        rate_qps: f64,
+        asked: SweepRow,
+    ) -> Result<SweepRow, LabError> {
+        let criterion = self.options.objective.within(experiment.deadline);
+        let count = self.run_length().searched(&criterion, rate_qps);
         experiment.arrivals = draw_all(&self.options.process, &self.options.seeds, count, experiment.queries.len());
         let mut summaries = Vec::new();
         let (mut held, mut missed) = (0, 0);
         for arrivals in &experiment.arrivals {
             let sinks = (Tally::new(&Machine::default(), count), Judge::new(criterion, count));
-            let (tally, judge) = experiment.play(&policy, rate_qps, arrivals, sinks, |_| false)?;
+            let (tally, judge) = experiment.play(policy, rate_qps, arrivals, sinks, |_| false)?;
             held += usize::from(judge.verdict(rate_qps).holds());
             let summary = tally.summary();
             // What was dropped is late like what came too late; where nothing was answered, all of it is.
@@ -222,7 +244,7 @@ impl Sweep {
         }
         let means: Vec<f64> = summaries.iter().map(|summary| summary.mean_ms).collect();
         let interval = mean_interval(&means, CONFIDENCE);
-        let middle = |of: fn(&crate::lab::Summary) -> f64| {
+        let middle = |of: fn(&Summary) -> f64| {
             let mut values: Vec<f64> = summaries.iter().map(of).collect();
             values.sort_by(f64::total_cmp);
             nearest_rank(&values, 0.5).map(Digits)
@@ -238,9 +260,17 @@ impl Sweep {
             p99_ms: middle(|summary| summary.p99_ms),
             missed_share: Some(Digits(missed as f64 / (count * self.options.seeds.len()).max(1) as f64)),
             held: Some(held),
-            ..row
+            ..asked
         })
     }
+
+    fn run_length(&self) -> RunLength {
+        RunLength::Enough { at_least: self.options.at_least }
+    }
+}
+
+fn deadline(point: &Point) -> Nanos {
+    Nanos::from_ms(point.deadline_ms)
 }
 
 fn machine(point: &Point) -> Machine {
