@@ -27,6 +27,9 @@ pub enum BuildError {
     /// The system gives no threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
+    /// A thread that packs lists has panicked, and said why: a mistake of this program's.
+    #[error("a thread that packs lists has panicked")]
+    Panicked,
 }
 
 impl BuildError {

@@ -9,7 +9,8 @@
 //! Any thread takes the next range, but none that is far ahead of the writer, nor one that memory has no room for: what is packed
 //! waits in memory.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{BuildError, Progress, allocator};
 use crate::index::{EncodedLists, IndexWriter};
@@ -54,25 +55,6 @@ impl RangeBytes {
     }
 }
 
-/// Which ranges are taken, which are packed, and which are written.
-#[derive(Default)]
-struct State {
-    next: usize,
-    written: usize,
-    /// What ranges that are taken and not written take of memory.
-    taken_bytes: u64,
-    packed: Vec<(usize, Result<EncodedLists, BuildError>)>,
-    is_over: bool,
-}
-
-impl State {
-    /// Whether the next range may be merged.
-    fn may_take(&self, ranges: &[RangeBytes], room: u64, threads: usize) -> bool {
-        let is_near = self.next < self.written + threads * AHEAD_PER_THREAD;
-        is_near && (self.taken_bytes == 0 || self.taken_bytes.saturating_add(ranges[self.next].all()) <= room)
-    }
-}
-
 /// Appends ranges, which take so much, to `writer`, in order; `pack` makes each, on any of `threads` threads. Together they
 /// take no more than `room` at a time, unless one takes more by itself.
 ///
@@ -86,68 +68,125 @@ pub(crate) fn write_ranges(
     progress: &(dyn Fn(Progress) + Sync),
     pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync),
 ) -> Result<(), BuildError> {
-    let num_ranges = ranges.len();
-    let state = Mutex::new(State::default());
-    let changed = Condvar::new();
-    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    let work = || {
-        loop {
-            let mut held = lock();
-            while !held.is_over && held.next < num_ranges && !held.may_take(ranges, room, threads) {
-                held = changed.wait(held).unwrap_or_else(PoisonError::into_inner);
-            }
-            let number = held.next;
-            if held.is_over || number == num_ranges {
-                return;
-            }
-            held.next += 1;
-            held.taken_bytes += ranges[number].all();
-            drop(held);
-            let packed = pack(number);
-            let mut held = lock();
-            held.taken_bytes -= ranges[number].merging;
-            held.packed.push((number, packed));
-            drop(held);
-            changed.notify_all();
-        }
-    };
+    let shared = Shared { ranges, room, threads, state: Mutex::default(), changed: Condvar::new() };
     std::thread::scope(|scope| {
         // Whatever ends the writer's loop ends the workers'.
-        let _over = OnDrop(|| {
-            lock().is_over = true;
-            changed.notify_all();
-        });
+        let _over = OnDrop(|| shared.end());
         for worker in 0..threads {
             std::thread::Builder::new()
                 .name(format!("merge-{worker}"))
-                .spawn_scoped(scope, work)
+                .spawn_scoped(scope, || shared.pack_ranges(pack))
                 .map_err(|e| BuildError::Threads(e.to_string()))?;
         }
         let mut freed_bytes = 0_u64;
         for (number, range) in ranges.iter().enumerate() {
-            let mut held = lock();
-            let packed = loop {
-                if let Some(at) = held.packed.iter().position(|(packed, _)| *packed == number) {
-                    break held.packed.swap_remove(at).1;
-                }
-                held = changed.wait(held).unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(held);
-            writer.append(&packed?)?;
-            let mut held = lock();
-            held.written = number + 1;
-            held.taken_bytes -= range.packed;
-            drop(held);
-            changed.notify_all();
+            writer.append(&shared.wait_for(number)?)?;
+            shared.count_written(number);
             freed_bytes += range.all();
             if freed_bytes > room / GIVEN_BACK_SHARE {
                 allocator::give_back();
                 freed_bytes = 0;
             }
-            progress(Progress::Writing { done: number + 1, of: num_ranges });
+            progress(Progress::Writing { done: number + 1, of: ranges.len() });
         }
         Ok(())
     })
+}
+
+/// What the threads that pack and the writer have in common.
+struct Shared<'a> {
+    ranges: &'a [RangeBytes],
+    room: u64,
+    threads: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Which ranges are taken, which are packed, and which are written.
+#[derive(Default)]
+struct State {
+    next: usize,
+    written: usize,
+    /// What ranges that are taken and not written take of memory.
+    taken_bytes: u64,
+    packed: Vec<(usize, Result<EncodedLists, BuildError>)>,
+    is_over: bool,
+}
+
+impl Shared<'_> {
+    /// A thread that packs: one range after another, as long as there are any.
+    fn pack_ranges(&self, pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync)) {
+        while let Some(number) = self.take_next() {
+            // The writer waits for this range, whatever becomes of it.
+            let packed = catch_unwind(AssertUnwindSafe(|| pack(number)));
+            self.hand_over(number, packed.unwrap_or(Err(BuildError::Panicked)));
+        }
+    }
+
+    /// Takes the next range, once it may be merged; `None` if there is none, or nobody wants any more.
+    fn take_next(&self) -> Option<usize> {
+        let mut state = self.lock();
+        while !state.is_over && state.next < self.ranges.len() && !self.may_take_next(&state) {
+            state = self.wait(state);
+        }
+        let number = state.next;
+        if state.is_over || number == self.ranges.len() {
+            return None;
+        }
+        state.next += 1;
+        state.taken_bytes += self.ranges[number].all();
+        Some(number)
+    }
+
+    /// Whether the next range is near enough to the writer, and there is room for it.
+    fn may_take_next(&self, state: &State) -> bool {
+        let is_near = state.next < state.written + self.threads * AHEAD_PER_THREAD;
+        let taken_bytes = || state.taken_bytes.saturating_add(self.ranges[state.next].all());
+        is_near && (state.taken_bytes == 0 || taken_bytes() <= self.room)
+    }
+
+    /// Gives the writer what became of a range.
+    fn hand_over(&self, number: usize, packed: Result<EncodedLists, BuildError>) {
+        let mut state = self.lock();
+        state.taken_bytes -= self.ranges[number].merging;
+        state.packed.push((number, packed));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// What became of a range, as soon as that is known.
+    fn wait_for(&self, number: usize) -> Result<EncodedLists, BuildError> {
+        let mut state = self.lock();
+        loop {
+            if let Some(at) = state.packed.iter().position(|(packed, _)| *packed == number) {
+                return state.packed.swap_remove(at).1;
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// That a range is in the index, and its memory free.
+    fn count_written(&self, number: usize) {
+        let mut state = self.lock();
+        state.written = number + 1;
+        state.taken_bytes -= self.ranges[number].packed;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// That the writer takes no more.
+    fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct OnDrop<F: FnMut()>(F);
@@ -155,5 +194,32 @@ struct OnDrop<F: FnMut()>(F);
 impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         self.0();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::index::Bm25;
+
+    #[test]
+    fn a_panic_while_a_range_is_packed_ends_the_build_with_an_error() {
+        let (done, result) = mpsc::channel();
+        // In a thread of its own: a writer that waits for ever fails the test, and does not hang it.
+        std::thread::spawn(move || {
+            let dir = tempfile::tempdir().unwrap();
+            let mut writer = IndexWriter::create(dir.path(), vec![10], Vec::new(), Bm25::default(), "ascii").unwrap();
+            let pack = |number| match number {
+                3 => std::panic::resume_unwind(Box::new("a planned fault")),
+                _ => Ok(EncodedLists::default()),
+            };
+            let ranges = [RangeBytes { merging: 1, packed: 1 }; 8];
+            done.send(write_ranges(&ranges, 16, 2, &mut writer, &|_| (), &pack)).unwrap();
+        });
+        let result = result.recv_timeout(Duration::from_secs(60)).expect("the writer waits for the range");
+        assert!(matches!(result, Err(BuildError::Panicked)), "{result:?}");
     }
 }

@@ -124,7 +124,7 @@ impl From<SharedCoresError> for Failure {
 impl From<BuildError> for Failure {
     fn from(e: BuildError) -> Self {
         match e {
-            BuildError::Threads(_) => Self::failed(e.to_string()),
+            BuildError::Threads(_) | BuildError::Panicked => Self::failed(e.to_string()),
             BuildError::Input(_) | BuildError::Index(_) | BuildError::Run { .. } => Self::input(e.to_string()),
         }
     }
