@@ -87,21 +87,13 @@ fn predict_us(model: &BatchModel, sample: &BatchSample, alone: &[Alone]) -> f64 
 
 fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> BatchModel {
     let samples: Vec<&BatchSample> = samples.collect();
-    let beside_device = |query: &Alone| query.device_us.map(|device_us| query.total_us - device_us);
-    let overhead_us = median(alone.iter().filter_map(beside_device).collect()).max(0.0);
-    let overhead_us = if overhead_us.is_finite() { overhead_us } else { 0.0 };
+    let overhead_us = overhead_us(alone);
     let largest = samples.iter().map(|sample| sample.work.len()).max().unwrap_or(1);
+    let together: Vec<&BatchSample> = samples.iter().copied().filter(|sample| sample.work.len() > 1).collect();
+    let [host_fixed_us, host_each_us] = line(&together, |sample| sample.host_us);
+    let [fixed_us, each_us] = line(&together, |sample| sample.total_us - sample.device_us);
 
-    let together = || samples.iter().filter(|sample| sample.work.len() > 1);
-    let line = |us: fn(&BatchSample) -> f64| {
-        let rows: Vec<([f64; 2], f64)> =
-            together().map(|sample| ([1.0, sample.work.len() as f64], us(sample).max(0.0))).collect();
-        least_squares(&rows)
-    };
-    let [host_fixed_us, host_each_us] = line(|sample| sample.host_us);
-    let [fixed_us, each_us] = line(|sample| sample.total_us - sample.device_us);
-
-    // What queries add, by mode, in batches so large that the device is full.
+    // By mode: what a batch's queries take of the device alone.
     let sums = |sample: &BatchSample| {
         let mut sums = [0.0; 3];
         for &i in &sample.work {
@@ -113,21 +105,9 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
     let is_large = |sample: &&&BatchSample| sample.work.len() as f64 >= LARGE_SHARE * largest as f64;
     let large: Vec<([f64; 3], f64)> =
         samples.iter().filter(is_large).map(|sample| (sums(sample), sample.device_us)).collect();
-    let mut shares = least_squares(&large);
-    // A mode whose queries are not in the batches, or too few to tell, is taken for the others' like.
-    let total = |values: [f64; 3]| values.iter().sum::<f64>();
-    let all_us: f64 = large.iter().map(|(sums, _)| total(*sums)).sum();
-    let device_us: f64 = large.iter().map(|(_, device_us)| device_us).sum();
-    let common = if all_us > 0.0 { device_us / all_us } else { 1.0 };
-    for share in &mut shares {
-        if *share <= 0.0 {
-            *share = common;
-        }
-    }
-
-    // How much more small batches take, and how far the longest query holds them up: the share of its time at which all
-    // sizes together are predicted best.
-    let rows: Vec<BatchRow> = together()
+    let shares = added_shares(&large);
+    let rows: Vec<BatchRow> = together
+        .iter()
         .map(|sample| BatchRow {
             size: sample.work.len() as u32,
             added_us: sums(sample).iter().zip(shares).map(|(sum, share)| sum * share).sum(),
@@ -135,15 +115,7 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
             device_us: sample.device_us,
         })
         .collect();
-    let candidates = (0..=LONGEST_STEPS).map(|step| f64::from(step) / f64::from(LONGEST_STEPS));
-    let (longest, crowding, _) = candidates
-        .map(|longest| {
-            let crowding = crowding(&rows, longest);
-            let error = error(&rows, longest, &crowding);
-            (longest, crowding, error)
-        })
-        .min_by(|a, b| a.2.total_cmp(&b.2))
-        .unwrap_or_default();
+    let (longest, crowding) = longest_and_crowding(&rows);
 
     let [added_and, added_or, added_and_or] = shares;
     BatchModel {
@@ -165,6 +137,48 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
         mean_relative_error: f64::NAN,
         p95_relative_error: f64::NAN,
     }
+}
+
+/// What a query alone takes beside the device's own work, in the median; 0 where no device tells.
+fn overhead_us(alone: &[Alone]) -> f64 {
+    let beside_device = |query: &Alone| query.device_us.map(|device_us| query.total_us - device_us);
+    let overhead_us = median(alone.iter().filter_map(beside_device).collect()).max(0.0);
+    if overhead_us.is_finite() { overhead_us } else { 0.0 }
+}
+
+/// What `us` is of a batch, and with each of its queries: both in microseconds.
+fn line(batches: &[&BatchSample], us: fn(&BatchSample) -> f64) -> [f64; 2] {
+    let rows: Vec<([f64; 2], f64)> =
+        batches.iter().map(|sample| ([1.0, sample.work.len() as f64], us(sample).max(0.0))).collect();
+    least_squares(&rows)
+}
+
+/// By mode: which share of its time alone a query adds to the device's, by batches so large that the device is full.
+fn added_shares(large: &[([f64; 3], f64)]) -> [f64; 3] {
+    let mut shares = least_squares(large);
+    // A mode whose queries are not in the batches, or too few to tell, is taken for the others' like.
+    let all_us: f64 = large.iter().map(|(sums, _)| sums.iter().sum::<f64>()).sum();
+    let device_us: f64 = large.iter().map(|(_, device_us)| device_us).sum();
+    let common = if all_us > 0.0 { device_us / all_us } else { 1.0 };
+    for share in &mut shares {
+        if *share <= 0.0 {
+            *share = common;
+        }
+    }
+    shares
+}
+
+/// How far the longest query holds batches up, and how much more small ones take: the share of its time at which all sizes
+/// together are predicted best.
+fn longest_and_crowding(rows: &[BatchRow]) -> (f64, Vec<(u32, f64)>) {
+    let candidates = (0..=LONGEST_STEPS).map(|step| f64::from(step) / f64::from(LONGEST_STEPS));
+    let fitted = candidates.map(|longest| {
+        let crowding = crowding(rows, longest);
+        let error = error(rows, longest, &crowding);
+        (longest, crowding, error)
+    });
+    let (longest, crowding, _) = fitted.min_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or_default();
+    (longest, crowding)
 }
 
 /// A measured batch of several queries, in the terms of the formula.

@@ -246,15 +246,40 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         }
         let device_before = self.devices[class][device.index()];
         let begin = now.max(before.done);
+        let finish = self.start_well(processor, class, rows, now);
+        match self.meet_faults(processor, now, begin, finish) {
+            Ok(finish) => {
+                self.lanes[processor.index()].without_memory = 0;
+                finish
+            }
+            Err((kind, noticed)) => {
+                self.devices[class][device.index()] = device_before;
+                self.lose(processor, before, rows.len(), kind, noticed);
+                self.start_well(processor, Class::CPU, rows, noticed)
+            }
+        }
+    }
+
+    /// What planned faults make of a batch that was handed over at `now`, is taken up at `begin` and would finish at `finish`:
+    /// when it does finish, with the stalls on its way.
+    ///
+    /// # Errors
+    /// With the fault by which it is lost, and when that is noticed.
+    fn meet_faults(
+        &mut self,
+        processor: ProcessorId,
+        now: Nanos,
+        begin: Nanos,
+        mut finish: Nanos,
+    ) -> Result<Nanos, (FaultKind, Nanos)> {
         let barks_at = begin + self.model.faults.watchdog;
-        let mut finish = self.start_well(processor, class, rows, now);
         let meets = |fault: &PlannedFault, finish| match fault.kind {
             FaultKind::Memory => fault.at <= now,
             _ => fault.at < finish,
         };
-        let failed = loop {
+        loop {
             let of_lane = |fault: &PlannedFault| fault.processor == processor && meets(fault, finish);
-            let Some(next) = self.faults.iter().position(of_lane) else { break None };
+            let Some(next) = self.faults.iter().position(of_lane) else { return Ok(finish) };
             let fault = self.faults[next];
             let is_over = match fault.kind {
                 FaultKind::Memory => fault.end() <= now,
@@ -265,13 +290,13 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
                 continue;
             }
             match fault.kind {
-                FaultKind::Error | FaultKind::Panic => break Some((fault.kind, begin.max(fault.at))),
-                FaultKind::Hang => break Some((FaultKind::Hang, barks_at.max(fault.at))),
-                FaultKind::Memory => break Some((FaultKind::Memory, begin)),
+                FaultKind::Error | FaultKind::Panic => return Err((fault.kind, begin.max(fault.at))),
+                FaultKind::Hang => return Err((FaultKind::Hang, barks_at.max(fault.at))),
+                FaultKind::Memory => return Err((FaultKind::Memory, begin)),
                 FaultKind::Stall => {
                     let until = finish + fault.end().since(begin.max(fault.at));
                     if until > barks_at {
-                        break Some((FaultKind::Hang, barks_at.max(fault.at)));
+                        return Err((FaultKind::Hang, barks_at.max(fault.at)));
                     }
                     self.faults.remove(next);
                     finish = until;
@@ -279,12 +304,11 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
                     (lane.done, lane.host_free, lane.finish) = (finish, finish, finish);
                 }
             }
-        };
-        let Some((kind, noticed)) = failed else {
-            self.lanes[processor.index()].without_memory = 0;
-            return finish;
-        };
-        self.devices[class][device.index()] = device_before;
+        }
+    }
+
+    /// Puts a lane back to where it was `before` a batch of so many queries that it has lost, and notes what became of both.
+    fn lose(&mut self, processor: ProcessorId, before: LaneClock, queries: usize, kind: FaultKind, noticed: Nanos) {
         let without_memory = before.without_memory + u32::from(kind == FaultKind::Memory);
         let is_retired = kind != FaultKind::Memory || without_memory >= PATIENCE;
         self.lanes[processor.index()] = LaneClock {
@@ -295,16 +319,9 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
             without_memory,
             ..before
         };
-        let fault = LaneFault {
-            processor,
-            at: noticed,
-            kind,
-            queries: rows.len(),
-            is_retired,
-            what: String::from("as planned"),
-        };
+        let what = String::from("as planned");
+        let fault = LaneFault { processor, at: noticed, kind, queries, is_retired, what };
         self.rerun = Some(Rerun { fault: Some(fault) });
-        self.start_well(processor, Class::CPU, rows, noticed)
     }
 
     /// As [`ServiceTimes::start`], where nothing goes wrong.
