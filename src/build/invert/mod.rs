@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 
 use super::{BuildError, BuildOptions, Indexer, Inverted, Progress};
 use crate::corpus::{Batch, Collection};
@@ -103,95 +103,137 @@ fn invert(
     store: &Store,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<(u64, Duration), BuildError> {
-    let errors: Mutex<Vec<(u64, BuildError)>> = Mutex::new(Vec::new());
-    let failed = AtomicBool::new(false);
-    let held: HashMap<u64, u64> = store.held_batches();
-    let (documents, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let inversion = Inversion::new(store, progress);
     let (to_workers, from_reader) = crossbeam_channel::bounded::<(u64, Batch)>(workers.len());
-    let fail = |number: u64, error: BuildError| {
-        failed.store(true, Ordering::Relaxed);
-        errors.lock().unwrap_or_else(PoisonError::into_inner).push((number, error));
-    };
-    let work = |mut worker: Box<dyn Worker + Send + '_>, batches: Receiver<(u64, Batch)>| {
-        let mut last = 0;
-        for (number, batch) in batches {
-            last = number;
-            let batch_bytes = batch.bytes();
-            match worker.take(number, batch, store) {
-                Ok(num_docs) => {
-                    store.count_docs(num_docs);
-                    let documents = documents.fetch_add(num_docs.into(), Ordering::Relaxed) + u64::from(num_docs);
-                    let bytes = bytes.fetch_add(batch_bytes, Ordering::Relaxed) + batch_bytes;
-                    progress(Progress::Reading { documents, bytes });
-                }
-                Err(error) => return fail(number, error),
-            }
-        }
-        if !failed.load(Ordering::Relaxed)
-            && let Err(error) = worker.finish(store)
-        {
-            fail(last, error);
-        }
-        drop(worker);
-        store.end_worker();
-    };
-    let (mut number, mut waited) = (0, Duration::ZERO);
-    let mut memory = Vec::new();
     collection.defer_reading()?;
-    std::thread::scope(|scope| -> Result<(), BuildError> {
-        // Batches are handed out in order: all that come before a bad one are under way when reading stops, so the
-        // first error of the collection is always among the errors.
+    let read = std::thread::scope(|scope| -> Result<(u64, Duration), BuildError> {
         let to_workers = to_workers;
         for (number, worker) in workers.into_iter().enumerate() {
-            let (work, batches) = (&work, from_reader.clone());
+            let (inversion, batches) = (&inversion, from_reader.clone());
             std::thread::Builder::new()
                 .name(format!("invert-{number}"))
-                .spawn_scoped(scope, move || work(worker, batches))
+                .spawn_scoped(scope, move || inversion.work(worker, batches))
                 .map_err(|e| BuildError::Threads(e.to_string()))?;
         }
         // Where all workers have ended, nobody is left to take a batch, and the reader must not wait for that.
         drop(from_reader);
-        while !failed.load(Ordering::Relaxed) {
+        Ok(inversion.read(collection, &to_workers))
+    })?;
+    match inversion.first_error() {
+        Some(error) => Err(error),
+        None => Ok(read),
+    }
+}
+
+/// A collection on its way into a store: what its reader and the workers have in common.
+struct Inversion<'a> {
+    store: &'a Store,
+    progress: &'a (dyn Fn(Progress) + Sync),
+    /// Digests of the batches that the store held before.
+    held: HashMap<u64, u64>,
+    /// What went wrong, with the number of the batch.
+    errors: Mutex<Vec<(u64, BuildError)>>,
+    failed: AtomicBool,
+    documents: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl<'a> Inversion<'a> {
+    fn new(store: &'a Store, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        Self {
+            store,
+            progress,
+            held: store.held_batches(),
+            errors: Mutex::default(),
+            failed: AtomicBool::default(),
+            documents: AtomicU64::default(),
+            bytes: AtomicU64::default(),
+        }
+    }
+
+    /// A worker's thread: inverts what the reader hands out, until there is no more, or an error.
+    fn work(&self, mut worker: Box<dyn Worker + Send + '_>, batches: Receiver<(u64, Batch)>) {
+        let mut last = 0;
+        for (number, batch) in batches {
+            last = number;
+            let batch_bytes = batch.bytes();
+            match worker.take(number, batch, self.store) {
+                Ok(num_docs) => self.count(num_docs, batch_bytes),
+                Err(error) => return self.fail(number, error),
+            }
+        }
+        if !self.failed.load(Ordering::Relaxed)
+            && let Err(error) = worker.finish(self.store)
+        {
+            self.fail(last, error);
+        }
+        drop(worker);
+        self.store.end_worker();
+    }
+
+    /// The reader: hands out batches in order until there are no more, or an error; returns how many there were, and how long
+    /// it waited for workers.
+    ///
+    /// All that come before a bad one are under way when reading stops, so the first error of the collection is always among
+    /// the errors.
+    fn read(&self, collection: &mut Collection, to_workers: &Sender<(u64, Batch)>) -> (u64, Duration) {
+        let (mut number, mut waited) = (0, Duration::ZERO);
+        let mut memory = Vec::new();
+        while !self.failed.load(Ordering::Relaxed) {
             let mut batch = match collection.next_batch() {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(e) => {
-                    fail(number, e.into());
+                    self.fail(number, e.into());
                     break;
                 }
             };
-            let held = held.get(&number);
-            if held.is_some()
-                && let Err(error) = batch.load(&mut memory)
-            {
-                fail(number, error.into());
-                break;
-            }
-            match held {
-                Some(&digest) if digest == batch.digest() => {
-                    batch.unload(&mut memory);
-                    bytes.fetch_add(batch.bytes(), Ordering::Relaxed);
-                }
-                Some(_) => {
-                    fail(number, store.changed());
+            if let Some(&digest) = self.held.get(&number) {
+                if let Err(error) = self.pass_over(&mut batch, digest, &mut memory) {
+                    self.fail(number, error);
                     break;
                 }
-                None => {
-                    let ready = Instant::now();
-                    if to_workers.send((number, batch)).is_err() {
-                        break;
-                    }
-                    waited += ready.elapsed();
+            } else {
+                let ready = Instant::now();
+                if to_workers.send((number, batch)).is_err() {
+                    break;
                 }
+                waited += ready.elapsed();
             }
             number += 1;
         }
+        (number, waited)
+    }
+
+    /// Passes over a batch that the store holds, if it is still what it was.
+    fn pass_over(&self, batch: &mut Batch, digest: u64, memory: &mut Vec<u8>) -> Result<(), BuildError> {
+        batch.load(memory)?;
+        if batch.digest() != digest {
+            return Err(self.store.changed());
+        }
+        batch.unload(memory);
+        self.bytes.fetch_add(batch.bytes(), Ordering::Relaxed);
         Ok(())
-    })?;
-    let errors = errors.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match errors.into_iter().min_by_key(|(number, _)| *number) {
-        Some((_, error)) => Err(error),
-        None => Ok((number, waited)),
+    }
+
+    /// Counts a batch that was inverted.
+    fn count(&self, num_docs: u32, batch_bytes: u64) {
+        self.store.count_docs(num_docs);
+        let documents = self.documents.fetch_add(num_docs.into(), Ordering::Relaxed) + u64::from(num_docs);
+        let bytes = self.bytes.fetch_add(batch_bytes, Ordering::Relaxed) + batch_bytes;
+        (self.progress)(Progress::Reading { documents, bytes });
+    }
+
+    /// Notes what is wrong with a batch, and stops the reader.
+    fn fail(&self, number: u64, error: BuildError) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).push((number, error));
+    }
+
+    /// The error of the first batch that has one.
+    fn first_error(self) -> Option<BuildError> {
+        let errors = self.errors.into_inner().unwrap_or_else(PoisonError::into_inner);
+        errors.into_iter().min_by_key(|(number, _)| *number).map(|(_, error)| error)
     }
 }
 

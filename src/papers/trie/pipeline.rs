@@ -10,13 +10,15 @@
 //! Preparing (input to the GPUs) and collecting (lists from everywhere encoded, written) are not done side by side with
 //! anything of the same run, as in the paper; parsers go on meanwhile.
 
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::buffer::Buffer;
 use super::combine::{Combined, PartialLists};
 use super::cpu_indexer::CpuIndexer;
+use super::dictionary::Dictionary;
 use super::grants::Grants;
 use super::indexer::SlotIndexer;
 use super::parsers::{Parsed, parse_all};
@@ -184,23 +186,11 @@ impl Indexer for TrieIndexer {
         let dictionary = Combined::new(parts, owners);
         report.combining_s = began.elapsed().as_secs_f64();
         let began = Instant::now();
-        let path = dir.join("dictionary");
-        let path = paths.first().map_or(path, |run: &PathBuf| run.with_file_name("dictionary"));
-        if !paths.is_empty() {
-            let written = write_atomically(&path, |file| std::io::Write::write_all(file, &dictionary.encode()));
-            written.map_err(|e| BuildError::of(&path, "cannot write", &e))?;
+        if let Some(run) = paths.first() {
+            write_dictionary(&dictionary, &run.with_file_name("dictionary"))?;
         }
         report.writing_s = began.elapsed().as_secs_f64();
-        for (worker, part) in workers.iter().zip(dictionary.parts()) {
-            let place = report.parts.len();
-            report.parts.push(PartReport {
-                is_gpu: worker.is_gpu,
-                slots: worker.slots.len(),
-                tokens: report.runs.iter().map(|run| run.part_tokens[place]).sum(),
-                terms: part.terms.len() as u64,
-                characters: part.characters(),
-            });
-        }
+        report.parts = part_reports(&workers, &dictionary, &report.runs);
         self.report = report;
         let runs = paths.iter().map(|path| RunFile::open(path)).collect::<Result<_, _>>()?;
         Ok(Arc::new(PartialLists { dictionary, runs, first_docs, num_docs: u64::from(next_doc), summary }))
@@ -240,6 +230,25 @@ fn run_report(parsed: &Parsed) -> RunReport {
         parsing_s: parsed.parsing_s,
         ..RunReport::default()
     }
+}
+
+/// Writes the dictionary beside the runs.
+fn write_dictionary(dictionary: &Combined, path: &Path) -> Result<(), BuildError> {
+    let written = write_atomically(path, |file| file.write_all(&dictionary.encode()));
+    written.map_err(|e| BuildError::of(path, "cannot write", &e))
+}
+
+/// What each indexer had to do.
+fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -> Vec<PartReport> {
+    let parts = workers.iter().zip(dictionary.parts()).enumerate();
+    let report = |(place, (worker, part)): (usize, (&Worker, &Dictionary))| PartReport {
+        is_gpu: worker.is_gpu,
+        slots: worker.slots.len(),
+        tokens: runs.iter().map(|run| run.part_tokens[place]).sum(),
+        terms: part.terms.len() as u64,
+        characters: part.characters(),
+    };
+    parts.map(report).collect()
 }
 
 /// Indexes one buffer and writes its lists.
@@ -312,7 +321,7 @@ fn replace(worker: &mut Worker, buffer: &Buffer, error: &GpuError, lost: &mut Ve
 }
 
 /// The dictionary of an indexer at the end.
-fn finish(worker: &mut Worker, lost: &mut Vec<String>) -> super::dictionary::Dictionary {
+fn finish(worker: &mut Worker, lost: &mut Vec<String>) -> Dictionary {
     worker.indexer.finish().unwrap_or_else(|error| {
         lost.push(error.to_string());
         worker.indexer.salvage()
