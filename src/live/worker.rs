@@ -18,7 +18,7 @@ use super::QuerySet;
 use super::clock::since;
 use super::ending::LiveError;
 use super::ring::{Completion, Rings, Sleeper, Survived};
-use crate::exec::{Answers, ExecError, Executor, Help, Hit, MAX_K, Request};
+use crate::exec::{Answers, ExecError, Execution, Executor, Help, Hit, MAX_K, Pipeline, Request};
 use crate::gpu::GpuError;
 use crate::ids::ProcessorId;
 use crate::machine::{Class, FaultKind, PATIENCE};
@@ -164,87 +164,97 @@ impl Worker {
 
     fn serve_pipeline(&mut self, executor: &mut dyn Executor) -> Served {
         let queries = Arc::clone(&self.queries);
-        let mut desk = Desk::new();
-        let mut under_way: VecDeque<Submitted> = VecDeque::with_capacity(self.depth);
-        let mut unchecked: Option<Vec<u32>> = None;
-        let mut used: Vec<Vec<u32>> = Vec::new();
-        // What the thread has been at since the last batch ended, besides what the executor tells of itself.
-        let mut host = 0;
+        let mut belt = Belt::new(self.depth);
         loop {
-            if under_way.is_empty() && unchecked.is_none() && !self.wait_for_order(|| executor.help()) {
+            if belt.is_empty() && !self.wait_for_order(|| executor.help()) {
                 break;
             }
             if !self.rings.belongs_to(self.thread) {
                 break;
             }
             let Some(pipeline) = executor.pipeline() else { break };
-            if under_way.len() < self.depth.min(pipeline.depth()) {
-                let mut rows = used.pop().unwrap_or_default();
-                let began = since(self.epoch);
-                if self.take(&mut rows) {
-                    desk.requests.clear();
-                    desk.requests.extend(rows.iter().map(|&row| queries.request(row)));
-                    let picked_up = since(self.epoch);
-                    host += picked_up - began;
-                    let fault = guarded(|| pipeline.submit(&desk.requests)).err();
-                    under_way.push_back(Submitted { rows, picked_up, fault });
-                } else {
-                    used.push(rows);
-                }
+            if belt.under_way.len() < self.depth.min(pipeline.depth()) {
+                self.submit_next(pipeline, &queries, &mut belt);
             }
             // Answers are replaced by the next poll: those of the batch before must have been compared.
-            if let Some(rows) = unchecked.take() {
-                let began = since(self.epoch);
-                if let Err(error) = self.check_all(&queries, &rows, &desk.answers) {
-                    self.rings.fail(error);
+            self.check_ended(&queries, &mut belt);
+            let Some(polled) = belt.poll_oldest(pipeline) else {
+                if !belt.under_way.is_empty() {
+                    self.pause();
                 }
-                self.rings.set_checked(self.completed);
-                used.push(rows);
-                host += since(self.epoch) - began;
-            }
-            let Some(oldest) = under_way.front_mut() else { continue };
-            let polled = match oldest.fault.take() {
-                Some(fault) => Err(fault),
-                None => match guarded(|| pipeline.poll(&mut desk.answers).transpose()) {
-                    Ok(None) => {
-                        self.pause();
-                        continue;
-                    }
-                    Ok(Some(execution)) => Ok(execution),
-                    // This batch is lost, and perhaps those after it.
-                    Err(Fault::Error(error)) => Err(Fault::Lost(error)),
-                    Err(fault) => Err(fault),
-                },
+                continue;
             };
-            let mut halves = Halves::default();
-            let result = match polled {
-                Ok(execution) => {
-                    self.without_memory = 0;
-                    let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
-                    halves = Halves { host: host + ns(execution.host_us), device: ns(execution.device_us) };
-                    Ok(false)
-                }
-                Err(fault) => self.weather(fault, &oldest.rows, &queries, &mut desk),
-            };
-            let result = match result {
-                Ok(again) => Ok(again),
-                Err(Storm::Error(error)) => Err(error),
-                Err(Storm::Broken(spare)) => return Served::Broken(spare),
-            };
-            let (is_answered, again) = (result.is_ok(), result.as_ref().is_ok_and(|&again| again));
-            let Some(Submitted { rows, picked_up, .. }) = under_way.pop_front() else { continue };
-            host = 0;
-            if !self.complete(picked_up, halves, result.map(|_| ()), again) {
-                return Served::Lost;
-            }
-            if is_answered {
-                unchecked = Some(rows);
-            } else {
-                self.rings.set_checked(self.completed);
-                used.push(rows);
+            if let Some(served) = self.end_oldest(polled, &queries, &mut belt) {
+                return served;
             }
         }
         if self.rings.belongs_to(self.thread) { Served::Closed } else { Served::Lost }
+    }
+
+    /// Puts the next order into the pipeline, if it is there.
+    fn submit_next<'q>(&mut self, pipeline: &mut dyn Pipeline, queries: &'q QuerySet, belt: &mut Belt<'q>) {
+        let mut rows = belt.used.pop().unwrap_or_default();
+        let began = since(self.epoch);
+        if !self.take(&mut rows) {
+            belt.used.push(rows);
+            return;
+        }
+        let requests = &mut belt.desk.requests;
+        requests.clear();
+        requests.extend(rows.iter().map(|&row| queries.request(row)));
+        let picked_up = since(self.epoch);
+        belt.host += picked_up - began;
+        let fault = guarded(|| pipeline.submit(requests)).err();
+        belt.under_way.push_back(Submitted { rows, picked_up, fault });
+    }
+
+    /// Compares the answers of the batch that has ended, if that was not done yet.
+    fn check_ended(&mut self, queries: &QuerySet, belt: &mut Belt<'_>) {
+        let Some(rows) = belt.unchecked.take() else { return };
+        let began = since(self.epoch);
+        if let Err(error) = self.check_all(queries, &rows, &belt.desk.answers) {
+            self.rings.fail(error);
+        }
+        self.rings.set_checked(self.completed);
+        belt.used.push(rows);
+        belt.host += since(self.epoch) - began;
+    }
+
+    /// Reports the oldest batch, whose answers are on the desk or which has failed. If the worker is not to go on with this
+    /// executor: why.
+    fn end_oldest<'q>(
+        &mut self,
+        polled: Result<Execution, Fault>,
+        queries: &'q QuerySet,
+        belt: &mut Belt<'q>,
+    ) -> Option<Served> {
+        let Submitted { rows, picked_up, .. } = belt.under_way.pop_front()?;
+        let mut halves = Halves::default();
+        let result = match polled {
+            Ok(execution) => {
+                self.without_memory = 0;
+                let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
+                halves = Halves { host: belt.host + ns(execution.host_us), device: ns(execution.device_us) };
+                Ok(false)
+            }
+            Err(fault) => match self.weather(fault, &rows, queries, &mut belt.desk) {
+                Ok(again) => Ok(again),
+                Err(Storm::Error(error)) => Err(error),
+                Err(Storm::Broken(spare)) => return Some(Served::Broken(spare)),
+            },
+        };
+        belt.host = 0;
+        let (is_answered, again) = (result.is_ok(), result.as_ref().is_ok_and(|&again| again));
+        if !self.complete(picked_up, halves, result.map(|_| ()), again) {
+            return Some(Served::Lost);
+        }
+        if is_answered {
+            belt.unchecked = Some(rows);
+        } else {
+            self.rings.set_checked(self.completed);
+            belt.used.push(rows);
+        }
+        None
     }
 
     /// Takes the next order, if it is there.
@@ -371,6 +381,42 @@ struct Desk<'q> {
 impl Desk<'_> {
     fn new() -> Self {
         Self { hits: Vec::with_capacity(MAX_K), answers: Answers::default(), requests: Vec::new() }
+    }
+}
+
+/// What a lane has in its pipeline, and what came out of it last.
+struct Belt<'q> {
+    desk: Desk<'q>,
+    /// Batches in the pipeline, the oldest first.
+    under_way: VecDeque<Submitted>,
+    /// The batch whose answers are on the desk, until they are compared.
+    unchecked: Option<Vec<u32>>,
+    /// Memory of earlier batches.
+    used: Vec<Vec<u32>>,
+    /// What the thread has been at since the last batch ended, in nanoseconds, besides what the executor tells of itself.
+    host: u64,
+}
+
+impl Belt<'_> {
+    fn new(depth: usize) -> Self {
+        let under_way = VecDeque::with_capacity(depth);
+        Self { desk: Desk::new(), under_way, unchecked: None, used: Vec::new(), host: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.under_way.is_empty() && self.unchecked.is_none()
+    }
+
+    /// What has become of the oldest batch, with its answers on the desk if it went well; `None` while it runs, or if there is
+    /// none.
+    fn poll_oldest(&mut self, pipeline: &mut dyn Pipeline) -> Option<Result<Execution, Fault>> {
+        if let Some(fault) = self.under_way.front_mut()?.fault.take() {
+            return Some(Err(fault));
+        }
+        let polled = guarded(|| pipeline.poll(&mut self.desk.answers).transpose());
+        // This batch is lost, and perhaps those after it.
+        let lost = |fault| if let Fault::Error(error) = fault { Fault::Lost(error) } else { fault };
+        polled.map_err(lost).transpose()
     }
 }
 
