@@ -9,13 +9,14 @@
 //! to what memory gives, reading and writing, is told for the longest lists.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::gpu::{decode_on_cpu, fastest_us, open_gpu};
 use super::lists::{GOV2_DOCS, terms};
 use crate::ids::TermId;
 use crate::papers::codec::{Codec, Column, PForDelta};
-use crate::papers::ding_gpu::PforBatch;
-use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
+use crate::papers::ding_gpu::{PforBatch, PublishedGpu};
+use crate::papers::{Chart, Context, ExperimentError, Findings, Input, Line};
 use crate::quantile::median;
 
 /// Queries whose lists are decoded.
@@ -28,23 +29,18 @@ const REPEATS: usize = 7;
 /// "Up to 2.5 billion integers per second for longer lists": all that the text tells of the figure.
 const PAPERS_LONG: [(f64, f64); 2] = [(4096.0, 2500.0), (16_384.0, 2500.0)];
 
+/// The lines: the paper's three, and two of ours.
+const LINES: [&str; 5] =
+    ["CPU", "GPU with prefix sum", "GPU without", "GPU with, launch and wait included", "GPU with, a bin at once"];
+
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let input = context.input(GOV2_DOCS, QUERIES)?;
     let mut findings = Findings::default();
     findings.provenance("input", &input.name);
     let gpu = open_gpu(&mut findings)?;
-    let mut bins: BTreeMap<u32, Vec<TermId>> = BTreeMap::new();
-    for term in terms(&input) {
-        let bits = input.index.list(term).doc_freq().max(1).next_power_of_two().ilog2().max(SHORTEST_BITS);
-        let bin = bins.entry(bits).or_default();
-        if bin.len() < LISTS_A_BIN {
-            bin.push(term);
-        }
-    }
+    let bins = bins(&input);
     let codec = PForDelta::new(1);
-    let names =
-        ["CPU", "GPU with prefix sum", "GPU without", "GPU with, launch and wait included", "GPU with, a bin at once"];
-    let mut lines = names.map(|_| Vec::new());
+    let mut lines = LINES.map(|_| Vec::new());
     let mut longest = None;
     let mut steps = context.steps("list lengths", bins.len());
     for (bits, bin) in bins {
@@ -57,29 +53,13 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         let name = format!("up to {length} K docIDs");
         let mut times_us = [Some(cpu_us), None, None, None, None];
         if let Some(gpu) = &gpu {
-            let single: Result<Vec<_>, _> =
-                encoded.iter().map(|list| PforBatch::upload(gpu, Column::Docs, [list.as_slice()])).collect();
-            let single = single?;
-            for (with_sums, place) in [(true, 1), (false, 2)] {
-                let each = || single.iter().try_for_each(|list| list.decode(with_sums));
-                times_us[place] = Some(median(gpu.time_us(REPEATS, each)?));
-            }
-            let wall_us = |list: &PforBatch| gpu.wall_us(REPEATS, || list.decode(true)).map(median);
-            times_us[3] = Some(single.iter().map(wall_us).sum::<Result<f64, _>>()?);
-            drop(single);
-            let batch = PforBatch::upload(gpu, Column::Docs, encoded.iter().map(Vec::as_slice))?;
-            let at_once_us = median(gpu.time_us(REPEATS, || batch.decode(true))?);
-            let gaps_us = median(gpu.time_us(REPEATS, || batch.decode(false))?);
-            times_us[4] = Some(at_once_us);
-            if let (Some(with), Some(without)) = (times_us[1], times_us[2]) {
-                findings.compare(format!("{name}: prefix sum"), "% of time", None, 100.0 * (1.0 - without / with));
-            }
-            let share = 100.0 * (1.0 - gaps_us / at_once_us);
-            findings.compare(format!("{name}: prefix sum, a bin at once"), "% of time", None, share);
+            let of_gpu = GpuTimes::measure(gpu, &encoded)?;
+            of_gpu.tell_sums(&name, &mut findings);
+            times_us[1..].copy_from_slice(&of_gpu.by_line().map(Some));
             let encoded_words: usize = encoded.iter().map(Vec::len).sum();
-            longest = Some(4.0 * (encoded_words + postings) as f64 / at_once_us * 1e6);
+            longest = Some(4.0 * (encoded_words + postings) as f64 / of_gpu.at_once_us * 1e6);
         }
-        for ((name_of_line, line), time_us) in names.iter().zip(&mut lines).zip(times_us) {
+        for ((name_of_line, line), time_us) in LINES.iter().zip(&mut lines).zip(times_us) {
             let rate = time_us.map(|us| postings as f64 / us);
             findings.compare(format!("{name}: {name_of_line}"), "M ints/s", None, rate);
             line.extend(rate.map(|rate| (length, rate)));
@@ -91,9 +71,81 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         let share = 100.0 * bytes_per_s / gpu.copy_rate(REPEATS)?;
         findings.compare("longest lists at once, with prefix sum: bytes moved, of the copy's rate", "%", None, share);
     }
-    let lines = names.iter().zip(lines).enumerate().filter(|(_, (_, points))| !points.is_empty());
-    let papers = Line { name: names[2].to_owned(), is_papers: true, colour: 2, points: PAPERS_LONG.to_vec() };
-    findings.chart(Chart {
+    findings.chart(speeds(lines));
+    findings.note(
+        "The paper: the GPU without prefix sum reaches 2500 M ints/s on long lists, and the CPU wins on short ones. \
+         Lists are decoded one after another but for the last line; GPU times are the device's own but where the launch is \
+         included. The sums are made between a warp's registers: what they cost, and how near memory is to its limit with \
+         them, stands above.",
+    );
+    Ok(findings)
+}
+
+/// Some lists of each length, by the power of two that is no less.
+fn bins(input: &Input) -> BTreeMap<u32, Vec<TermId>> {
+    let mut bins: BTreeMap<u32, Vec<TermId>> = BTreeMap::new();
+    for term in terms(input) {
+        let bits = input.index.list(term).doc_freq().max(1).next_power_of_two().ilog2().max(SHORTEST_BITS);
+        let bin = bins.entry(bits).or_default();
+        if bin.len() < LISTS_A_BIN {
+            bin.push(term);
+        }
+    }
+    bins
+}
+
+/// How long a GPU decodes the lists of a bin, in microseconds.
+struct GpuTimes {
+    /// One after another, by the device's clock,
+    with_sums_us: f64,
+    /// and without prefix sums,
+    without_sums_us: f64,
+    /// and as the host sees it.
+    wall_us: f64,
+    /// All together,
+    at_once_us: f64,
+    /// and without prefix sums.
+    at_once_without_us: f64,
+}
+
+impl GpuTimes {
+    fn measure(gpu: &Arc<PublishedGpu>, encoded: &[Vec<u32>]) -> Result<Self, ExperimentError> {
+        let single: Result<Vec<_>, _> =
+            encoded.iter().map(|list| PforBatch::upload(gpu, Column::Docs, [list.as_slice()])).collect();
+        let single = single?;
+        let one_by_one_us = |with_sums| {
+            let each = || single.iter().try_for_each(|list| list.decode(with_sums));
+            gpu.time_us(REPEATS, each).map(median)
+        };
+        let (with_sums_us, without_sums_us) = (one_by_one_us(true)?, one_by_one_us(false)?);
+        let wall_us = |list: &PforBatch| gpu.wall_us(REPEATS, || list.decode(true)).map(median);
+        let wall_us = single.iter().map(wall_us).sum::<Result<f64, _>>()?;
+        drop(single);
+        let batch = PforBatch::upload(gpu, Column::Docs, encoded.iter().map(Vec::as_slice))?;
+        let at_once_us = median(gpu.time_us(REPEATS, || batch.decode(true))?);
+        let at_once_without_us = median(gpu.time_us(REPEATS, || batch.decode(false))?);
+        Ok(Self { with_sums_us, without_sums_us, wall_us, at_once_us, at_once_without_us })
+    }
+
+    /// In the order of the [lines](LINES), without the CPU.
+    fn by_line(&self) -> [f64; 4] {
+        [self.with_sums_us, self.without_sums_us, self.wall_us, self.at_once_us]
+    }
+
+    /// What prefix sums cost.
+    fn tell_sums(&self, name: &str, findings: &mut Findings) {
+        let share = 100.0 * (1.0 - self.without_sums_us / self.with_sums_us);
+        findings.compare(format!("{name}: prefix sum"), "% of time", None, share);
+        let share = 100.0 * (1.0 - self.at_once_without_us / self.at_once_us);
+        findings.compare(format!("{name}: prefix sum, a bin at once"), "% of time", None, share);
+    }
+}
+
+/// The figure: those lines that have points, and what the paper tells of one.
+fn speeds(lines: [Vec<(f64, f64)>; 5]) -> Chart {
+    let lines = LINES.iter().zip(lines).enumerate().filter(|(_, (_, points))| !points.is_empty());
+    let papers = Line { name: LINES[2].to_owned(), is_papers: true, colour: 2, points: PAPERS_LONG.to_vec() };
+    Chart {
         stem: String::from("speed"),
         title: String::from("Decoding PForDelta (Ding et al., figure 4)"),
         x_label: String::from("length of a list (1024 docIDs)"),
@@ -104,12 +156,5 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             .map(|(colour, (name, points))| Line { name: (*name).to_owned(), is_papers: false, colour, points })
             .chain([papers])
             .collect(),
-    });
-    findings.note(
-        "The paper: the GPU without prefix sum reaches 2500 M ints/s on long lists, and the CPU wins on short ones. \
-         Lists are decoded one after another but for the last line; GPU times are the device's own but where the launch is \
-         included. The sums are made between a warp's registers: what they cost, and how near memory is to its limit with \
-         them, stands above.",
-    );
-    Ok(findings)
+    }
 }

@@ -129,24 +129,8 @@ fn compare(
     });
     let [papers, own] = queries;
     let queries = [papers?, own?];
-    let mean_ms = |class: Class| {
-        let of_query = |query: &SimQuery| query.service[class].alone.as_ms();
-        queries[0].iter().map(of_query).sum::<f64>() / queries[0].len() as f64
-    };
-    for (place, class) in [Class::CPU, Class::GPU].into_iter().enumerate() {
-        let papers_ms = is_papers.then_some(PAPERS_MS[place]);
-        findings.compare(format!("mean cost, {class}"), "ms", papers_ms, mean_ms(class));
-        for (model, queries) in queries.iter().enumerate() {
-            let error = |query: &SimQuery| {
-                let (truth, estimate) = (query.service[class].alone.as_ms(), query.estimate[class].alone.as_ms());
-                (estimate - truth).abs() / truth.max(1e-6)
-            };
-            let mean_error = 100.0 * queries.iter().map(error).sum::<f64>() / queries.len() as f64;
-            let papers = (model == 0).then_some(PAPERS_ERRORS[place]);
-            findings.compare(format!("estimates' error, {class}, {}", MODELS[model].name()), "%", papers, mean_error);
-        }
-    }
-    let deadline_ms = DEADLINE_MS / PAPERS_MS[0] * mean_ms(Class::CPU);
+    tell_costs(&queries, is_papers, findings);
+    let deadline_ms = DEADLINE_MS / PAPERS_MS[0] * mean_ms(&queries[0], Class::CPU);
     let experiments = queries.map(|queries| {
         let seeds = context.seed..context.seed + SEEDS;
         let drawn = |seed| Arrivals::drawn(&ArrivalProcess::Poisson, seed, RUN, queries.len());
@@ -157,10 +141,9 @@ fn compare(
     findings.compare("deadline", "ms", is_papers.then_some(DEADLINE_MS), deadline_ms);
     let region = experiments[0].region().map(|region| region.rate_qps);
     findings.compare("no scheduler is stable above", "q/s", None, region);
-    let options = PolicyOptions::default();
     let mut lines = Vec::new();
     for (colour, (kind, model)) in CONFIGURATIONS.into_iter().enumerate() {
-        let (policy, experiment) = (kind.with(options), &experiments[model]);
+        let (policy, experiment) = (kind.with(PolicyOptions::default()), &experiments[model]);
         let name = if model == 0 { kind.to_string() } else { format!("{kind}, {} estimates", MODELS[model].name()) };
         let from = slowest_qps(&experiment.queries, kind) / 4.0;
         let rates = from..region.unwrap_or(f64::INFINITY);
@@ -169,14 +152,7 @@ fn compare(
         let qps = median(found?);
         let papers = papers_qps(kind).filter(|_| is_papers);
         findings.compare(format!("{name} sustains"), "q/s", papers, qps);
-        let delays: Result<Vec<_>, ExperimentError> = (1..=POINTS)
-            .into_par_iter()
-            .map(|point| {
-                let rate_qps = qps * point as f64 / POINTS as f64;
-                Ok((rate_qps, mean_delay_ms(experiment, &policy, rate_qps)?))
-            })
-            .collect();
-        lines.push(Line { name, is_papers: false, colour, points: delays? });
+        lines.push(Line { name, is_papers: false, colour, points: delays(experiment, &policy, qps)? });
     }
     findings.chart(Chart {
         stem,
@@ -188,6 +164,40 @@ fn compare(
         lines,
     });
     Ok(())
+}
+
+/// What queries cost in the mean on each class, and by how much each model's estimates err.
+fn tell_costs(queries: &[Vec<SimQuery>; 2], is_papers: bool, findings: &mut Findings) {
+    for (place, class) in [Class::CPU, Class::GPU].into_iter().enumerate() {
+        let papers_ms = is_papers.then_some(PAPERS_MS[place]);
+        findings.compare(format!("mean cost, {class}"), "ms", papers_ms, mean_ms(&queries[0], class));
+        for (model, queries) in queries.iter().enumerate() {
+            let error = |query: &SimQuery| {
+                let (truth, estimate) = (query.service[class].alone.as_ms(), query.estimate[class].alone.as_ms());
+                (estimate - truth).abs() / truth.max(1e-6)
+            };
+            let mean_error = 100.0 * queries.iter().map(error).sum::<f64>() / queries.len() as f64;
+            let papers = (model == 0).then_some(PAPERS_ERRORS[place]);
+            findings.compare(format!("estimates' error, {class}, {}", MODELS[model].name()), "%", papers, mean_error);
+        }
+    }
+}
+
+fn mean_ms(queries: &[SimQuery], class: Class) -> f64 {
+    queries.iter().map(|query| query.service[class].alone.as_ms()).sum::<f64>() / queries.len() as f64
+}
+
+/// Mean delays at rates up to what a policy sustains.
+fn delays(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    sustained_qps: f64,
+) -> Result<Vec<(f64, f64)>, ExperimentError> {
+    let at = |point: usize| {
+        let rate_qps = sustained_qps * point as f64 / POINTS as f64;
+        Ok((rate_qps, mean_delay_ms(experiment, policy, rate_qps)?))
+    };
+    (1..=POINTS).into_par_iter().map(at).collect()
 }
 
 /// A rate that the slowest of a policy's choices is sure to bear.

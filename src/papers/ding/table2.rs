@@ -102,18 +102,7 @@ fn table(
     let mode_named = |mode| context.mode(mode) == mode;
     for (mode, papers_cpu, papers_gpu) in PAPERS.into_iter().filter(|&(mode, ..)| mode_named(mode)) {
         let times_ms = measure(context, input, mode, &mut searches)?;
-        let rows = [
-            ("CPU", Some(papers_cpu)),
-            ("CPU, Tandem's own", None),
-            ("GPU", Some(papers_gpu)),
-            ("GPU, Tandem's own", None),
-        ];
-        for (place, (name, papers)) in rows.into_iter().enumerate() {
-            findings.compare(format!("{mode}: {name}"), "ms", papers, times_ms.get(place).copied());
-        }
-        if let (Some(cpu_ms), Some(gpu_ms)) = (times_ms.first(), times_ms.get(2)) {
-            findings.compare(format!("{mode}: CPU over GPU"), "x", papers_cpu / papers_gpu, cpu_ms / gpu_ms);
-        }
+        tell(mode, &times_ms, (papers_cpu, papers_gpu), findings);
     }
     findings.note(format!(
         "The table: mean of the first {} queries, the fastest of {REPEATS} runs each, k {}. \"CPU\" and \"GPU\" are the paper's methods. Same \
@@ -123,6 +112,22 @@ fn table(
         names.join("; ")
     ));
     Ok(())
+}
+
+/// A row of the table: times of the searches, the GPU's if there is one, beside the paper's.
+fn tell(mode: Mode, times_ms: &[f64], (papers_cpu, papers_gpu): (f64, f64), findings: &mut Findings) {
+    let columns = [
+        ("CPU", Some(papers_cpu)),
+        ("CPU, Tandem's own", None),
+        ("GPU", Some(papers_gpu)),
+        ("GPU, Tandem's own", None),
+    ];
+    for (place, (name, papers)) in columns.into_iter().enumerate() {
+        findings.compare(format!("{mode}: {name}"), "ms", papers, times_ms.get(place).copied());
+    }
+    if let (Some(cpu_ms), Some(gpu_ms)) = (times_ms.first(), times_ms.get(2)) {
+        findings.compare(format!("{mode}: CPU over GPU"), "x", papers_cpu / papers_gpu, cpu_ms / gpu_ms);
+    }
 }
 
 /// Mean milliseconds a query of each of `searches`, which must find the same.

@@ -52,64 +52,10 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     let workers = bench.workers(&WORKERS);
     let ways = bench.ways(&WAYS);
     let measured = measure(context, &bench, &load, &workers, &ways)?;
-    let baseline = |engine: Engine| {
-        let at = ways.iter().position(|&way| way == Way { engine, method: Method::Inter });
-        at.and_then(|at| measured[at].iter().flatten().map(|point| point.alone).reduce(Measured::better))
-    };
-    let engines = [(Engine::Published, "", Some((850.0 / 7.9, 9.27))), (Engine::Tandem, "Tandem, ", None)];
-    for (engine, name, papers) in engines {
-        if let Some(one) = baseline(engine) {
-            let (papers_qps, papers_ms) = papers.unzip();
-            findings.compare(format!("{name}INTER, 1 worker: throughput"), "q/s", papers_qps, one.throughput_qps);
-            findings.compare(format!("{name}INTER, 1 worker: latency"), "ms", papers_ms, one.latency_ms);
-        }
-    }
-    for (&way, points) in ways.iter().zip(&measured) {
-        for (&workers, point) in workers.iter().zip(points).skip(1) {
-            let papers = papers(way).filter(|_| workers == PAPERS_CORES);
-            let Some(Point { busy, quiet, alone, quiet_alone }) = point else { continue };
-            let name = format!("{way}, {workers} workers");
-            let times = busy.throughput_qps / alone.throughput_qps;
-            findings.compare(format!("{name}: throughput"), "x 1", papers.map(|(times, _)| times), times);
-            let times = alone.latency_ms / busy.latency_ms;
-            findings.compare(format!("{name}: latency, all waiting"), "x less", papers.and_then(|p| p.1), times);
-            let times = quiet_alone.latency_ms / quiet.latency_ms;
-            findings.compare(format!("{name}: latency, one at a time"), "x less", None, times);
-        }
-    }
-    for (engine, stem, of) in [(Engine::Published, "", "as published"), (Engine::Tandem, "-tandem", "Tandem's")] {
-        let lines = |value: fn(&Point) -> f64| {
-            let of_engine = ways.iter().zip(&measured).filter(|(way, _)| way.engine == engine).enumerate();
-            let line = |(colour, (way, points)): (usize, (&Way, &Vec<Option<Point>>))| Line {
-                name: way.to_string(),
-                is_papers: false,
-                colour,
-                points: workers.iter().zip(points).filter_map(|(&w, p)| Some((w as f64, value(p.as_ref()?)))).collect(),
-            };
-            of_engine.map(line).collect::<Vec<_>>()
-        };
-        if baseline(engine).is_none() || workers.len() < 2 {
-            continue;
-        }
-        type Value = fn(&Point) -> f64;
-        let panels: [(&str, &str, &str, Value); 3] = [
-            ("throughput", "Throughput", "throughput (queries/s)", |p| p.busy.throughput_qps),
-            ("latency", "Latency", "mean latency (ms)", |p| p.busy.latency_ms),
-            ("latency-quiet", "Latency of one query at a time", "mean latency (ms)", |p| p.quiet.latency_ms),
-        ];
-        for (panel, title, y_label, value) in panels {
-            findings.chart(Chart {
-                stem: format!("{panel}{stem}"),
-                title: format!("{title} by workers, {of} (Tatikonda et al., figure 4)"),
-                x_label: String::from("workers"),
-                y_label: y_label.to_owned(),
-                is_x_log: false,
-                is_y_log: false,
-                lines: lines(value),
-            });
-        }
-    }
-    if let Some(one) = baseline(Engine::Published) {
+    let figure = Figure { workers, ways, measured };
+    figure.tell(&mut findings);
+    figure.draw(&mut findings);
+    if let Some(one) = figure.baseline(Engine::Published) {
         explain(&bench, &load, &mut findings);
         thresholds(context, &bench, &load, one, &mut findings)?;
     }
@@ -120,6 +66,86 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     );
     Ok(findings)
 }
+
+/// What was measured, by way and number of workers.
+struct Figure {
+    workers: Vec<usize>,
+    ways: Vec<Way>,
+    measured: Vec<Vec<Option<Point>>>,
+}
+
+impl Figure {
+    /// The best that one worker alone has shown with an engine, if that was measured.
+    fn baseline(&self, engine: Engine) -> Option<Measured> {
+        let at = self.ways.iter().position(|&way| way == Way { engine, method: Method::Inter })?;
+        self.measured[at].iter().flatten().map(|point| point.alone).reduce(Measured::better)
+    }
+
+    /// Each way beside the paper's numbers.
+    fn tell(&self, findings: &mut Findings) {
+        let engines = [(Engine::Published, "", Some((850.0 / 7.9, 9.27))), (Engine::Tandem, "Tandem, ", None)];
+        for (engine, name, papers) in engines {
+            if let Some(one) = self.baseline(engine) {
+                let (papers_qps, papers_ms) = papers.unzip();
+                findings.compare(format!("{name}INTER, 1 worker: throughput"), "q/s", papers_qps, one.throughput_qps);
+                findings.compare(format!("{name}INTER, 1 worker: latency"), "ms", papers_ms, one.latency_ms);
+            }
+        }
+        for (&way, points) in self.ways.iter().zip(&self.measured) {
+            for (&workers, point) in self.workers.iter().zip(points).skip(1) {
+                let papers = papers(way).filter(|_| workers == PAPERS_CORES);
+                let Some(Point { busy, quiet, alone, quiet_alone }) = point else { continue };
+                let name = format!("{way}, {workers} workers");
+                let times = busy.throughput_qps / alone.throughput_qps;
+                findings.compare(format!("{name}: throughput"), "x 1", papers.map(|(times, _)| times), times);
+                let times = alone.latency_ms / busy.latency_ms;
+                findings.compare(format!("{name}: latency, all waiting"), "x less", papers.and_then(|p| p.1), times);
+                let times = quiet_alone.latency_ms / quiet.latency_ms;
+                findings.compare(format!("{name}: latency, one at a time"), "x less", None, times);
+            }
+        }
+    }
+
+    /// A chart of each quantity for each engine that was measured with several numbers of workers.
+    fn draw(&self, findings: &mut Findings) {
+        for (engine, stem, of) in [(Engine::Published, "", "as published"), (Engine::Tandem, "-tandem", "Tandem's")] {
+            if self.baseline(engine).is_none() || self.workers.len() < 2 {
+                continue;
+            }
+            let panels: [(&str, &str, &str, Value); 3] = [
+                ("throughput", "Throughput", "throughput (queries/s)", |p| p.busy.throughput_qps),
+                ("latency", "Latency", "mean latency (ms)", |p| p.busy.latency_ms),
+                ("latency-quiet", "Latency of one query at a time", "mean latency (ms)", |p| p.quiet.latency_ms),
+            ];
+            for (panel, title, y_label, value) in panels {
+                findings.chart(Chart {
+                    stem: format!("{panel}{stem}"),
+                    title: format!("{title} by workers, {of} (Tatikonda et al., figure 4)"),
+                    x_label: String::from("workers"),
+                    y_label: y_label.to_owned(),
+                    is_x_log: false,
+                    is_y_log: false,
+                    lines: self.lines(engine, value),
+                });
+            }
+        }
+    }
+
+    /// A line for each of an engine's ways.
+    fn lines(&self, engine: Engine, value: Value) -> Vec<Line> {
+        let of_engine = self.ways.iter().zip(&self.measured).filter(|(way, _)| way.engine == engine).enumerate();
+        let line = |(colour, (way, points)): (usize, (&Way, &Vec<Option<Point>>))| {
+            let points = self.workers.iter().zip(points);
+            let points =
+                points.filter_map(|(&workers, point)| Some((workers as f64, value(point.as_ref()?)))).collect();
+            Line { name: way.to_string(), is_papers: false, colour, points }
+        };
+        of_engine.map(line).collect()
+    }
+}
+
+/// What of a point is drawn.
+type Value = fn(&Point) -> f64;
 
 /// A way with some workers, and one worker alone in the same rounds: the machine is not as fast all the time.
 #[derive(Clone, Copy, Debug)]

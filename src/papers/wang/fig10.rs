@@ -31,74 +31,22 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
     let mut findings = Findings::default();
     let mut world = World::of(context, &mut findings)?;
     let memory = world.share_bytes(MEMORY_SHARE);
-    let mut threads: Vec<usize> = THREADS.into_iter().filter(|&threads| threads <= context.cores).collect();
-    if threads.is_empty() {
-        threads.push(1);
-    }
-    let most = threads[threads.len() - 1];
-    let mut by_threads = vec![Vec::new(); threads.len()];
-    let (mut on_gpu, mut combined, mut gains) = (Vec::new(), Vec::new(), Vec::new());
+    let mut curves = Curves::new(context.cores);
     let mut has_gpu = false;
-    for (k, papers) in KS {
+    for (k, papers_gain) in KS {
         world.train_for(k);
-        let mut cpu = 0.0;
-        for (points, &threads) in by_threads.iter_mut().zip(&threads) {
-            let seconds = (0..REPEATS).map(|_| answer_all(&world.ranker(), &world.lists, &world.test, k, threads).1);
-            cpu = world.test.len() as f64 / seconds.fold(f64::INFINITY, f64::min);
-            findings.compare(format!("k {k}, CPU-{threads}"), "q/s", None, cpu);
-            points.push((k as f64, cpu));
-        }
+        let cpu_qps = curves.add_cpu(&world, k, &mut findings);
         let bench = if k == KS[0].0 {
             Bench::open(&world, &mut findings)?
         } else {
             Bench::open(&world, &mut Findings::default())?
         };
         has_gpu = bench.is_some();
-        let winner = match &bench {
-            Some(bench) => winner(bench, 2, memory, f64::INFINITY)?,
-            None => None,
-        };
-        let gpu = winner.as_ref().map(|winner| winner.report.qps());
-        findings.compare(format!("k {k}, GPU with VFB"), "q/s", None, gpu);
-        let gain = gpu.map(|gpu| 100.0 * (gpu / cpu - 1.0));
-        // The paper's gain is over eight threads.
-        findings.compare(format!("k {k}, GPU over CPU-{most}"), "%", (most == 8).then_some(papers), gain);
-        let both = match (&bench, &winner) {
-            (Some(bench), Some(winner)) => {
-                let prefixes = world.admission(winner.policy)?.within(winner.division.cache_bytes, &world.lists);
-                let (cache, buffer) = (winner.division.cache_bytes, winner.division.buffer_bytes);
-                let workers = context.cores.saturating_sub(OWN_THREADS).clamp(1, 8);
-                Some(together(bench, &prefixes, (cache, buffer), workers, k)?)
-            }
-            _ => None,
-        };
-        findings.compare(format!("k {k}, combined"), "q/s", None, both.map(|(qps, _)| qps));
-        findings.compare(
-            format!("k {k}, combined: queries to the GPU"),
-            "%",
-            None,
-            both.map(|(_, share)| 100.0 * share),
-        );
-        let gain_both = both.map(|(qps, _)| 100.0 * (qps / cpu - 1.0));
-        findings.compare(format!("k {k}, combined over CPU-{most}"), "%", None, gain_both);
-        on_gpu.extend(gpu.map(|qps| (k as f64, qps)));
-        combined.extend(both.map(|(qps, _)| (k as f64, qps)));
-        gains.extend(gain.map(|gain| (k as f64, gain)));
+        let rates = bench.map(|bench| with_gpu(&bench, memory, context.cores, k)).transpose()?.unwrap_or_default();
+        curves.add_gpu(rates, cpu_qps, k, papers_gain, &mut findings);
     }
-    let mut lines: Vec<_> = by_threads
-        .into_iter()
-        .zip(&threads)
-        .enumerate()
-        .map(|(colour, (points, threads))| line(format!("CPU-{threads}"), colour, points))
-        .collect();
-    if has_gpu {
-        lines.push(line("GPU with VFB", 4, on_gpu));
-        lines.push(line("combined", 5, combined));
-        let papers = KS.map(|(k, gain)| (k as f64, gain)).to_vec();
-        let gains = vec![papers_line("GPU over CPU-8", 0, papers), line(format!("GPU over CPU-{most}"), 0, gains)];
-        findings.chart(chart("gain", "Gain over the CPU", 10, "k", "%", gains));
-    }
-    findings.chart(chart("throughput", "Throughput by k", 10, "k", "queries/s", lines));
+    let most = curves.most_threads();
+    curves.draw(has_gpu, &mut findings);
     findings.note(format!(
         "M is {:.1} MB. The CPU runs the same algorithm, a query a thread, in rounds of {CPU_ROUND} documents; up to \
          {most} threads on {} cores. Combined: a backlog under `cached-first`, the policy that the lab simulates, too: fully \
@@ -108,6 +56,96 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         context.cores
     ));
     Ok(findings)
+}
+
+/// Queries a second, by k.
+struct Curves {
+    threads: Vec<usize>,
+    /// The CPU's, by number of threads.
+    on_cpu: Vec<Vec<(f64, f64)>>,
+    on_gpu: Vec<(f64, f64)>,
+    combined: Vec<(f64, f64)>,
+    /// What the GPU gains over the most threads, in percent.
+    gains: Vec<(f64, f64)>,
+}
+
+impl Curves {
+    fn new(cores: usize) -> Self {
+        let mut threads: Vec<usize> = THREADS.into_iter().filter(|&threads| threads <= cores).collect();
+        if threads.is_empty() {
+            threads.push(1);
+        }
+        let on_cpu = vec![Vec::new(); threads.len()];
+        Self { threads, on_cpu, on_gpu: Vec::new(), combined: Vec::new(), gains: Vec::new() }
+    }
+
+    fn most_threads(&self) -> usize {
+        self.threads.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Measures each number of threads; returns what most of them reach.
+    fn add_cpu(&mut self, world: &World, k: usize, findings: &mut Findings) -> f64 {
+        let mut qps = 0.0;
+        for (points, &threads) in self.on_cpu.iter_mut().zip(&self.threads) {
+            let seconds = (0..REPEATS).map(|_| answer_all(&world.ranker(), &world.lists, &world.test, k, threads).1);
+            qps = world.test.len() as f64 / seconds.fold(f64::INFINITY, f64::min);
+            findings.compare(format!("k {k}, CPU-{threads}"), "q/s", None, qps);
+            points.push((k as f64, qps));
+        }
+        qps
+    }
+
+    /// Tells what was measured with a GPU, beside what most threads reach.
+    fn add_gpu(&mut self, rates: WithGpu, cpu_qps: f64, k: usize, papers_gain: f64, findings: &mut Findings) {
+        let (most, WithGpu { gpu_qps, combined_qps, to_gpu }) = (self.most_threads(), rates);
+        let over_cpu = |qps: f64| 100.0 * (qps / cpu_qps - 1.0);
+        findings.compare(format!("k {k}, GPU with VFB"), "q/s", None, gpu_qps);
+        let gain = gpu_qps.map(over_cpu);
+        // The paper's gain is over eight threads.
+        findings.compare(format!("k {k}, GPU over CPU-{most}"), "%", (most == 8).then_some(papers_gain), gain);
+        findings.compare(format!("k {k}, combined"), "q/s", None, combined_qps);
+        let percent_to_gpu = to_gpu.map(|share| 100.0 * share);
+        findings.compare(format!("k {k}, combined: queries to the GPU"), "%", None, percent_to_gpu);
+        findings.compare(format!("k {k}, combined over CPU-{most}"), "%", None, combined_qps.map(over_cpu));
+        self.on_gpu.extend(gpu_qps.map(|qps| (k as f64, qps)));
+        self.combined.extend(combined_qps.map(|qps| (k as f64, qps)));
+        self.gains.extend(gain.map(|gain| (k as f64, gain)));
+    }
+
+    fn draw(self, has_gpu: bool, findings: &mut Findings) {
+        let most = self.most_threads();
+        let on_cpu = self.on_cpu.into_iter().zip(&self.threads).enumerate();
+        let mut lines: Vec<_> =
+            on_cpu.map(|(colour, (points, threads))| line(format!("CPU-{threads}"), colour, points)).collect();
+        if has_gpu {
+            lines.push(line("GPU with VFB", 4, self.on_gpu));
+            lines.push(line("combined", 5, self.combined));
+            let papers = papers_line("GPU over CPU-8", 0, KS.map(|(k, gain)| (k as f64, gain)).to_vec());
+            let gains = vec![papers, line(format!("GPU over CPU-{most}"), 0, self.gains)];
+            findings.chart(chart("gain", "Gain over the CPU", 10, "k", "%", gains));
+        }
+        findings.chart(chart("throughput", "Throughput by k", 10, "k", "queries/s", lines));
+    }
+}
+
+/// Queries a second with a GPU, where there is one and the memory is enough.
+#[derive(Clone, Copy, Debug, Default)]
+struct WithGpu {
+    gpu_qps: Option<f64>,
+    combined_qps: Option<f64>,
+    /// The share of queries that the GPU serves when both work.
+    to_gpu: Option<f64>,
+}
+
+/// Measures the GPU by itself, by the division that suits it best, and with that beside the CPU.
+fn with_gpu(bench: &Bench<'_>, memory: u64, cores: usize, k: usize) -> Result<WithGpu, ExperimentError> {
+    let Some(winner) = winner(bench, 2, memory, f64::INFINITY)? else { return Ok(WithGpu::default()) };
+    let world = bench.world;
+    let prefixes = world.admission(winner.policy)?.within(winner.division.cache_bytes, &world.lists);
+    let division = (winner.division.cache_bytes, winner.division.buffer_bytes);
+    let workers = cores.saturating_sub(OWN_THREADS).clamp(1, 8);
+    let (qps, to_gpu) = together(bench, &prefixes, division, workers, k)?;
+    Ok(WithGpu { gpu_qps: Some(winner.report.qps()), combined_qps: Some(qps), to_gpu: Some(to_gpu) })
 }
 
 /// Queries a second of both processors together, and the share of them that the GPU served with which that was reached.

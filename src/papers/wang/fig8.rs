@@ -44,17 +44,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
                 findings.compare(format!("M {percent:.0} %, {name}: S_c"), "% of M", None, share);
                 lines[place].push((percent, winner.report.qps()));
                 if let AdmissionPolicy::Vfb { .. } = policy {
-                    let busy = 100.0 * winner.report.post_seconds / winner.report.seconds;
-                    findings.compare(
-                        format!("M {percent:.0} %, {name}: the second thread is busy"),
-                        "% of the run",
-                        None,
-                        busy,
-                    );
-                    let prefixes = world.admission(winner.policy)?.within(winner.division.cache_bytes, &world.lists);
-                    let more = bench.measure_with(prefixes, &winner.division, MORE_THREADS)?;
-                    let what = format!("M {percent:.0} %, {name}, {MORE_THREADS} threads post-process: throughput");
-                    findings.compare(what, "q/s", None, more.qps());
+                    qps_with_more_threads(bench, winner, &format!("M {percent:.0} %, {name}"), &mut findings)?;
                 }
             }
         }
@@ -80,6 +70,24 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
          the run is what limits it: the paper's was hidden behind a slower GPU and bus.",
     );
     Ok(findings)
+}
+
+/// How busy the thread is that post-processes, and the rate of the same division with more of them, which is returned: what VFB,
+/// the only policy whose queries need post-processing, may be limited by.
+pub(super) fn qps_with_more_threads(
+    bench: &Bench<'_>,
+    winner: &Winner,
+    name: &str,
+    findings: &mut Findings,
+) -> Result<f64, ExperimentError> {
+    let busy = 100.0 * winner.report.post_seconds / winner.report.seconds;
+    findings.compare(format!("{name}: the second thread is busy"), "% of the run", None, busy);
+    let world = bench.world;
+    let prefixes = world.admission(winner.policy)?.within(winner.division.cache_bytes, &world.lists);
+    let more = bench.measure_with(prefixes, &winner.division, MORE_THREADS)?;
+    let what = format!("{name}, {MORE_THREADS} threads post-process: throughput");
+    findings.compare(what, "q/s", None, more.qps());
+    Ok(more.qps())
 }
 
 /// The best measured division of policy number `place` in a memory, whose batches take `limit_ms` at most; `None` if none

@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use super::charts::{chart, line};
-use super::fig8::{MORE_THREADS, winner};
+use super::fig8::{MORE_THREADS, qps_with_more_threads, winner};
 use super::world::{MEMORY_SHARE, World, policies};
 use crate::cache::AdmissionPolicy;
 use crate::papers::{Context, ExperimentError, Findings};
@@ -32,13 +32,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             rates[place].extend(found[place].map(|qps| (limit_ms, qps)));
             times[place].extend(batch_ms.map(|ms| (limit_ms, ms)));
             if let (AdmissionPolicy::Vfb { .. }, Some(bench), Some(winner)) = (policy, &bench, &winner) {
-                let busy = 100.0 * winner.report.post_seconds / winner.report.seconds;
-                findings.compare(format!("{name}: the second thread is busy"), "% of the run", None, busy);
-                let prefixes = world.admission(winner.policy)?.within(winner.division.cache_bytes, &world.lists);
-                let more = bench.measure_with(prefixes, &winner.division, MORE_THREADS)?;
-                let what = format!("{name}, {MORE_THREADS} threads post-process: throughput");
-                findings.compare(what, "q/s", None, more.qps());
-                with_more = Some(more.qps());
+                with_more = Some(qps_with_more_threads(bench, winner, &name, &mut findings)?);
             }
         }
         if let [Some(qtf), Some(qtf_df), Some(vfb)] = found {
@@ -52,17 +46,12 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         findings.compare(format!("limits under which VFB is best, {threads}"), "%", 100.0, share);
     }
     if bench.is_some() {
-        let lines = |points: Vec<Vec<(f64, f64)>>| {
-            points
-                .into_iter()
-                .enumerate()
-                .map(|(place, points)| line(policies(1.0)[place].name(), place, points))
-                .collect()
-        };
+        let by_policy = |(place, points): (usize, Vec<(f64, f64)>)| line(policies(1.0)[place].name(), place, points);
         for (stem, title, y, points) in
             [("throughput", "Throughput, interactive", "queries/s", rates), ("response", "Response time", "ms", times)]
         {
-            let mut drawn = chart(stem, title, 9, "limit θ (ms)", y, lines(points));
+            let mut drawn =
+                chart(stem, title, 9, "limit θ (ms)", y, points.into_iter().enumerate().map(by_policy).collect());
             drawn.is_x_log = true;
             findings.chart(drawn);
         }
