@@ -23,6 +23,32 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let rows = DeviceRows::new(&index);
     let options = OnlineOptions::of_epochs(arguments.gpu_memory_epoch);
     let residency = count_residency(&index, &rows, &log, &queries, &NEAR_SHARES, options, 1);
+    let learned = block_reads(&log);
+    let mut gathers = Vec::new();
+    for mode in MODES {
+        for share in GATHER_SHARES {
+            let found = count_gathers(&index, &rows, (&learned, share), &queries, mode, K, &SIZES)?;
+            gathers.extend(found.into_iter().map(|row| (mode, share, row)));
+        }
+    }
+    let text = format!(
+        "{} queries counted, {} others learned from, epochs of {}\n{}\nwhat batches read far, each block or piece once if it is gathered\n{}",
+        queries.len(),
+        log.len(),
+        arguments.gpu_memory_epoch,
+        residency_table(&residency),
+        gathers_table(&gathers),
+    );
+    let of_gathers = gathers.iter().flat_map(|(mode, share, row)| of_gathers(*mode, *share, row));
+    Ok((text, residency.iter().flat_map(of_residency).chain(of_gathers).collect()))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// How many reads are far, by what is near.
+fn residency_table(residency: &[Residency]) -> Table {
     let mut table = Table::new([
         "pages near",
         "far reads, learned",
@@ -35,8 +61,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         "ms to decide",
     ])
     .with_keys(1);
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    for row in &residency {
+    for row in residency {
         table.row([
             percent(row.near_share),
             percent(row.learned),
@@ -49,17 +74,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
             format!("{:.2}", row.decide_ms),
         ]);
     }
-    let mut measurements: Vec<Measurement> = residency.iter().flat_map(of_residency).collect();
-    let learned = block_reads(&log);
-    let gathers_of = |mode: Mode| {
-        let mut found = Vec::new();
-        for share in GATHER_SHARES {
-            let gathers = count_gathers(&index, &rows, (&learned, share), &queries, mode, K, &SIZES)?;
-            found.extend(gathers.into_iter().map(|row| (share, row)));
-        }
-        Ok::<_, Failure>(found)
-    };
-    let mut shared = Table::new([
+    table
+}
+
+/// What batches read far, by mode, share of pages near, and size.
+fn gathers_table(gathers: &[(Mode, f64, Gathers)]) -> Table {
+    let mut table = Table::new([
         "mode",
         "near",
         "batch",
@@ -72,31 +92,22 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         "pieces / sectors",
     ])
     .with_keys(3);
-    for mode in MODES {
-        for (share, row) in gathers_of(mode)? {
-            let mb = |bytes: f64| format!("{:.2}", bytes / 1e6);
-            shared.row([
-                mode.to_string(),
-                percent(share),
-                row.batch.to_string(),
-                format!("{:.0}", row.reads),
-                mb(row.read_bytes),
-                format!("{:.0}", row.blocks),
-                mb(row.block_bytes),
-                mb(row.piece_bytes),
-                format!("{:.2}", row.block_bytes / row.read_bytes),
-                format!("{:.2}", row.piece_bytes / row.read_bytes),
-            ]);
-            measurements.extend(of_gathers(mode, share, &row));
-        }
+    for (mode, share, row) in gathers {
+        let mb = |bytes: f64| format!("{:.2}", bytes / 1e6);
+        table.row([
+            mode.to_string(),
+            percent(*share),
+            row.batch.to_string(),
+            format!("{:.0}", row.reads),
+            mb(row.read_bytes),
+            format!("{:.0}", row.blocks),
+            mb(row.block_bytes),
+            mb(row.piece_bytes),
+            format!("{:.2}", row.block_bytes / row.read_bytes),
+            format!("{:.2}", row.piece_bytes / row.read_bytes),
+        ]);
     }
-    let text = format!(
-        "{} queries counted, {} others learned from, epochs of {}\n{table}\nwhat batches read far, each block or piece once if it is gathered\n{shared}",
-        queries.len(),
-        log.len(),
-        arguments.gpu_memory_epoch
-    );
-    Ok((text, measurements))
+    table
 }
 
 fn of_residency(row: &Residency) -> Vec<Measurement> {

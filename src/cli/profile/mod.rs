@@ -3,7 +3,7 @@
 pub(super) mod machine;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -92,15 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return machine::run(&arguments.machine, path, &index, queries);
     }
     let (mut executors, staying_bytes) = executors(arguments, &index, &queries)?;
-    if arguments.tiered && staying_bytes.is_none() {
-        return Err(Failure::input("--tiered measures a GPU, and there is none among the processors"));
-    }
-    if let Some(path) = arguments.tiered_log.as_ref().filter(|_| !arguments.tiered && arguments.pages.is_none()) {
-        return Err(Failure::input(format!(
-            "--tiered-log {}: neither --tiered nor --pages asks for it",
-            path.display()
-        )));
-    }
+    check_tiered(arguments, staying_bytes)?;
     let tiered_log = arguments.tiered_log.as_ref().map(|log| defaults::read_queries(log, &index)).transpose()?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
@@ -125,13 +117,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         measure_far(&index, &queries, &memory, staying_bytes, &mut workload, &options, &bars)?;
     }
     workload.contention = contention(arguments, &index, &queries, &workload)?;
-    let mut provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
-    for key in ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"] {
-        if let Some(value) = workload.provenance.get(key) {
-            provenance = provenance.with(key, value);
-        }
-    }
-    workload.provenance = provenance;
+    workload.provenance = provenance(&workload, &queries_path);
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
     write_pages(arguments, &index, &queries, tiered_log.as_deref(), &workload.provenance)?;
@@ -140,17 +126,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     print_tiers(&workload);
     print_contention(&workload);
     result("workload", arguments.out.display().to_string());
-    result(
-        "batches",
-        workload
-            .batches
-            .0
-            .iter()
-            .filter_map(|(class, model)| model.as_ref().map(|m| (class.name(), m)))
-            .collect::<BTreeMap<_, _>>(),
-    );
+    let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
+    result("batches", batches.collect::<BTreeMap<_, _>>());
     outln!("workload: {}", arguments.out.display());
     Ok(())
+}
+
+/// Checks what is asked of two memories; `staying_bytes` are a GPU's, if there is one.
+fn check_tiered(arguments: &Arguments, staying_bytes: Option<u64>) -> Result<(), Failure> {
+    if arguments.tiered && staying_bytes.is_none() {
+        return Err(Failure::input("--tiered measures a GPU, and there is none among the processors"));
+    }
+    match &arguments.tiered_log {
+        Some(path) if !arguments.tiered && arguments.pages.is_none() => {
+            let message = format!("--tiered-log {}: neither --tiered nor --pages asks for it", path.display());
+            Err(Failure::input(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where what was measured comes from.
+fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
+    let provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
+    let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"];
+    let measured = keys.into_iter().filter_map(|key| Some((key, workload.provenance.get(key)?)));
+    measured.fold(provenance, |all, (key, value)| all.with(key, value))
 }
 
 /// The pages that the queries read, if they are to be written.

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ use crate::exec::{Answers, Executor, Request};
 use crate::files::{Digits, Provenance, Record, write_csv};
 use crate::gpu::free_device_bytes;
 use crate::ids::DeviceId;
+use crate::index::Index;
 use crate::lab::measure_far;
 use crate::machine::{Class, Machine};
 use crate::query::{Mode, Query};
@@ -69,20 +71,8 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     interrupts::catch();
     let mut resident = defaults::gpu_executor(&index, index.built_with(), None)?;
     let staying_bytes = resident.upload_report().staying_bytes;
-    let options = ProfileOptions {
-        modes: MODES.to_vec(),
-        k: K,
-        repeats: 3,
-        batches: Some(BatchOptions::default()),
-        ..ProfileOptions::default()
-    };
-    let mut one: [Box<dyn Executor>; 1] = [Box::new(resident.for_another_stream()?)];
-    let mut workload = profile(&mut one, &queries, &index, &options, &mut |_| ())?;
-    let [one] = one;
-    drop(one);
     let memory = GpuMemory::new(staying_bytes, &log);
-    let few = ProfileOptions { repeats: 1, ..options };
-    measure_far(&index, &queries, &memory, staying_bytes, &mut workload, &few, &Bars::default())?;
+    let mut workload = both_ends(&index, &queries, &resident, &memory)?;
     let Some(tiers) = workload.tiers.clone() else { return Err(Failure::failed("nothing was measured far")) };
 
     let mut rows = Vec::new();
@@ -111,22 +101,13 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         let (epoch, bytes) = (arguments.gpu_memory_epoch, tiers.bytes(budget));
         followed.extend(online::measure(&index, &queries, &memory, epoch, bytes, &mut notes)?);
     }
-    let csv = arguments.out.join("gpu-budgets.csv");
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("gpu", resident.device())
         .with("docs", index.num_docs())
-        .with("queries", format!("{} measured, {} others learned from", queries.len(), log.len()))
-        .with("tiers", serde_json::to_string(&tiers).unwrap_or_default());
-    write_csv(&csv, &provenance, rows.iter().cloned())?;
-    let provenance_online = provenance.without("tiers").with("epoch", arguments.gpu_memory_epoch);
-    workload.provenance =
-        provenance.without("tiers").with("k", K).with("index", format!("{:016x}", index.fingerprint()));
-    workload.write(&arguments.out.join("gpu-budgets.workload.csv.zst"))?;
-    result_file("gpu-budgets", &csv);
-    let csv = arguments.out.join("gpu-budgets-online.csv");
-    write_csv(&csv, &provenance_online, followed.iter().cloned())?;
-    result_file("gpu-budgets-online", &csv);
+        .with("queries", format!("{} measured, {} others learned from", queries.len(), log.len()));
+    workload.provenance = provenance.clone().with("k", K).with("index", format!("{:016x}", index.fingerprint()));
+    write(arguments, &provenance, &rows, &followed, &workload)?;
     draw(&rows, &arguments.out, &resident.device())?;
     let text = format!(
         "{}; {} queries measured, {} others tell what lies near; {:.1} of {:.1} MB stay in GPU memory\n{}{notes}\n\
@@ -141,6 +122,49 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         online::table(&followed)
     );
     Ok((text, measurements(&rows)))
+}
+
+/// What queries cost with all lists near, and with all far.
+fn both_ends(
+    index: &Arc<Index>,
+    queries: &[Query],
+    resident: &GpuExecutor,
+    memory: &GpuMemory,
+) -> Result<Workload, Failure> {
+    let options = ProfileOptions {
+        modes: MODES.to_vec(),
+        k: K,
+        repeats: 3,
+        batches: Some(BatchOptions::default()),
+        ..ProfileOptions::default()
+    };
+    let mut one: [Box<dyn Executor>; 1] = [Box::new(resident.for_another_stream()?)];
+    let mut workload = profile(&mut one, queries, index, &options, &mut |_| ())?;
+    drop(one);
+    let few = ProfileOptions { repeats: 1, ..options };
+    let staying_bytes = resident.upload_report().staying_bytes;
+    measure_far(index, queries, memory, staying_bytes, &mut workload, &few, &Bars::default())?;
+    Ok(workload)
+}
+
+/// Writes the two tables, and the workload that predictions are made of.
+fn write(
+    arguments: &Arguments,
+    provenance: &Provenance,
+    rows: &[BudgetRow],
+    followed: &[online::OnlineRow],
+    workload: &Workload,
+) -> Result<(), Failure> {
+    let csv = arguments.out.join("gpu-budgets.csv");
+    let tiers = serde_json::to_string(&workload.tiers).unwrap_or_default();
+    write_csv(&csv, &provenance.clone().with("tiers", tiers), rows.iter().cloned())?;
+    workload.write(&arguments.out.join("gpu-budgets.workload.csv.zst"))?;
+    result_file("gpu-budgets", &csv);
+    let csv = arguments.out.join("gpu-budgets-online.csv");
+    let epoch = provenance.clone().with("epoch", arguments.gpu_memory_epoch);
+    write_csv(&csv, &epoch, followed.iter().cloned())?;
+    result_file("gpu-budgets-online", &csv);
+    Ok(())
 }
 
 /// An error if any query has another answer under a budget.

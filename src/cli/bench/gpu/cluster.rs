@@ -76,37 +76,17 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
 
     let mut rows = Vec::new();
     for (place, mode) in MODES.into_iter().enumerate() {
-        let rate = |times: &Times| BATCH as f64 / times.batch_us[place] * 1e6;
-        let name = |how: &str| format!("{mode} top {K}, batches of {BATCH}, {how}");
-        rows.push(Row::new(name("one GPU"), "queries/s", rate(&alone)));
-        for (how, times, (at_least, aim)) in
-            [("by queries", &by_queries, BY_QUERIES), ("by documents", &by_documents, BY_DOCUMENTS)]
-        {
-            rows.push(Row::new(name(&format!("{gpus} GPUs {how}")), "queries/s", rate(times)));
-            let times_one = rate(times) / rate(&alone);
-            rows.push(
-                Row::new(name(&format!("{gpus} GPUs {how}, times one")), "x", times_one).with_target(at_least, aim),
-            );
-        }
-        let (one, all) = (one_dealt[place], all_dealt[place]);
-        rows.push(Row::new(name("dealt out one after another, one GPU"), "queries/s", one));
-        rows.push(Row::new(name(&format!("dealt out among {gpus} GPUs")), "queries/s", all));
-        let (at_least, aim) = BY_QUERIES;
-        rows.push(
-            Row::new(name(&format!("dealt out among {gpus} GPUs, times one")), "x", all / one)
-                .with_target(at_least, aim),
-        );
+        let dealt = (one_dealt[place], all_dealt[place]);
+        rows.extend(rate_rows(
+            mode,
+            gpus,
+            [&alone, &by_queries, &by_documents].map(|times| times.batch_us[place]),
+            dealt,
+        ));
     }
     let share = shards.device_bytes() as f64 / whole as f64;
     rows.push(Row::new("by documents: memory of a GPU, of the whole's", "x", share).with_target(MEMORY.0, MEMORY.1));
-    if !alone.long_us.is_empty() {
-        let mean = |us: &[f64]| us.iter().sum::<f64>() / us.len() as f64;
-        let name = |how: &str| format!("or top {K}, one query of over {LONG} postings, {how}");
-        rows.push(Row::new(name("one GPU"), "us", mean(&alone.long_us)));
-        rows.push(Row::new(name("by documents"), "us", mean(&by_documents.long_us)));
-        let of_one = mean(&by_documents.long_us) / mean(&alone.long_us);
-        rows.push(Row::new(name("by documents, of one GPU's"), "x", of_one).with_target(LONG_TIME.0, LONG_TIME.1));
-    }
+    rows.extend(long_rows(&alone.long_us, &by_documents.long_us));
     rows.push(Row::new("one GPU's time, fixed part", "us", cost.fixed_us));
     rows.push(Row::new("one GPU's time, a million postings", "us", 1e6 * cost.posting_us));
     let choice = |postings, together| match choose(&cost, gpus, postings, together, index_bytes, free_bytes) {
@@ -120,6 +100,50 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         choice(100_000, false),
     );
     Ok((format!("{}\n{note}", table(&rows)), measurements(rows)))
+}
+
+/// Rates of one mode: of one GPU, and of all by queries and by documents, by what a batch takes in microseconds; and with batches
+/// dealt out to one and to all, in queries a second.
+fn rate_rows(
+    mode: Mode,
+    gpus: usize,
+    [alone_us, by_queries_us, by_documents_us]: [f64; 3],
+    (one_qps, all_qps): (f64, f64),
+) -> Vec<Row> {
+    let rate = |batch_us: f64| BATCH as f64 / batch_us * 1e6;
+    let name = |how: &str| format!("{mode} top {K}, batches of {BATCH}, {how}");
+    let times_one = |how: &str, times: f64, (at_least, aim)| {
+        Row::new(name(&format!("{how}, times one")), "x", times).with_target(at_least, aim)
+    };
+    let mut rows = vec![Row::new(name("one GPU"), "queries/s", rate(alone_us))];
+    for (how, batch_us, target) in
+        [("by queries", by_queries_us, BY_QUERIES), ("by documents", by_documents_us, BY_DOCUMENTS)]
+    {
+        let how = format!("{gpus} GPUs {how}");
+        rows.push(Row::new(name(&how), "queries/s", rate(batch_us)));
+        rows.push(times_one(&how, rate(batch_us) / rate(alone_us), target));
+    }
+    let how = format!("dealt out among {gpus} GPUs");
+    rows.push(Row::new(name("dealt out one after another, one GPU"), "queries/s", one_qps));
+    rows.push(Row::new(name(&how), "queries/s", all_qps));
+    rows.push(times_one(&how, all_qps / one_qps, BY_QUERIES));
+    rows
+}
+
+/// What long queries take alone, on one GPU and by documents on all; nothing if there are none.
+fn long_rows(alone_us: &[f64], by_documents_us: &[f64]) -> Vec<Row> {
+    if alone_us.is_empty() {
+        return Vec::new();
+    }
+    let mean = |us: &[f64]| us.iter().sum::<f64>() / us.len() as f64;
+    let (alone_us, by_documents_us) = (mean(alone_us), mean(by_documents_us));
+    let name = |how: &str| format!("or top {K}, one query of over {LONG} postings, {how}");
+    let of_one = by_documents_us / alone_us;
+    vec![
+        Row::new(name("one GPU"), "us", alone_us),
+        Row::new(name("by documents"), "us", by_documents_us),
+        Row::new(name("by documents, of one GPU's"), "x", of_one).with_target(LONG_TIME.0, LONG_TIME.1),
+    ]
 }
 
 /// Queries a second, by mode, where whole batches are dealt out among GPUs with an index and a thread each: who is done

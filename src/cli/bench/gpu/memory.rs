@@ -11,6 +11,7 @@ use crate::exec::gpu::GpuExecutor;
 use crate::exec::{Answers, ExecError, Executor, Request};
 use crate::gpu::{GpuError, Reservation, free_device_bytes};
 use crate::ids::DeviceId;
+use crate::index::Index;
 use crate::query::{Mode, Query};
 
 /// Queries in all, and of a batch.
@@ -36,34 +37,12 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     drop(GpuExecutor::new(&index, index.built_with())?);
     let free_at_first = free_device_bytes(DeviceId(0))?;
     let mut gpu = GpuExecutor::new(&index, index.built_with())?;
-    let mut answers = Answers::default();
-    let mut search = |gpu: &mut GpuExecutor, first: usize, mode: Mode| {
-        let asked = queries.iter().cycle().skip(first % queries.len()).take(BATCH);
-        let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
-        gpu.search_batch(&batch, &mut answers).map(drop)
-    };
-    for mode in Mode::ALL {
-        search(&mut gpu, 0, mode)?;
-    }
-    let free_before = free_device_bytes(DeviceId(0))?;
-    let bar = defaults::progress("queries", QUERIES as u64);
-    for (number, first) in (0..QUERIES).step_by(BATCH).enumerate() {
-        search(&mut gpu, first, Mode::ALL[number % Mode::ALL.len()])?;
-        bar.inc(BATCH as u64);
-    }
-    bar.finish_and_clear();
-    let lost_by_queries = free_before.saturating_sub(free_device_bytes(DeviceId(0))?);
+    let lost_by_queries = lost_by_queries(&mut gpu, &queries)?;
     drop(gpu);
     let lost_by_executors = free_at_first.saturating_sub(free_device_bytes(DeviceId(0))?);
 
-    let reservation = Reservation::leaving(DeviceId(0), LEFT_BYTES)?;
-    let refusal = match GpuExecutor::new(&index, index.built_with()) {
-        Err(error @ ExecError::Gpu(GpuError::DoesNotFit { .. })) => error.to_string(),
-        Err(other) => return Err(other.into()),
-        Ok(_) => format!("nothing, since this index fits into {} MiB", LEFT_BYTES >> 20),
-    };
-    drop(reservation);
-    drop(GpuExecutor::new(&Arc::clone(&index), index.built_with())?);
+    let refusal = refusal(&index)?;
+    drop(GpuExecutor::new(&index, index.built_with())?);
     let lost_by_refusal = free_at_first.saturating_sub(free_device_bytes(DeviceId(0))?);
 
     let lost = [
@@ -85,4 +64,35 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
         value: bytes as f64,
     });
     Ok((note, rows.into()))
+}
+
+/// Bytes that are gone after a million queries in all modes.
+fn lost_by_queries(gpu: &mut GpuExecutor, queries: &[Query]) -> Result<u64, Failure> {
+    let mut answers = Answers::default();
+    let mut search = |first: usize, mode: Mode| {
+        let asked = queries.iter().cycle().skip(first % queries.len()).take(BATCH);
+        let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+        gpu.search_batch(&batch, &mut answers).map(drop)
+    };
+    for mode in Mode::ALL {
+        search(0, mode)?;
+    }
+    let free_before = free_device_bytes(DeviceId(0))?;
+    let bar = defaults::progress("queries", QUERIES as u64);
+    for (number, first) in (0..QUERIES).step_by(BATCH).enumerate() {
+        search(first, Mode::ALL[number % Mode::ALL.len()])?;
+        bar.inc(BATCH as u64);
+    }
+    bar.finish_and_clear();
+    Ok(free_before.saturating_sub(free_device_bytes(DeviceId(0))?))
+}
+
+/// What a device says that has no room for the index.
+fn refusal(index: &Arc<Index>) -> Result<String, Failure> {
+    let _reservation = Reservation::leaving(DeviceId(0), LEFT_BYTES)?;
+    match GpuExecutor::new(index, index.built_with()) {
+        Err(error @ ExecError::Gpu(GpuError::DoesNotFit { .. })) => Ok(error.to_string()),
+        Err(other) => Err(other.into()),
+        Ok(_) => Ok(format!("nothing, since this index fits into {} MiB", LEFT_BYTES >> 20)),
+    }
 }

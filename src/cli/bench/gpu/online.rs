@@ -108,6 +108,12 @@ pub(super) fn measure(
     Ok(rows)
 }
 
+/// What share of a query's expected reads is far now, in the mean.
+fn far_share(executor: &GpuExecutor, queries: &[Query]) -> Digits<4> {
+    let shares = queries.iter().filter_map(|query| executor.far_share(query));
+    Digits(shares.sum::<f64>() / queries.len() as f64)
+}
+
 fn row(
     still: &mut GpuExecutor,
     moving: &mut GpuExecutor,
@@ -115,11 +121,7 @@ fn row(
     mode: Mode,
     budget_bytes: u64,
 ) -> Result<OnlineRow, Failure> {
-    let far_share = |executor: &GpuExecutor| {
-        let shares = queries.iter().filter_map(|query| executor.far_share(query));
-        Digits(shares.sum::<f64>() / queries.len() as f64)
-    };
-    let learned_far_share = far_share(moving);
+    let learned_far_share = far_share(moving, queries);
     let (mut expected, mut found) = (Answers::default(), Answers::default());
     let (mut learned, mut first, mut last) = (Time::default(), Time::default(), Time::default());
     // Batches with copies beside them, and without.
@@ -158,7 +160,7 @@ fn row(
         host_mb: Digits(moving.upload_report().far_bytes as f64 / 1e6),
         passes,
         learned_far_share,
-        online_far_share: far_share(moving),
+        online_far_share: far_share(moving, queries),
         learned_qps: Digits(learned.qps()),
         first_qps: Digits(first.qps()),
         last_qps: Digits(last.qps()),
