@@ -14,18 +14,18 @@
 
 use std::sync::Arc;
 
-use super::sides::{Side, Sides};
-use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
+use super::{PolicyError, PolicyOptions, Side, SideRule, Sides};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
-use crate::time::Nanos;
 
 /// Short queries to GPUs, long ones to CPUs.
+pub type LengthBased = Sides<ByLength>;
+
+/// The rule of [`LengthBased`].
 #[derive(Clone, Debug)]
-pub struct LengthBased {
+pub struct ByLength {
     threshold: u32,
     blocks: Arc<[u32]>,
-    sides: Sides,
 }
 
 impl LengthBased {
@@ -35,44 +35,15 @@ impl LengthBased {
     /// # Errors
     /// If the machine lacks CPUs or GPUs, or an option makes no sense.
     pub fn new(options: &PolicyOptions, model: &MachineModel, blocks: Arc<[u32]>) -> Result<Self, PolicyError> {
-        let sides = Sides::new(options, model, "length-based")?;
-        Ok(Self { threshold: options.length_threshold, blocks, sides })
+        Self::by(ByLength { threshold: options.length_threshold, blocks }, options, model)
     }
+}
 
-    fn side(&self, row: u32) -> Side {
+impl SideRule for ByLength {
+    const NAME: &'static str = "length-based";
+
+    fn side(&self, _id: JobId, row: u32) -> Side {
         let is_short = self.blocks.get(row as usize).is_none_or(|&blocks| blocks < self.threshold);
         if is_short { Side::Gpus } else { Side::Cpus }
-    }
-}
-
-impl Policy for LengthBased {
-    fn name(&self) -> &str {
-        "length-based"
-    }
-
-    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        self.sides.arrive(job.id, self.side(job.row))
-    }
-
-    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
-        self.sides.next(lane, jobs, now, batch)
-    }
-
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
-        self.sides.finished(lane, now)
-    }
-
-    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
-        if self.sides.is_lines() { Some(self) } else { None }
-    }
-}
-
-impl Lines for LengthBased {
-    fn lines(&self) -> Vec<Line> {
-        self.sides.lines()
-    }
-
-    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
-        self.side(job.row) as usize
     }
 }

@@ -1,13 +1,18 @@
-//! Two queues, one for each side of the machine: what the policies that send a query to CPUs or GPUs for good have in
-//! common.
+//! Policies that send each query to the CPUs or to the GPUs for good, by some rule.
 //!
-//! GPUs take what waits for them as one batch, CPU workers the oldest of what waits for them. Neither side helps the other.
+//! ```text
+//!               the rule says GPUs ──▶ all that waits for these, as one batch
+//!   arrival ──┤
+//!               the rule says CPUs ──▶ the oldest of what waits for these
+//! ```
+//!
+//! Neither side helps the other. O(1) a job.
 
 use std::collections::VecDeque;
 
 use super::batching::{BatchLimits, ask_batching};
 use super::forecast::Forecast;
-use super::{Ask, Jobs, Lane, Line, Next, PolicyError, PolicyOptions};
+use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -15,74 +20,74 @@ use crate::time::Nanos;
 
 /// Which side a query is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
+    /// The CPUs.
     Cpus,
+    /// The GPUs.
     Gpus,
 }
 
-/// The two queues.
+/// Says for which side each query is. Equal histories give equal answers.
+pub trait SideRule: Send {
+    /// The name of the policy that goes by it.
+    const NAME: &'static str;
+
+    /// The side of job `id`, a query of this row of the workload.
+    fn side(&self, id: JobId, row: u32) -> Side;
+}
+
+/// The policy that goes by a rule.
 #[derive(Clone, Debug)]
-pub(super) struct Sides {
+pub struct Sides<R> {
+    rule: R,
     limits: BatchLimits,
     forecast: Forecast,
     cpus: Vec<Class>,
     gpus: Vec<Class>,
     for_cpus: VecDeque<JobId>,
     for_gpus: VecDeque<JobId>,
+    /// Whether the sides are no more than two lines: one class each, and lanes that take one query at a time.
     is_lines: bool,
 }
 
-impl Sides {
+impl<R: SideRule> Sides<R> {
     /// Empty queues.
     ///
     /// # Errors
     /// If the machine lacks CPUs or GPUs, or an option makes no sense.
-    pub(super) fn new(
-        options: &PolicyOptions,
-        model: &MachineModel,
-        policy: &'static str,
-    ) -> Result<Self, PolicyError> {
+    pub(super) fn by(rule: R, options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
-        PolicyError::require(&model.machine, policy, &[])?;
+        PolicyError::require(&model.machine, R::NAME, &[])?;
         let (gpus, cpus): (Vec<Class>, Vec<Class>) = model.machine.classes().partition(|class| class.is_gpu());
         for (side, class) in [(&cpus, Class::CPU), (&gpus, Class::GPU)] {
             if side.is_empty() {
-                return Err(PolicyError::MissingClass { policy, class });
+                return Err(PolicyError::MissingClass { policy: R::NAME, class });
             }
         }
         let (limits, forecast) = (BatchLimits::new(options), Forecast::new(model));
         let takes_one = |class: &Class| options.batch_limit.min(model.most_queries(*class)) == 1;
         let is_shallow = model.machine.processors().all(|(_, processor)| processor.depth == 1);
         let is_lines = cpus.len() == 1 && gpus.len() == 1 && gpus.iter().all(takes_one) && is_shallow;
-        Ok(Self { limits, forecast, cpus, gpus, for_cpus: VecDeque::new(), for_gpus: VecDeque::new(), is_lines })
+        let (for_cpus, for_gpus) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { rule, limits, forecast, cpus, gpus, for_cpus, for_gpus, is_lines })
+    }
+}
+
+impl<R: SideRule> Policy for Sides<R> {
+    fn name(&self) -> &str {
+        R::NAME
     }
 
-    /// Whether the sides are no more than two lines: one class each, and lanes that take one query at a time.
-    pub(super) fn is_lines(&self) -> bool {
-        self.is_lines
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
+        let (queue, classes) = match self.rule.side(job.id, job.row) {
+            Side::Cpus => (&mut self.for_cpus, &self.cpus),
+            Side::Gpus => (&mut self.for_gpus, &self.gpus),
+        };
+        queue.push_back(job.id);
+        ask_batching(classes)
     }
 
-    /// Then, these, by [`Side`].
-    pub(super) fn lines(&self) -> Vec<Line> {
-        vec![Line::Class(self.cpus[0]), Line::Class(self.gpus[0])]
-    }
-
-    /// Takes in a job for a side, and says whom that concerns.
-    pub(super) fn arrive(&mut self, job: JobId, side: Side) -> Ask {
-        match side {
-            Side::Cpus => {
-                self.for_cpus.push_back(job);
-                ask_batching(&self.cpus)
-            }
-            Side::Gpus => {
-                self.for_gpus.push_back(job);
-                ask_batching(&self.gpus)
-            }
-        }
-    }
-
-    /// As [`Policy::next`](super::Policy::next).
-    pub(super) fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if !lane.class.is_gpu() {
             if lane.under_way > 0 {
                 return Next::Wait;
@@ -106,11 +111,25 @@ impl Sides {
         Next::Run
     }
 
-    /// As [`Policy::finished`](super::Policy::finished).
-    pub(super) fn finished(&mut self, lane: Lane, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
         if lane.class.is_gpu() {
             self.forecast.finished(lane, now);
         }
         Ask::Nobody
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        if self.is_lines { Some(self) } else { None }
+    }
+}
+
+impl<R: SideRule> Lines for Sides<R> {
+    fn lines(&self) -> Vec<Line> {
+        // By `Side`.
+        vec![Line::Class(self.cpus[0]), Line::Class(self.gpus[0])]
+    }
+
+    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+        self.rule.side(job.id, job.row) as usize
     }
 }
