@@ -83,13 +83,7 @@ impl Combined {
     /// Takes a job out of what waits.
     fn take(&mut self, job: &Job) {
         if let Some(class) = self.batching_class() {
-            let cost = job.predicted[class];
-            self.waiting.queries -= 1;
-            self.waiting.alone = self.waiting.alone - cost.alone;
-            self.waiting.added = self.waiting.added - cost.added;
-            if self.waiting.queries == 0 {
-                self.waiting = BatchLoad::default();
-            }
+            self.waiting = self.waiting.without(job.predicted[class]);
         }
     }
 
@@ -181,4 +175,38 @@ impl Policy for Combined {
 /// What a worker takes for a query over what it adds to a batch, in 1/65536: an integer, so that it orders.
 fn gain(alone: Nanos, added: Nanos) -> u64 {
     (alone.0 as f64 / (added.0 as f64).max(1.0) * 65_536.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stealing::tests::{CPU, GPU, job};
+    use super::*;
+    use crate::machine::Machine;
+
+    #[test]
+    fn what_waits_is_what_is_compared_with_a_worker_however_long_the_queue_has_not_been_empty() {
+        let options = PolicyOptions { batch_limit: 1, ..PolicyOptions::default() };
+        let mut policy = Combined::new(&options, &Machine::new(1, 1).into()).unwrap();
+        let mut jobs = Jobs::default();
+        let mut batch = Vec::new();
+        for id in 0..100 {
+            let mut job = job(id, 0, 30 + u64::from(id), 10);
+            // Its lists lie far.
+            job.predicted[Class::GPU].bus = Nanos(7_000_000);
+            jobs.arrive(Nanos::ZERO, |_| job);
+            policy.arrive(&job, &jobs, Nanos::ZERO);
+            // From the third on one goes for each that comes: two always wait.
+            if id >= 2 {
+                batch.clear();
+                let lane = if id % 3 == 0 { CPU } else { GPU };
+                if policy.next(lane, &jobs, Nanos::ZERO, &mut batch) != Next::Run {
+                    policy.next(GPU, &jobs, Nanos::ZERO, &mut batch);
+                }
+                jobs.start(batch[0]);
+            }
+            let waiting = jobs.iter_waiting().map(|job| job.predicted[Class::GPU]);
+            let expected = waiting.fold(BatchLoad::default(), BatchLoad::with);
+            assert_eq!(policy.waiting, expected, "after job {id}");
+        }
+    }
 }

@@ -95,6 +95,21 @@ impl BatchLoad {
             bus: self.bus + cost.bus,
         }
     }
+
+    /// Without one of its queries. The longest stays what it was as long as others are left: which of them is now is not known.
+    #[must_use]
+    pub fn without(self, cost: Cost) -> Self {
+        if self.queries <= 1 {
+            return Self::default();
+        }
+        Self {
+            queries: self.queries - 1,
+            alone: self.alone - cost.alone,
+            longest: self.longest,
+            added: self.added - cost.added,
+            bus: self.bus - cost.bus,
+        }
+    }
 }
 
 /// What a batch takes of a processor's two halves, which overlap, and of the bus, which works beside the second.

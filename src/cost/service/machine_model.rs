@@ -67,7 +67,7 @@ impl Decisions {
     #[must_use]
     #[inline(always)]
     pub fn finish(&self, queries: usize) -> Nanos {
-        self.batch + Nanos(self.answer.0 * queries as u64)
+        self.batch + Nanos(self.answer.0.saturating_mul(queries as u64))
     }
 }
 
