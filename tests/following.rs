@@ -1,13 +1,16 @@
 //! Pages that follow the queries, simulated: by the very machine that counts play, and the still tier and the resident index as its
 //! ends.
 
+mod far_times;
+
 use std::sync::Arc;
 
+use far_times::{far_evenly, tier_model};
 use proptest::prelude::*;
 use tandem::cache::{AtOnce, FarCurve, OnlineOptions, OnlineTier, Pages, Residency};
 use tandem::cost::{
     BatchCost, Cost, Far, Following, FollowingPace, IndexPages, ListOfPages, MachineModel, Measured, MeasuredTimes,
-    PageLayout, ServiceTimes, TierModel, Workload, WorkloadRow,
+    PageLayout, ServiceTimes, Workload, WorkloadRow,
 };
 use tandem::exec::{DeviceRows, query_reads};
 use tandem::files::Provenance;
@@ -63,51 +66,44 @@ fn world(blocks: &[u32], learned: &[u16], named: &[Vec<usize>], far_us: &[u16]) 
         named.sort_unstable();
         named.dedup();
         named.iter().for_each(|&list| lists[list].queries.push(id));
-        let mut lengths: Vec<u32> = named.iter().map(|&list| lists[list].postings).collect();
+        let mut lengths: Vec<u64> = named.iter().map(|&list| lists[list].postings.into()).collect();
         lengths.sort_unstable();
-        let near_us = 20.0 + f64::from(id);
-        let measured = Measured { median_us: near_us, spread_us: 0.0, device_us: None };
-        rows.push(WorkloadRow {
-            query_id: QueryId(id),
-            log_id: id,
-            mode: Mode::Or,
-            features: Features::from_lengths(&lengths.iter().map(|&len| u64::from(len)).collect::<Vec<_>>(), 100_000),
-            index_features: None,
-            measured: PerClass::two(Some(Measured { median_us: 3.0 * near_us, ..measured }), Some(measured)),
-            far: Some(Far { all_far_us: near_us + f64::from(far_us), curve: FarCurve::of(&[(1.0, (0.0, 1.0))]) }),
-            results: 10,
-        });
+        rows.push(row(id, &lengths, far_us.into()));
     }
-    let tiers = TierModel {
-        staying_bytes: STAYING,
-        rows_bytes: PAGE_BYTES * u64::from(pages.num_pages()),
-        bus_and: 0.5,
-        bus_or: 0.5,
-        bus_and_or: 0.5,
-        crowding: Vec::new(),
-        samples: 10,
-        mean_relative_error: 0.0,
-    };
+    let tiers = tier_model(STAYING, PAGE_BYTES * u64::from(pages.num_pages()));
     let provenance = Provenance::default().with("index", "1");
     let workload = Workload { provenance: provenance.clone(), rows, tiers: Some(tiers), ..Workload::default() };
     let layout = PageLayout { num_pages: pages.num_pages(), page_rows: 128, headers_bytes: HEADERS };
-    let near: Vec<PerClass<Cost>> = workload
-        .rows
-        .iter()
-        .map(|row| {
-            let us = |class: Class| row.measured[class].map_or(0.0, |measured| measured.median_us);
-            PerClass::from_fn(|class| match class {
-                Class::GPU => {
-                    Cost { alone: Nanos::from_us(us(class)), added: Nanos::from_us(0.3 * us(class)), bus: Nanos::ZERO }
-                }
-                Class::CPU => Cost::alone(Nanos::from_us(us(class))),
-                _ => Cost::NEVER,
-            })
-        })
-        .collect();
+    let near: Vec<PerClass<Cost>> = workload.rows.iter().map(near_costs).collect();
     let queries =
         (0..).map(QueryId).zip(&near).map(|(id, &cost)| SimQuery { id, service: cost, estimate: cost }).collect();
     World { workload, pages: IndexPages { provenance, layout, lists }, queries, near }
+}
+
+/// A query of lists of these lengths, ascending.
+fn row(id: u32, lengths: &[u64], far_us: f64) -> WorkloadRow {
+    let near_us = 20.0 + f64::from(id);
+    let measured = Measured { median_us: near_us, spread_us: 0.0, device_us: None };
+    WorkloadRow {
+        query_id: QueryId(id),
+        log_id: id,
+        mode: Mode::Or,
+        features: Features::from_lengths(lengths, 100_000),
+        index_features: None,
+        measured: PerClass::two(Some(Measured { median_us: 3.0 * near_us, ..measured }), Some(measured)),
+        far: Some(far_evenly(near_us + far_us)),
+        results: 10,
+    }
+}
+
+/// What it costs with its lists near: three tenths of it in a batch.
+fn near_costs(row: &WorkloadRow) -> PerClass<Cost> {
+    let time = |class: Class| Nanos::from_us(row.measured[class].map_or(0.0, |measured| measured.median_us));
+    PerClass::from_fn(|class| match class {
+        Class::GPU => Cost { added: Nanos::from_us(0.3 * time(class).as_us()), ..Cost::alone(time(class)) },
+        Class::CPU => Cost::alone(time(class)),
+        _ => Cost::NEVER,
+    })
 }
 
 prop_compose! {
@@ -322,16 +318,7 @@ fn batches_of_one_lane_find_far_what_the_bench_counts() {
         }
     };
     let num_pages = pages.layout.num_pages;
-    let tiers = TierModel {
-        staying_bytes: STAYING,
-        rows_bytes: PAGE_BYTES * u64::from(num_pages),
-        bus_and: 0.5,
-        bus_or: 0.5,
-        bus_and_or: 0.5,
-        crowding: Vec::new(),
-        samples: 10,
-        mean_relative_error: 0.0,
-    };
+    let tiers = tier_model(STAYING, PAGE_BYTES * u64::from(num_pages));
     let provenance = Provenance::default().with("index", format!("{:016x}", index.fingerprint()));
     let workload =
         Workload { provenance, rows: queries.iter().map(row).collect(), tiers: Some(tiers), ..Workload::default() };

@@ -2,6 +2,7 @@
 //!
 //! No test here asserts a time: what is checked is order, counts and words.
 
+mod far_times;
 mod skipped;
 
 use std::io::{BufRead, BufReader};
@@ -9,8 +10,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tandem::cache::FarCurve;
-use tandem::cost::{CostModel, Far, Measured, ModelFile, TierModel, Workload};
+use far_times::{far_evenly, tier_model};
+use tandem::cost::{CostModel, Measured, ModelFile, Workload};
+use tandem::ids::QueryId;
 use tandem::machine::Class;
 use tandem::sched::RunLog;
 use tandem::time::Nanos;
@@ -154,20 +156,20 @@ fn with_replayed_gpu(path: &Path) -> Workload {
 
 /// The same with times of 450 us where all lists are far, of an index whose rows take so many bytes.
 fn with_far_times(mut workload: Workload, path: &Path, rows_bytes: u64) {
-    for row in &mut workload.rows {
-        row.far = Some(Far { all_far_us: 450.0, curve: FarCurve::of(&[(1.0, (0.0, 1.0))]) });
-    }
-    workload.tiers = Some(TierModel {
-        staying_bytes: 50,
-        rows_bytes,
-        bus_and: 0.5,
-        bus_or: 0.5,
-        bus_and_or: 0.5,
-        crowding: Vec::new(),
-        samples: 10,
-        mean_relative_error: 0.0,
-    });
+    workload.rows.iter_mut().for_each(|row| row.far = Some(far_evenly(450.0)));
+    workload.tiers = Some(tier_model(50, rows_bytes));
     workload.write(path).unwrap();
+}
+
+/// A live run of a replayed GPU.
+const REPLAYED: &str = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
+const SIMULATE: &str =
+    "simulate --workload cpu.workload.csv --policy gpu-only --estimates oracle --seeds 1 --what capacity";
+const SWEEP: &str = "sweep --workload cpu.workload.csv --policy gpu-only --seeds 1 --gpu-memory 50%,100%";
+
+/// A live run whose GPU has room for all of an index with [far times](with_far_times) of 50,000 bytes, and follows the queries.
+fn near_at_first() -> String {
+    format!("{LIVE} {REPLAYED} --gpu-memory 50050 --gpu-memory-epoch 16")
 }
 
 #[test]
@@ -175,9 +177,7 @@ fn what_lies_near_follows_the_queries_of_a_replayed_gpu_and_of_a_simulation() {
     let lab = tiny_lab();
     let path = lab.path().join("cpu.workload.csv");
     let workload = with_replayed_gpu(&path);
-    let live = format!("{LIVE} --gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20");
-    let simulate =
-        "simulate --workload cpu.workload.csv --policy gpu-only --estimates oracle --seeds 1 --what capacity";
+    let simulate = SIMULATE;
     let (_, error) = tandem(lab.path(), &format!("{simulate} --gpu-memory 100% --gpu-memory-epoch 16"), 2);
     assert!(
         error.contains("--gpu-memory-epoch: nobody measured these queries with lists in the host's memory"),
@@ -186,8 +186,7 @@ fn what_lies_near_follows_the_queries_of_a_replayed_gpu_and_of_a_simulation() {
     with_far_times(workload, &path, 50_000);
 
     // All of it near: as if there were no budget.
-    let near = format!("{live} --gpu-memory 50050 --gpu-memory-epoch 16");
-    tandem(lab.path(), &near, 0);
+    tandem(lab.path(), &near_at_first(), 0);
     let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
     let least = log.rows.iter().map(|row| (row.finished - row.started).as_us()).fold(f64::INFINITY, f64::min);
     assert!((50.0..250.0).contains(&least), "{least} us");
@@ -201,13 +200,19 @@ fn what_lies_near_follows_the_queries_of_a_replayed_gpu_and_of_a_simulation() {
     assert_eq!(resident.1, following.1);
     assert!(following.0.contains("GPU memory: 1 of 1 pages near at first"), "{}", following.0);
     assert!(following.2 && !resident.2);
-    let sweep = "sweep --workload cpu.workload.csv --policy gpu-only --seeds 1 --gpu-memory 50%,100%";
-    tandem(lab.path(), &format!("{sweep} --gpu-memory-epoch 0,16 -o swept"), 0);
+    tandem(lab.path(), &format!("{SWEEP} --gpu-memory-epoch 0,16 -o swept"), 0);
     let swept = std::fs::read_to_string(lab.path().join("swept/sweep.csv")).unwrap();
     let epochs: Vec<&str> =
         swept.lines().filter(|line| line.contains(",gpu-only,")).filter_map(|line| line.rsplit(',').next()).collect();
     assert_eq!(epochs, ["", "16", "", "16"], "{swept}");
+}
 
+#[test]
+fn a_memory_that_can_t_follow_the_queries_is_an_error_that_says_why() {
+    let lab = tiny_lab();
+    let path = lab.path().join("cpu.workload.csv");
+    with_far_times(with_replayed_gpu(&path), &path, 50_000);
+    let (simulate, sweep, near) = (SIMULATE, SWEEP, near_at_first());
     let cases = [
         (format!("{simulate} --gpu-memory-epoch 16"), "--gpu-memory <BYTES>"),
         (format!("{simulate} --gpu-memory 100% --gpu-memory-epoch 0"), "--gpu-memory-epoch"),
@@ -257,7 +262,7 @@ fn a_budget_of_gpu_memory_needs_a_gpu_or_times_that_know_of_budgets() {
     let lab = tiny_lab();
     let path = lab.path().join("cpu.workload.csv");
     let workload = with_replayed_gpu(&path);
-    let run = format!("{LIVE} --gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20");
+    let run = format!("{LIVE} {REPLAYED}");
     let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 100"), 2);
     assert!(error.contains("--gpu-memory: no GPU is driven"), "{error}");
     // With half of the rows near, half of what queries take longer with all of them far.
@@ -477,8 +482,9 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     let lab = tiny_lab();
     let file = |name: &str| lab.path().join(name);
     let mut workload = Workload::read(&file("cpu.workload.csv")).unwrap();
+    let recorded_us = |query: QueryId| 200.0 + f64::from(query.0);
     for row in &mut workload.rows {
-        let median_us = 200.0 + f64::from(row.query_id.0);
+        let median_us = recorded_us(row.query_id);
         row.measured[Class::GPU] = Some(Measured { median_us, spread_us: 0.0, device_us: None });
     }
     workload.write(&file("cpu.workload.csv")).unwrap();
@@ -504,10 +510,8 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
             let ratio = us(&after) / us(&before);
             assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
             // Half of what is to come takes no longer than the estimate says it takes at most in half of all cases.
-            assert!(
-                after.quantile_us(kind, row.mode, &row.inputs(), 0.95)
-                    > after.quantile_us(kind, row.mode, &row.inputs(), 0.05)
-            );
+            let at = |share| after.quantile_us(kind, row.mode, &row.inputs(), share);
+            assert!(at(0.95) > at(0.05));
         }
     }
     assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);
@@ -517,9 +521,7 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     // A tenth more than was recorded, and from the middle on three times that.
     let (mut log, provenance) = RunLog::read(&file("gpus/log.csv")).unwrap();
     for (i, row) in log.rows.iter_mut().enumerate() {
-        // As it was given to the row above.
-        let recorded_us = 200.0 + f64::from(row.query.0);
-        row.finished = row.started + Nanos::from_us(recorded_us * if i < 120 { 1.1 } else { 3.3 });
+        row.finished = row.started + Nanos::from_us(recorded_us(row.query) * if i < 120 { 1.1 } else { 3.3 });
     }
     log.write(&file("slower.csv"), &provenance).unwrap();
     let slower = "recalibrate model.json slower.csv --workload cpu.workload.csv -o slower.json";

@@ -51,62 +51,51 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
     let costs = move || [cost(), cost(), cost()];
     let queries = prop::collection::vec((costs(), costs()), 1..8);
     let gaps = prop::collection::vec((prop_oneof![Just(0.0), 0.0..3.0_f64], any::<prop::sample::Index>()), 1..120);
+    (models(), queries, gaps, options(), 1_u64..1000).prop_map(|(model, queries, gaps, options, deadline_ms)| {
+        let mut at = 0.0;
+        let unit = gaps.iter().map(|(gap, _)| {
+            at += gap;
+            at
+        });
+        let drawn = gaps.iter().map(|(_, query)| query.index(queries.len()) as u32);
+        let arrivals = vec![Arrivals::given(0, unit.collect(), drawn.collect())];
+        let on_machine = |costs: [Cost; 3]| {
+            PerClass::from_fn(|class| match model.machine.count(class) {
+                0 => Cost::NEVER,
+                _ => costs[class.index()],
+            })
+        };
+        let query = |(id, (service, estimate)): (u32, ([Cost; 3], [Cost; 3]))| SimQuery {
+            id: QueryId(id),
+            service: on_machine(service),
+            estimate: on_machine(estimate),
+        };
+        let queries = (0..).zip(queries).map(query).collect();
+        (Experiment { cluster: None, deadline: Nanos(deadline_ms * 1_000_000), arrivals, queries, model }, options)
+    })
+}
+
+/// Any that make sense.
+fn options() -> impl Strategy<Value = PolicyOptions> {
     let guard = prop::sample::select(&StealGuard::ALL[..]);
-    let options = (1.0..4.0, 0.0..=1.0, 0.0..20.0, 0.0..3.0, 0.0..3.0, guard);
+    let choosing = (1.0..4.0, 0.0..=1.0, 0.0..20.0, 0.0..3.0, 0.0..3.0, guard);
     let batching = (1_u32..50, 0.01..=1.0_f64, 0.0..1e5_f64, 1_u32..50);
-    (models(), queries, gaps, options, batching, 1_u64..1000).prop_map(
-        |(
-            model,
-            queries,
-            gaps,
-            (threshold_ratio, urgent_share, cost, deadline, affinity, guard),
-            batching,
-            deadline_ms,
-        )| {
-            let mut at = 0.0;
-            let unit = gaps.iter().map(|(gap, _)| {
-                at += gap;
-                at
-            });
-            let on_machine = |costs: [Cost; 3]| {
-                PerClass::from_fn(|class| match model.machine.count(class) {
-                    0 => Cost::NEVER,
-                    _ => costs[class.index()],
-                })
-            };
-            let experiment = Experiment {
-                cluster: None,
-                deadline: Nanos(deadline_ms * 1_000_000),
-                arrivals: vec![Arrivals::given(
-                    0,
-                    unit.collect(),
-                    gaps.iter().map(|(_, query)| query.index(queries.len()) as u32).collect(),
-                )],
-                queries: (0..)
-                    .zip(queries)
-                    .map(|(id, (service, estimate))| SimQuery {
-                        id: QueryId(id),
-                        service: on_machine(service),
-                        estimate: on_machine(estimate),
-                    })
-                    .collect(),
-                model,
-            };
+    (choosing, batching).prop_map(
+        |((threshold_ratio, urgent_share, cost_weight, deadline_weight, affinity_weight, steal_guard), batching)| {
             let (batch_limit, batch_share, window_us, window_queries) = batching;
-            let options = PolicyOptions {
+            PolicyOptions {
                 threshold_ratio,
                 urgent_share,
-                cost_weight: cost,
-                deadline_weight: deadline,
-                affinity_weight: affinity,
-                steal_guard: guard,
+                cost_weight,
+                deadline_weight,
+                affinity_weight,
+                steal_guard,
                 batch_limit,
                 batch_share,
                 window_us,
                 window_queries,
                 ..PolicyOptions::default()
-            };
-            (experiment, options)
+            }
         },
     )
 }

@@ -1,5 +1,6 @@
 //! Cost models: they learn, they are stored and read back, and damaged files are refused with their place.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -262,12 +263,32 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     assert!(message.ends_with(": `results` is \"ten\", expected a whole number from 0\n"), "{message}");
 }
 
-/// The rows of a table that a command wrote, each by column.
-fn table(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+/// A row of a table, by column.
+type Row = BTreeMap<String, String>;
+
+/// The rows of a table that a command wrote.
+fn table(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').map(str::to_owned));
     let names: Vec<String> = lines.next().unwrap().collect();
     lines.map(|row| names.iter().cloned().zip(row).collect()).collect()
+}
+
+fn number(row: &Row, column: &str) -> f64 {
+    row[column].parse().unwrap()
+}
+
+/// What a policy loses is what its two capacities say.
+fn regret_adds_up(row: &Row) {
+    let (exact, estimated) = (number(row, "exact_qps"), number(row, "estimated_qps"));
+    assert!(0.0 < exact && exact <= number(row, "bound_qps"), "{row:?}");
+    assert!((number(row, "regret") - (1.0 - estimated / exact)).abs() < 1e-3, "{row:?}");
+    let short_of_bound = 1.0 - estimated / number(row, "bound_qps");
+    assert!((number(row, "short_of_bound") - short_of_bound).abs() < 1e-3 && short_of_bound >= 0.0, "{row:?}");
+    // Who asks no estimate loses nothing by it.
+    if row["policy"].ends_with("-only") {
+        assert_eq!((estimated, &row["exact_p99_ms"]), (exact, &row["estimated_p99_ms"]), "{row:?}");
+    }
 }
 
 #[test]
@@ -280,14 +301,13 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("what estimates cost policies: capacity at p99 within 20 ms"), "{stdout}");
     let of = |name: &str| table(&dir.path().join("errors").join(name));
-    let number = |row: &std::collections::BTreeMap<String, String>, column: &str| row[column].parse::<f64>().unwrap();
 
     // Every kind of model for two processors in two modes; what the model file says is among it.
     let errors = of("model_errors.csv");
     assert_eq!(errors.len(), ModelKind::ALL.len() * 4);
     let models = ModelFile::read(&dir.path().join("m.json")).unwrap();
     for model in models.models() {
-        let is_it = |row: &&std::collections::BTreeMap<String, String>| {
+        let is_it = |row: &&Row| {
             (row["model"].as_str(), row["kind"].as_str(), row["mode"].as_str())
                 == ("boosting", model.kind.name(), model.mode.name())
         };
@@ -301,7 +321,7 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
         // A hundred and fifty queries tell a share within 0.12.
         assert!((number(row, "share_within") - number(row, "level")).abs() < 0.12, "{row:?}");
     }
-    let of_cpu = |rows: &[std::collections::BTreeMap<String, String>]| -> Vec<_> {
+    let of_cpu = |rows: &[Row]| -> Vec<_> {
         rows.iter().filter(|row| row["kind"] == "cpu" && row["mode"] == "or").cloned().collect()
     };
     // What costs are made of is worth most.
@@ -318,17 +338,7 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     let with_gpu = ["gpu-only", "cpu-only", "best-of", "stealing", "mct", "stealing-adaptive"];
     assert_eq!(policies, [&["cpu-only", "mct", "stealing-adaptive"][..], &with_gpu].concat());
     assert!(stderr.contains("simulating what estimates cost policies"), "{stderr}");
-    for row in &regret {
-        let (exact, estimated) = (number(row, "exact_qps"), number(row, "estimated_qps"));
-        assert!(0.0 < exact && exact <= number(row, "bound_qps"), "{row:?}");
-        assert!((number(row, "regret") - (1.0 - estimated / exact)).abs() < 1e-3, "{row:?}");
-        let short_of_bound = 1.0 - estimated / number(row, "bound_qps");
-        assert!((number(row, "short_of_bound") - short_of_bound).abs() < 1e-3 && short_of_bound >= 0.0, "{row:?}");
-        // Who asks no estimate loses nothing by it.
-        if row["policy"].ends_with("-only") {
-            assert_eq!((estimated, &row["exact_p99_ms"]), (exact, &row["estimated_p99_ms"]), "{row:?}");
-        }
-    }
+    regret.iter().for_each(regret_adds_up);
 
     let (code, _, stderr) = tandem(dir.path(), &["report", "errors", "-o", "page.html"]);
     assert_eq!(code, Some(0), "{stderr}");
