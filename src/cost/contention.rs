@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::comment_line;
-use super::machine_file::{MOST_LANES, Quantile, distribution};
+use super::machine_file::{InUse, MOST_LANES, Quantile, distribution};
 use crate::files::Provenance;
 
 /// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
@@ -20,6 +20,9 @@ pub struct Contention {
     /// The same with all CPU lanes busy while GPU lanes answer batches, over the last of `cpu`.
     #[serde(default = "one")]
     pub cpu_beside_gpu: f64,
+    /// Of queries by themselves on a GPU lane, by how much that is used, ascending; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_in_use: Vec<InUse>,
     /// By busy CPU lanes, ascending from 0: batches of a GPU lane one after another; empty where there is none.
     #[serde(default)]
     pub gpu_batches: Vec<BatchContention>,
@@ -104,13 +107,20 @@ impl Contention {
         if !self.gpu_streams.is_sorted_by(|a, b| a.queries < b.queries) {
             return Err(String::from("queries must ascend in `gpu_streams`"));
         }
+        if !self.gpu_in_use.is_sorted_by(|a, b| a.share < b.share) {
+            return Err(String::from("shares must ascend in `gpu_in_use`"));
+        }
+        if let Some(point) = self.gpu_in_use.iter().find(|point| !(point.plus_us.is_finite() && point.plus_us >= 0.0)) {
+            return Err(format!("`gpu_in_use`: plus_us is {}, expected 0 or more", point.plus_us));
+        }
         for stream in &self.gpu_streams {
             distribution(&format!("`gpu_streams` of {} queries: noise", stream.queries), &stream.noise)?;
         }
         let batches = self.gpu_batches.iter().flat_map(|point| [point.host, point.device]);
         let streams = self.gpu_streams.iter().flat_map(|point| [point.host, point.device, point.spacing]);
         let cpu = self.cpu.iter().map(|point| point.times).chain([self.cpu_beside_gpu]);
-        let mut times = cpu.chain(batches).chain(streams);
+        let singles = self.gpu_in_use.iter().map(|point| point.times);
+        let mut times = cpu.chain(singles).chain(batches).chain(streams);
         match times.find(|times| !(times.is_finite() && *times > 0.0)) {
             Some(times) => Err(format!("{times} times as long, expected a number above 0")),
             None => Ok(()),
@@ -127,6 +137,10 @@ mod tests {
         let found = Contention {
             cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 8, times: 1.2 }],
             cpu_beside_gpu: 1.05,
+            gpu_in_use: vec![
+                InUse { share: 0.1, times: 1.3, plus_us: 0.0 },
+                InUse { share: 0.8, times: 1.2, plus_us: 0.0 },
+            ],
             gpu_batches: vec![BatchContention { busy_cpus: 0, host: 1.1, device: 1.0 }],
             gpu_streams: vec![
                 BatchStream {
@@ -147,6 +161,8 @@ mod tests {
         assert!(fault(r#"{"cpu":[{"busy":2,"times":1}]}"#).contains("must ascend, from 1"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":-1}]}"#).contains("-1 times as long"));
         assert!(fault(r#"{"cpu":[{"busy":1,"times":1},{"busy":70000,"times":1}]}"#).contains("70000 busy lanes"));
+        let twice = r#"{"share":0.5,"times":1,"plus_us":0}"#;
+        assert!(fault(&format!(r#"{{"cpu":[],"gpu_in_use":[{twice},{twice}]}}"#)).contains("shares must ascend"));
         let stream = r#"{"queries":8,"host":1,"device":1,"spacing":1,"noise":[{"share":0.5,"value":1},{"share":0.9,"value":0.5}]}"#;
         let twice = stream.replace(r#",{"share":0.9,"value":0.5}"#, "");
         assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{twice},{twice}]}}"#)).contains("queries must ascend"));

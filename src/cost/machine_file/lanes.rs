@@ -78,11 +78,12 @@ impl LaneCosts {
             let at = |lanes| interpolated(points.iter().copied(), f64::from(lanes)).unwrap_or(1.0);
             (0..=most).map(at).collect::<Vec<f64>>()
         };
+        let own = company.filter(|company| class.is_gpu() && !company.gpu_in_use.is_empty());
+        let told = own.map_or(&file.in_use, |company| &company.gpu_in_use);
         let in_use = (0..=SHARES).map(|step| {
             let share = step as f64 / SHARES as f64;
-            let at = |value: fn(&InUse) -> f64| {
-                interpolated(file.in_use.iter().map(|point| (point.share, value(point))), share)
-            };
+            let at =
+                |value: fn(&InUse) -> f64| interpolated(told.iter().map(|point| (point.share, value(point))), share);
             (at(|point| point.times).unwrap_or(1.0), Nanos::from_us(at(|point| point.plus_us).unwrap_or(0.0)))
         });
         Self {
@@ -407,6 +408,10 @@ mod tests {
                 BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
                 BatchContention { busy_cpus: 4, host: 2.0, device: 1.2 },
             ],
+            gpu_in_use: vec![
+                InUse { share: 0.0, times: 2.0, plus_us: 0.0 },
+                InUse { share: 1.0, times: 4.0, plus_us: 0.0 },
+            ],
             gpu_streams: Vec::new(),
         };
         let cpu = LaneCosts::new(Class::CPU, &file(), Some(&company));
@@ -418,10 +423,12 @@ mod tests {
             (times.host, times.device)
         };
         assert_eq!([0, 2, 9].map(|busy| batch(&gpu, busy)), [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
-        // Without a GPU among what was measured, batches are the machine file's.
-        let none = Contention { gpu_batches: Vec::new(), ..company };
+        assert_eq!((gpu.in_use[0].0, gpu.in_use[SHARES / 2].0, gpu.in_use[SHARES].0), (2.0, 3.0, 4.0));
+        // Without a GPU among what was measured, all of that is the machine file's.
+        let none = Contention { gpu_batches: Vec::new(), gpu_in_use: Vec::new(), ..company };
         let gpu = LaneCosts::new(Class::GPU, &LaneFile { batch_host: 1.3, ..file() }, Some(&none));
         assert_eq!(batch(&gpu, 3), (1.3, 1.0));
+        assert_eq!(gpu.in_use, LaneCosts::new(Class::GPU, &file(), None).in_use);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //!  with a workload's own `gpu_streams`: by its size, the device's · noise, and as far as batches overlap
 //! ```
 //!
-//! `stream`, `crowding`, `beside`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
+//! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
 //! were measured with a workload ([`Contention`]) take the place of the file's, which are of the queries that the machine was
 //! measured with.
 //!

@@ -1,8 +1,8 @@
 //! What queries of a workload take in company, for the workload's file: [`Contention`].
 
-use super::fit::{calm_ratio, longer, quantiles, rounded};
+use super::fit::{calm_ratio, gpu_in_use, longer, quantiles, rounded};
 use super::probe::Busy;
-use super::{FLOOD, MachineSample, OVERLOAD, Stage, counts_up_to, drive_stage, real_gpus};
+use super::{FLOOD, MachineSample, OVERLOAD, Stage, USED, counts_up_to, drive_stage, real_gpus};
 use crate::cost::{BatchContention, BatchStream, Contention, CpuContention, MachineFile};
 use crate::lab::{LabError, Node, Progress};
 use crate::machine::Class;
@@ -31,8 +31,8 @@ pub fn adopt_machine(node: &mut Node, file: &MachineFile, progress: &dyn Progres
     Ok(())
 }
 
-/// Measures it on the node's own lanes, in turns: 1, 2, 4... CPU lanes, GPU lanes by themselves with batches of several sizes,
-/// and all of them. A few seconds, in which every stage lasts long enough for some twenty queries or batches a lane.
+/// Measures it on the node's own lanes, in turns: 1, 2, 4... CPU lanes, a GPU lane with queries by themselves, as they
+/// arrive, GPU lanes with batches of several sizes, one after another, and all of them. A few seconds, in which every stage lasts long enough for some twenty queries or batches a lane.
 ///
 /// # Errors
 /// If a run fails, or is interrupted before all is measured.
@@ -42,11 +42,14 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     let (cpus, gpus) = (node.machine().count(Class::CPU), if has_batches { real_gpus(node) } else { 0 });
     let counts = counts_up_to(cpus);
     let mut streams: Vec<Vec<MachineSample>> = vec![Vec::new(); counts.len()];
-    let (mut batches, mut together) = (Vec::new(), Vec::new());
+    let (mut singles, mut batches, mut together) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         progress.doing(&format!("queries in company: round {} of {ROUNDS}", round + 1));
         for (&cpus, samples) in counts.iter().zip(&mut streams) {
             samples.extend(drive_stage(node, (round, Stage::Stream, OVERLOAD), Busy { cpus, gpus: 0, batch: 1 })?);
+        }
+        for offered in USED.into_iter().filter(|_| gpus > 0) {
+            singles.extend(drive_stage(node, (round, Stage::Used, offered), Busy { cpus: 0, gpus: 1, batch: 1 })?);
         }
         for batch in BATCHES.into_iter().filter(|_| gpus > 0) {
             let alone = Busy { cpus: 0, gpus, batch };
@@ -78,7 +81,7 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     });
     let gpu_batches: Vec<BatchContention> = gpu_batches.collect();
     let gpu_streams = BATCHES.iter().filter_map(|&size| stream(size, &batches)).collect();
-    Ok(Contention { cpu, cpu_beside_gpu, gpu_batches, gpu_streams })
+    Ok(Contention { cpu, cpu_beside_gpu, gpu_in_use: gpu_in_use(&singles), gpu_batches, gpu_streams })
 }
 
 /// What batches of so many queries took that followed each other; `None` without any.
@@ -179,5 +182,23 @@ mod tests {
         let noise = stream(16, &samples).unwrap().noise;
         let values: Vec<f64> = noise.iter().map(|point| point.value).collect();
         assert_eq!((values[0], values[values.len() / 2], values[values.len() - 1]), (0.75, 1.0, 1.25));
+    }
+
+    #[test]
+    fn queries_by_themselves_are_told_by_those_that_found_the_gpus_lane_idle() {
+        // 48 us by the profile; the lane is at work for a third of the time, and each query takes 60 us.
+        let alone = |idle, worked_us| MachineSample {
+            stage: Stage::Used,
+            offered: 0.3,
+            profiled: BatchTime { bus: Nanos::ZERO, ..sample(1, 0, 0.0).profiled },
+            ..sample(1, idle, worked_us)
+        };
+        let mut samples: Vec<MachineSample> = (0..200).map(|_| alone(120_000, 60.0)).collect();
+        // One that came while another was under way ends soon after it, and a batch says nothing of single queries.
+        samples.push(alone(0, 5.0));
+        samples.extend((0..50).map(|_| sample(16, 500, 500.0)));
+        let found = gpu_in_use(&samples);
+        assert!(!found.is_empty() && found.iter().all(|point| (point.times - 1.25).abs() < 1e-9), "{found:?}");
+        assert_eq!(gpu_in_use(&[]), []);
     }
 }

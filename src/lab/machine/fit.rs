@@ -40,26 +40,11 @@ struct Used<'a> {
 /// What the samples of a class say; `None` without any.
 pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> Option<LaneFile> {
     let used = with_use(class, samples);
-    // Where batches overlap, only a query that found the lane idle shows what it takes.
-    let is_plain = |used: &&Used<'_>| {
-        let sample = used.sample;
-        let is_alone =
-            sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
-        is_alone && (!class.is_gpu() || sample.idle > Nanos::ZERO)
-    };
-    let plain: Vec<&Used<'_>> = used.iter().filter(is_plain).collect();
+    let plain: Vec<&Used<'_>> = used.iter().filter(|used| is_plain(class, used.sample)).collect();
     let busiest = plain.iter().filter(|used| class.is_gpu() || used.share >= USE[USE.len() - 2]);
     let busiest: Vec<&MachineSample> = busiest.map(|used| used.sample).collect();
     let (slope, plus) = if class.is_gpu() { (1.0, 0.0) } else { line(&busiest)? };
-    let mut in_use = Vec::new();
-    for edges in USE.windows(2) {
-        let some = plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.share));
-        let some: Vec<&&Used<'_>> = some.collect();
-        let share = some.iter().map(|used| used.share).sum::<f64>() / some.len().max(1) as f64;
-        let some: Vec<&MachineSample> = some.into_iter().map(|used| used.sample).collect();
-        let Some((times, plus)) = line(&some) else { continue };
-        in_use.push(InUse { share: rounded(share), times: rounded(times / slope), plus_us: rounded(plus) });
-    }
+    let mut in_use = by_use(&plain, slope);
     if in_use.is_empty() {
         in_use.push(InUse { share: 1.0, times: 1.0, plus_us: rounded(plus) });
     }
@@ -143,6 +128,32 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
         noise: quantiles(&mut residuals),
         stalls,
     })
+}
+
+/// What the samples of queries that a GPU lane answered by themselves, as they arrived, say of how much longer they take than
+/// alone; empty without any.
+pub(super) fn gpu_in_use(samples: &[MachineSample]) -> Vec<InUse> {
+    let used = with_use(Class::GPU, samples);
+    by_use(&used.iter().filter(|used| is_plain(Class::GPU, used.sample)).collect::<Vec<_>>(), 1.0)
+}
+
+/// Whether a sample is of a query that nothing but its own lane's past made longer. Where batches overlap, only one that found the
+/// lane idle shows what it takes.
+fn is_plain(class: Class, sample: &MachineSample) -> bool {
+    let is_alone =
+        sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
+    is_alone && (!class.is_gpu() || sample.idle > Nanos::ZERO)
+}
+
+/// By how much a lane was used: how many times longer than in a stream, where work takes `slope` times what it does alone.
+fn by_use(plain: &[&Used<'_>], slope: f64) -> Vec<InUse> {
+    let of_share = |edges: &[f64]| {
+        let some = || plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.share));
+        let (times, plus) = line(&some().map(|used| used.sample).collect::<Vec<_>>())?;
+        let share = some().map(|used| used.share).sum::<f64>() / some().count().max(1) as f64;
+        Some(InUse { share: rounded(share), times: rounded(times / slope), plus_us: rounded(plus) })
+    };
+    USE.windows(2).filter_map(of_share).collect()
 }
 
 /// The samples of a class, each with the share of its lane's time that was work lately.

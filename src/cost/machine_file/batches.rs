@@ -1,0 +1,142 @@
+//! How much longer batches take on a GPU's lane that is never without one, laid out to be asked millions of times a second.
+
+use super::Quantile;
+use super::lanes::{interpolated, unit, value_at};
+use crate::cost::{BatchStream, Contention};
+use crate::random::ln;
+
+/// What company makes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchTimes {
+    /// How many times as long as by the batches' own formula the lane's thread is at it, ...
+    pub host: f64,
+    /// ... and its device.
+    pub device: f64,
+    /// The share of its device's time in which no other batch can run there.
+    pub spacing: f64,
+}
+
+/// By a batch's size, and by who works beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BatchCompany {
+    /// By busy CPU lanes: how many times as long thread and device are at a batch. More than the last count as that.
+    by_busy_cpus: Vec<(f64, f64)>,
+    /// By the logarithm of a batch's queries, ascending; `by_busy_cpus` comes to it.
+    by_size: Vec<(f64, BatchStream)>,
+}
+
+impl BatchCompany {
+    /// As a workload's own batches were found to take in `company`, or else as a machine file says of its: `of_file` are thread
+    /// and device.
+    pub(super) fn new(of_file: (f64, f64), company: Option<&Contention>) -> Self {
+        let Some(company) = company.filter(|company| !company.gpu_batches.is_empty()) else {
+            return Self { by_busy_cpus: vec![of_file], by_size: Vec::new() };
+        };
+        let by_size: Vec<(f64, BatchStream)> =
+            company.gpu_streams.iter().map(|stream| (f64::from(stream.queries.max(1)).ln(), stream.clone())).collect();
+        // With sizes told by themselves, only what CPU lanes add is left to say.
+        let (host, device) = match (by_size.is_empty(), company.gpu_batches.first()) {
+            (false, Some(alone)) => (alone.host, alone.device),
+            _ => (1.0, 1.0),
+        };
+        let busiest = company.gpu_batches.last().map_or(0, |point| point.busy_cpus);
+        let points = |value: fn(&crate::cost::BatchContention) -> f64, busy: u32| {
+            let points = company.gpu_batches.iter().map(|point| (f64::from(point.busy_cpus), value(point)));
+            interpolated(points, f64::from(busy)).unwrap_or(1.0)
+        };
+        let at = |busy| (points(|point| point.host, busy) / host, points(|point| point.device, busy) / device);
+        Self { by_busy_cpus: (0..=busiest).map(at).collect(), by_size }
+    }
+
+    /// Of a batch of so many queries while so many CPU lanes work; `bits` are what chance is drawn from.
+    #[inline]
+    pub(super) fn times(&self, queries: u32, busy_cpus: u32, bits: u64) -> BatchTimes {
+        let (host, device) = self.by_busy_cpus[(busy_cpus as usize).min(self.by_busy_cpus.len() - 1)];
+        let at = ln(f64::from(queries.max(1)));
+        let after = self.by_size.partition_point(|&(size, _)| size < at);
+        let (low, high) = match (after.checked_sub(1).map(|i| &self.by_size[i]), self.by_size.get(after)) {
+            (Some(low), Some(high)) => (low, high),
+            (Some(only), None) | (None, Some(only)) => (only, only),
+            (None, None) => return BatchTimes { host, device, spacing: 1.0 },
+        };
+        let part = if high.0 > low.0 { (at - low.0) / (high.0 - low.0) } else { 0.0 };
+        let between = |value: &dyn Fn(&BatchStream) -> f64| {
+            let (low, high) = (value(&low.1), value(&high.1));
+            low + part * (high - low)
+        };
+        let drawn = unit(bits);
+        let noise = |noise: &[Quantile]| value_at(noise, drawn).unwrap_or(1.0);
+        BatchTimes {
+            host: host * between(&|stream| stream.host),
+            device: device * between(&|stream| stream.device) * between(&|stream| noise(&stream.noise)),
+            // A device is never at a batch for longer than that takes.
+            spacing: between(&|stream| stream.spacing.min(1.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::BatchContention;
+    use crate::random::mix;
+
+    fn stream(queries: u32, host: f64, spacing: f64, noise: &[(f64, f64)]) -> BatchStream {
+        let noise = noise.iter().map(|&(share, value)| Quantile { share, value }).collect();
+        BatchStream { queries, host, device: 1.0, spacing, noise }
+    }
+
+    fn company() -> Contention {
+        Contention {
+            gpu_batches: vec![
+                BatchContention { busy_cpus: 0, host: 1.5, device: 1.0 },
+                BatchContention { busy_cpus: 4, host: 3.0, device: 1.2 },
+            ],
+            ..Contention::default()
+        }
+    }
+
+    #[test]
+    fn without_sizes_all_batches_are_longer_by_who_works_beside() {
+        let batches = BatchCompany::new((1.0, 1.0), Some(&company()));
+        let times = |queries, busy| batches.times(queries, busy, 1);
+        assert_eq!(times(7, 0), BatchTimes { host: 1.5, device: 1.0, spacing: 1.0 });
+        assert_eq!(times(700, 2), BatchTimes { host: 2.25, device: 1.1, spacing: 1.0 });
+        assert_eq!(times(7, 9), BatchTimes { host: 3.0, device: 1.2, spacing: 1.0 });
+        // Nothing known of the workload's own: what the file says.
+        for company in [None, Some(&Contention::default())] {
+            let times = BatchCompany::new((1.3, 0.9), company).times(7, 3, 1);
+            assert_eq!(times, BatchTimes { host: 1.3, device: 0.9, spacing: 1.0 });
+        }
+    }
+
+    #[test]
+    fn between_sizes_the_logarithm_counts_and_cpus_add_what_they_add() {
+        let streams = vec![stream(16, 1.0, 0.5, &[]), stream(256, 2.0, 1.1, &[])];
+        let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
+        for (queries, host, spacing) in
+            [(2, 1.0, 0.5), (16, 1.0, 0.5), (64, 1.5, 0.75), (256, 2.0, 1.0), (4096, 2.0, 1.0)]
+        {
+            let (alone, beside) = (batches.times(queries, 0, 1), batches.times(queries, 4, 1));
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+            assert!(near(alone.host, host) && near(alone.spacing, spacing), "{queries}: {alone:?}");
+            assert!(near(beside.host, 2.0 * host) && near(beside.device, 1.2), "{queries}: {beside:?}");
+        }
+    }
+
+    #[test]
+    fn the_device_varies_as_it_was_seen_to() {
+        let streams = vec![stream(16, 1.0, 1.0, &[(0.0, 0.8), (1.0, 1.2)]), stream(4096, 1.0, 1.0, &[])];
+        let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
+        let device =
+            |queries: u32| -> Vec<f64> { (0..4000).map(|i| batches.times(queries, 0, mix(i)).device).collect() };
+        let small = device(16);
+        let mean = small.iter().sum::<f64>() / small.len() as f64;
+        let (least, most) = small.iter().fold((f64::MAX, 0.0_f64), |(a, b), &one| (a.min(one), b.max(one)));
+        assert!((mean - 1.0).abs() < 0.01 && least < 0.81 && most > 1.19, "{mean}, {least} to {most}");
+        // Half way to a size that does not vary, half as much.
+        let between = device(256);
+        assert!(between.iter().all(|one| (0.899..1.101).contains(one)));
+        assert!(device(4096).iter().all(|&one| one == 1.0));
+    }
+}
