@@ -330,6 +330,11 @@ fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
     // Asked again, it measures nothing that it knows.
     let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
     assert!(err.contains("answer/here.workload.csv, kept by an earlier run"), "{err}");
+    // A log that has changed is another one.
+    let queries = std::fs::read_to_string(lab.path().join("queries.tsv")).unwrap();
+    std::fs::write(lab.path().join("queries.tsv"), queries.replacen("storm", "rope", 1)).unwrap();
+    let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
+    assert!(err.contains("measuring 24 queries 3 times"), "{err}");
 }
 
 /// The rows of a CSV file, with their values by column.

@@ -74,4 +74,4 @@ pub use summary::{Summary, Tally};
 pub use validation::{
     KeepLog, KeptLog, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
 };
-pub use workload::{kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};
+pub use workload::{asked, kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};

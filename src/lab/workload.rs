@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use xxhash_rust::xxh3::Xxh3Default;
+
 use super::{GpuChoice, LabError};
 use crate::cost::{RecordedGpu, Workload, replay_gpu_times, shipped};
 use crate::files::{InputError, Provenance};
 use crate::index::Index;
 use crate::machine::Class;
-use crate::query::Mode;
+use crate::query::{Mode, Query};
 
 /// A workload and its name: the file, or else the shipped one of that name; without a name, the first of those that ship.
 ///
@@ -51,6 +53,18 @@ pub fn workload_of_index(path: &Path, mode: Mode, index: &Index) -> Result<(Stri
     Ok((name, rows))
 }
 
+/// What is asked, in words: the log, and a digest of its queries, which a log that has changed does not share.
+#[must_use]
+pub fn asked(log: &Path, queries: &[Query]) -> String {
+    let mut digest = Xxh3Default::new();
+    for query in queries {
+        let numbers = [query.id.0, query.terms.len() as u32];
+        let terms = query.terms.iter().flat_map(|term| [term.term.0, term.qtf]);
+        numbers.into_iter().chain(terms).for_each(|number| digest.update(&number.to_le_bytes()));
+    }
+    format!("{} ({} queries, digest {:016x})", log.display(), queries.len(), digest.digest())
+}
+
 /// The workload that an earlier run kept in a file, if what its head says agrees with `same` in all but the program's
 /// version; `None` where it does not, or cannot be read: then it is to be measured.
 #[must_use]
@@ -89,4 +103,50 @@ fn rows_in(name: &str, workload: &Workload, mode: Mode) -> Result<Workload, LabE
         return Err(LabError::NoQueries { workload: name.to_owned(), mode, has });
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Measured, WorkloadRow};
+    use crate::ids::QueryId;
+    use crate::machine::PerClass;
+    use crate::query::Features;
+
+    #[test]
+    fn costs_of_other_queries_are_not_taken_for_those_of_a_log_that_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, log) = (dir.path().join("here.workload.csv"), Path::new("queries.tsv"));
+        let index = Index::from_lists(&[("a", vec![(0, 1), (1, 1)]), ("b", vec![(0, 2), (2, 1)]), ("c", vec![(1, 1)])])
+            .unwrap();
+        let query = |id: u32, terms: &[&str]| Query::prepare(QueryId(id), "q", terms, &index).unwrap();
+        let key = |queries: &[Query]| Provenance::new().with("queries", asked(log, queries)).with("k", 10);
+        let measured = [query(0, &["a", "c"]), query(1, &["b"])];
+        let time = Measured { median_us: 5.0, spread_us: 1.0, device_us: None };
+        let row = |query: &Query| WorkloadRow {
+            query_id: query.id,
+            log_id: query.id.0,
+            mode: Mode::Or,
+            features: Features::of(query, &index),
+            index_features: None,
+            measured: PerClass::two(Some(time), None),
+            far: None,
+            results: 2,
+        };
+        let rows = measured.iter().map(row).collect();
+        Workload { provenance: key(&measured), rows, ..Workload::default() }.write(&path).unwrap();
+        let is_kept = |queries: &[Query]| kept_workload(&path, &key(queries)).is_some();
+        assert!(is_kept(&measured) && is_kept(&measured.clone()));
+        // Lists as long as those, another number, another weight, fewer, more.
+        let [first, second] = measured.clone();
+        assert!(!is_kept(&[query(0, &["b", "c"]), second.clone()]));
+        assert!(!is_kept(&[first.clone(), query(2, &["b"])]));
+        assert!(!is_kept(&[first.clone(), query(1, &["b", "b"])]));
+        assert!(!is_kept(std::slice::from_ref(&first)));
+        assert!(!is_kept(&[first, second, query(2, &["a"])]));
+        // The log by another name may have other words for the same queries.
+        assert!(
+            kept_workload(&path, &Provenance::new().with("queries", asked(Path::new("q.tsv"), &measured))).is_none()
+        );
+    }
 }

@@ -11,7 +11,8 @@ use crate::cost::{ProfileOptions, Workload};
 use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{
-    Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, adopt_machine, kept_workload, workload_of_index,
+    Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
+    workload_of_index,
 };
 use crate::machine::Idle;
 use crate::query::Query;
@@ -76,7 +77,7 @@ fn costs(
     let same = Provenance::new()
         .with("machine", crate::files::this_machine())
         .with("index", format!("{:016x}", index.fingerprint()))
-        .with("queries", log.display())
+        .with("queries", asked(log, queries))
         .with("limit", arguments.limit)
         .with("modes", arguments.search.mode)
         .with("k", arguments.search.k)
