@@ -252,6 +252,48 @@ fn a_lane_whose_spare_fails_too_ends_the_run_with_an_error() {
     assert_eq!(outcome.log.faults.len(), 1);
 }
 
+#[test]
+fn a_lane_that_hangs_without_a_spare_ends_the_run_and_nobody_waits_for_it() {
+    /// Comes back when it is told to.
+    struct Hanging(Arc<AtomicU32>);
+    impl Executor for Hanging {
+        fn class(&self) -> Class {
+            Class::CPU
+        }
+
+        fn device(&self) -> String {
+            String::from("a script")
+        }
+
+        fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+            while query.id.0 == 3 && self.0.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            *hits = vec![Scripted::hit(query.id.0)];
+            Ok(Execution::default())
+        }
+    }
+    let may_go_on = Arc::new(AtomicU32::new(0));
+    let answered = Arc::default();
+    let faults = FaultPlan { lost_after: Nanos(500_000_000), ..FaultPlan::new(Vec::new(), WATCHDOG) };
+    let model = MachineModel { faults, ..Machine::new(1, 0).with_gpus(1, 1, 2).into() };
+    let sound = Box::new(Scripted::new(Class::GPU, Failing::NEVER, &answered));
+    let work = vec![LaneWork::Executor(Box::new(Hanging(Arc::clone(&may_go_on)))), LaneWork::Executor(sound)];
+    let mut fleet = Fleet::spawn(model, work, queries(), Vec::new()).unwrap();
+    let outcome = run_on(&mut fleet, 20, Box::new(Only(ProcessorId(0), Fifo(1))));
+    // What had ended is kept, with the reason why no more has.
+    let Ending::Failed(error) = &outcome.ending else { panic!("{:?}", outcome.ending) };
+    let told = "lane 0 was at one batch for more than 0.5 s, and has no spare to go on with: it is given up";
+    assert_eq!(error.to_string(), told);
+    assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
+    // No later run uses the lane, and the fleet's end waits for nobody.
+    let again = LiveRun { policy: Box::new(Fifo(1)), jobs: &jobs(1), abandon_after: None, keep_journal: false };
+    assert_eq!(live::run(&mut fleet, again).unwrap_err().to_string(), told);
+    assert_eq!(fleet.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
+    drop(fleet);
+    may_go_on.store(1, Ordering::Relaxed);
+}
+
 /// The faults of a run in which lane `lane` fails as planned, and all are survived.
 fn planned(lane: u32, kind: FaultKind, lasts_ms: u64) -> Vec<LaneFault> {
     let answered = Arc::default();

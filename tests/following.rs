@@ -9,8 +9,8 @@ use far_times::{far_evenly, tier_model};
 use proptest::prelude::*;
 use tandem::cache::{AtOnce, FarCurve, OnlineOptions, OnlineTier, Pages, Residency};
 use tandem::cost::{
-    BatchCost, Cost, Far, Following, FollowingPace, IndexPages, ListOfPages, MachineModel, Measured, MeasuredTimes,
-    PageLayout, ServiceTimes, Workload, WorkloadRow,
+    BatchCost, BatchLoad, Cost, Far, Following, FollowingPace, IndexPages, ListOfPages, MachineModel, Measured,
+    MeasuredTimes, PageLayout, Retold, ServiceTimes, Workload, WorkloadRow,
 };
 use tandem::exec::{DeviceRows, query_reads};
 use tandem::files::Provenance;
@@ -246,6 +246,30 @@ proptest! {
         let simulated: Vec<_> = times.followed().collect();
         prop_assert_eq!(simulated[0], count.followed());
         prop_assert!(batches.is_empty() || count.followed().reads.all > 0.0);
+    }
+
+    #[test]
+    fn a_log_retold_says_what_each_query_cost_when_its_batch_started(
+        world in worlds(), arrivals in arrivals(), num_frames in 1_u32..20, epoch in 1_u32..40,
+    ) {
+        let following = world.following(num_frames, epoch, AT_ONCE);
+        let mut experiment = world.experiment(1, &arrivals, Some(following.clone()));
+        // One batch at a time: each takes what its own queries do, and nothing else.
+        experiment.model.machine = Machine::new(1, 0).with_gpus(1, 1, 1);
+        for kind in [PolicyKind::GpuOnly, PolicyKind::Greedy] {
+            let log = play(&experiment, kind);
+            let mut on_gpu: Vec<_> = log.rows.iter().filter(|row| row.class == Class::GPU).collect();
+            on_gpu.sort_by_key(|row| (row.batch, row.job));
+            let mut retold = Retold::new(&following, 1);
+            for batch in on_gpu.chunk_by(|a, b| a.batch == b.batch) {
+                let rows: Vec<u32> = batch.iter().map(|row| row.query.0).collect();
+                let times = (batch[0].started, batch[0].finished);
+                let costs = retold.batch(0, &rows, times, |row| world.near[row as usize][Class::GPU]);
+                let load = costs.into_iter().fold(BatchLoad::default(), BatchLoad::with);
+                let predicted = experiment.model.batch_time(Class::GPU, &load).total();
+                prop_assert_eq!(times.1.since(times.0), predicted, "{}", kind);
+            }
+        }
     }
 
     #[test]

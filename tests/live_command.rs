@@ -2,54 +2,21 @@
 //!
 //! No test here asserts a time: what is checked is order, counts and words.
 
-mod far_times;
 mod skipped;
+mod tiny_lab;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use far_times::{far_evenly, tier_model};
 use tandem::cost::{CostModel, Measured, ModelFile, Workload};
 use tandem::ids::QueryId;
 use tandem::machine::Class;
 use tandem::sched::RunLog;
 use tandem::time::Nanos;
 
-/// A folder with a tiny index, its query log and its workload, made by the program itself.
-fn tiny_lab() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let words = ["sea", "ship", "sail", "wind", "storm", "rope", "mast", "crew"];
-    let documents: String = (0..400)
-        .map(|i| {
-            let text: Vec<&str> = (0..8).filter(|w| i % (w + 2) == 0).map(|w| words[w]).collect();
-            format!("{{\"id\": \"d{i}\", \"text\": \"deck {}\"}}\n", text.join(" "))
-        })
-        .collect();
-    let queries: String = (0..24).map(|i| format!("q{i}\t{} {}\n", words[i % 8], words[(i / 8 + i + 1) % 8])).collect();
-    std::fs::write(dir.path().join("docs.jsonl"), documents).unwrap();
-    std::fs::write(dir.path().join("queries.tsv"), queries).unwrap();
-    tandem(dir.path(), "index build docs.jsonl -o index --tokenizer ascii", 0);
-    let profile =
-        "profile index --queries queries.tsv --mode or --on cpu -o cpu.workload.csv --pages cpu.pages.csv.zst";
-    tandem(dir.path(), profile, 0);
-    dir
-}
-
-fn command(folder: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
-    command.current_dir(folder).args(arguments.split_whitespace());
-    command
-}
-
-/// Runs the program to its end, checks its exit code and gives what it printed.
-fn tandem(folder: &Path, arguments: &str, code: i32) -> (String, String) {
-    let output = command(folder, arguments).output().unwrap();
-    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "tandem {arguments}\n{out}\n{err}");
-    (out, err)
-}
+use tiny_lab::{command, tandem, tiny_lab, with_far_times, with_replayed_gpu};
 
 const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv --out results --log";
 
@@ -142,23 +109,6 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     }
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
-}
-
-/// The workload of a lab with GPU times of 50 us.
-fn with_replayed_gpu(path: &Path) -> Workload {
-    let mut workload = Workload::read(path).unwrap();
-    for row in &mut workload.rows {
-        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
-    }
-    workload.write(path).unwrap();
-    workload
-}
-
-/// The same with times of 450 us where all lists are far, of an index whose rows take so many bytes.
-fn with_far_times(mut workload: Workload, path: &Path, rows_bytes: u64) {
-    workload.rows.iter_mut().for_each(|row| row.far = Some(far_evenly(450.0)));
-    workload.tiers = Some(tier_model(50, rows_bytes));
-    workload.write(path).unwrap();
 }
 
 /// A live run of a replayed GPU.
@@ -363,13 +313,16 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
         |text: &str| std::fs::write(lab.path().join("plan.csv"), format!("at_ms,processor,fault\n{text}")).unwrap();
     let results = lab.path().join("results");
     // A real lane: the CPU worker panics, and another executor answers in its place.
-    plan("30,0,panic\n");
+    plan("30,0,panic\n900000,0,error\n");
     let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500 --num-queries 100";
     let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --faults plan.csv --format json"), 0);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["results"]["summary"][0]["lane_faults"], 1, "{out}");
     assert_eq!(document["results"]["faults"][0]["fault"], "panic", "{out}");
     assert!(err.contains("panic on lane 0 after") && err.contains("a CPU goes on in its place"), "{err}");
+    let in_vain = "planned error on lane 0 at 900000 ms changed nothing: the lane had been retired before";
+    assert!(err.contains(in_vain), "{err}");
+    assert!(std::fs::read_to_string(results.join("faults.csv")).unwrap().contains(in_vain));
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
     // Replayed times of a GPU that hangs, beside a real CPU worker: the watchdog ends the wait.

@@ -125,7 +125,10 @@ fn what_is_missing_is_said_before_the_work() {
             "--live-seconds is 0, expected 0.1 to 86400",
         ),
         (String::from("capacity i --queries i/queries.tsv --cpus 900 --out o"), "--cpus is 900, and this machine has"),
-        (format!("{live} --estimates none {rest}"), "none: no shipped model of this name; shipped: "),
+        (
+            format!("{live} --estimates none {rest}"),
+            "none: is no file, and no model of this name ships (those that do: ",
+        ),
         (format!("{live} --arrivals none {rest}"), "none: no such file, and none of poisson"),
         (
             format!("{live} --rate 1e9 --seconds 100 {rest}"),
@@ -148,7 +151,7 @@ fn what_is_missing_is_said_before_the_work() {
         (String::from("simulate --estimates file"), "file:1:1: EOF while parsing a value"),
         (String::from("trace --rate 1e300"), "--rate: rate 1e300 is out of range"),
         (String::from("trace --num-queries 4000000000"), "4000000000 is not in 1..=100000000"),
-        (String::from("index synth --docs 2147483648 -o s"), "2147483648 documents, expected 1000 to 2147483647"),
+        (String::from("index synth --docs 2147483648 -o s"), "--docs is 2147483648, expected 1000 to 2147483647"),
         (
             String::from("index synth --docs 2147483647 -o s"),
             "2147483647 documents of 240 tokens hold 2.4e11 postings, and an index has at most",

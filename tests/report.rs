@@ -319,3 +319,67 @@ fn a_rate_at_which_one_seed_missed_or_dropped_is_no_rate_without_a_miss() {
     assert!(best.starts_with("At <strong>100</strong> queries a second <strong>mct</strong>"), "{best}");
     assert!(best.contains("within 2 ms") && best.contains("all of them within 3 ms"), "{best}");
 }
+
+#[test]
+fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("r")).unwrap();
+    let table = "policy,deadline_ms,max_rate_qps,low_qps,objective\n\
+                 mct,50,6100,x,p99 <= 50 ms\n\
+                 stealing,50,NaN,7000,p99 <= 50 ms\n\
+                 best-of,50,4600,4500,p99 <= 50 ms\n\
+                 cpu-only,50,51";
+    std::fs::write(dir.path().join("r/capacity.csv"), table).unwrap();
+    std::fs::write(dir.path().join("r/summary.csv"), "policy,rate_qps,mean_ms,p99_ms\nmct,1\n").unwrap();
+    let output = tandem(dir.path(), "report r -o page.html");
+    let html = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
+    check_tags(&html);
+    let sure = html.split("<ul class=\"sure\">").nth(1).unwrap().split("</ul>").next().unwrap();
+    let told = [
+        "summary.csv:2: 2 values, expected 4",
+        "capacity.csv:5: 3 values, expected 5: the row is left out",
+        "capacity.csv:2: `low_qps` is &quot;x&quot;, expected a number: it is left out",
+        "capacity.csv:3: `max_rate_qps` is &quot;NaN&quot;, expected a number: the row says nothing",
+    ];
+    let first = format!("<li>Could not be read: {}", told[0]);
+    assert!(sure.starts_with(&first), "{sure}");
+    for why in told {
+        assert!(sure.contains(&format!("Could not be read: {why}.")), "{why}: {sure}");
+    }
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(err.contains("warning: r/capacity.csv:3: `max_rate_qps` is \"NaN\""), "{err}");
+    // What could be read is the answer.
+    assert!(
+        html.contains("<strong>6,100</strong> queries a second, by simulation, under the policy <strong>mct</strong>")
+    );
+    assert!(html.contains("data-v=\"4600\""));
+}
+
+#[test]
+fn lower_bounds_warnings_and_queries_without_an_answer_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("r")).unwrap();
+    let told = |beyond_held: &str| {
+        let table = format!(
+            "# warning: backlogs disagree: on the cpu queries cost 1 to 3 times what they do alone\n\
+             policy,deadline_ms,max_rate_qps,objective,live_qps,live_queries,live_late,live_held,beyond_qps,beyond_held,held_qps\n\
+             mct,50,6100,p99 <= 50 ms,6100,61000,12,true,6710,{beyond_held},6710\n"
+        );
+        std::fs::write(dir.path().join("r/capacity.csv"), table).unwrap();
+        let runs = "source,policy,rate_qps,mean_ms,p99_ms,unfinished,unreleased\n\
+                    live,mct,6100,1,2,0,0\nlive,mct,9000,1,2,70,1230\n";
+        std::fs::write(dir.path().join("r/summary.csv"), runs).unwrap();
+        page(dir.path(), "r").replace("<strong>", "").replace("</strong>", "")
+    };
+    let bound = told("true");
+    assert!(bound.contains("At least 6,100 queries a second, by simulation") && bound.contains("≥ 6,100 q/s"));
+    assert!(bound.contains("is a lower bound of what this machine sustains"));
+    assert!(
+        bound.contains("<li>Warning: backlogs disagree: on the cpu queries cost 1 to 3 times what they do alone.</li>")
+    );
+    assert!(bound.contains("In 1 of 2 live runs 1,300 queries were not answered"));
+    assert!(bound.contains("Driven live at 6,100 queries a second it held: 12 of 61,000 queries were late."));
+    let no_bound = told("false");
+    assert!(!no_bound.contains("At least") && !no_bound.contains("lower bound"));
+    assert!(no_bound.contains("Driven live at 6,710 queries a second it did not hold."));
+}

@@ -212,3 +212,29 @@ fn words_need_no_quotes() {
     assert_eq!(rows(&apart).len(), 2, "{apart}");
     refuses(dir.path(), "index apple --queries log.tsv", "cannot be used with");
 }
+
+#[test]
+fn words_that_no_document_holds_are_named_and_so_are_judgements_of_another_collection() {
+    let dir = world();
+    let (_, errors) = answers(dir.path(), "index --mode and apple kiwi quince");
+    let left_out = "they are left out, and documents that hold all of the others are found";
+    assert!(errors.contains(&format!("2 of 3 words are in no document (kiwi, quince): {left_out}")), "{errors}");
+    let (_, errors) = answers(dir.path(), "index --mode or apple kiwi");
+    assert!(errors.contains("1 of 2 words are in no document (kiwi): they are left out\n"), "{errors}");
+    let (_, errors) = answers(dir.path(), "index --mode and --queries log.tsv");
+    assert!(
+        errors.contains(&format!("mode and: 1 query asks for words that no document holds: {left_out}")),
+        "{errors}"
+    );
+    let (_, errors) = answers(dir.path(), "index --mode or --queries log.tsv");
+    assert!(!errors.contains("left out"), "{errors}");
+    // Nothing relevant is found in either case; in the second nothing could be.
+    for (judged, is_here) in [("1", true), ("elsewhere", false)] {
+        fs::write(dir.path().join("qrels"), format!("c 0 {judged} 1\n")).unwrap();
+        let (_, errors) = answers(dir.path(), "index --mode or --queries log.tsv --qrels qrels");
+        assert!(errors.contains("MAP 0.0000"), "{errors}");
+        let warning =
+            "warning: qrels: none of the 1 document that it judges is in this index: is it of another collection?";
+        assert_eq!(errors.contains(warning), !is_here, "{errors}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use super::interrupts;
 use crate::build::BuildError;
 use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
@@ -32,6 +33,11 @@ impl Failure {
     /// The work itself failed: exit code 1.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 1 }
+    }
+
+    /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
+    pub(super) fn interrupted(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: interrupts::code().unwrap_or(1) }
     }
 
     /// What the process ends with.
@@ -146,6 +152,7 @@ impl From<SimError> for Failure {
         match e {
             SimError::Policy(e) => e.into(),
             SimError::Law(e) => e.into(),
+            SimError::Interrupted => Self::interrupted(e.to_string()),
         }
     }
 }
@@ -190,6 +197,7 @@ impl Failure {
             LabError::Live(e) => e.into(),
             LabError::Sim(e) => e.into(),
             LabError::Policy(e) => e.into(),
+            LabError::Interrupted => Self::interrupted(e.to_string()),
             e => Self::failed(e.to_string()),
         }
     }

@@ -122,7 +122,7 @@ pub fn run() -> ExitCode {
         Command::Man(arguments) => manual::pages(&arguments),
     };
     match result.and_then(|()| output::finish()) {
-        Ok(()) => interrupts::code().unwrap_or(ExitCode::SUCCESS),
+        Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {
             errln!("error: {failure}");
             failure.code()

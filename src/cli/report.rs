@@ -28,6 +28,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&out)?;
     write_atomically(&out, |file| file.write_all(page(&folders).as_bytes()))?;
     for folder in &folders {
+        for why in &folder.unread {
+            errln!("warning: {}", PathBuf::from(&folder.name).join(why).display());
+        }
         let shown = folder.sheets.len() + folder.logs.len() + folder.workloads.len() + folder.models.len();
         let listed = counted(folder.listed.len(), "other listed", "others listed");
         outln!("{}: {} shown, {listed}", folder.name, counted(shown, "file", "files"));

@@ -28,7 +28,7 @@ mod workload_csv;
 
 pub use contention::{BatchContention, BatchStream, Contention, CpuContention};
 pub use evaluate::Evaluation;
-pub use following::{Demands, Following, FollowingPace, IndexPages, ListOfPages, PageLayout};
+pub use following::{Demands, Following, FollowingPace, IndexPages, ListOfPages, PageLayout, Retold};
 pub use inputs::Inputs;
 pub use machine_file::MachineFile;
 pub use model::CostModel;

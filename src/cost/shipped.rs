@@ -87,7 +87,10 @@ fn find(shipped: &[Shipped], name: &str, what: &str) -> Result<Shipped, InputErr
     shipped.iter().copied().find(|&(full, _)| full == name || stem(full) == name).ok_or_else(|| {
         let names: Vec<&str> = shipped.iter().map(|&(full, _)| full).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        InputError::file(name.as_ref(), format!("no shipped {what} of this name; shipped: {known}"))
+        InputError::file(
+            name.as_ref(),
+            format!("is no file, and no {what} of this name ships (those that do: {known})"),
+        )
     })
 }
 
@@ -113,7 +116,8 @@ mod tests {
         let message = find(TWO, "c", "workload").unwrap_err().to_string();
         assert_eq!(
             message,
-            "c: no shipped workload of this name; shipped: traces/a.workload.csv, traces/b.workload.csv.zst"
+            "c: is no file, and no workload of this name ships (those that do: traces/a.workload.csv, \
+             traces/b.workload.csv.zst)"
         );
     }
 }

@@ -13,13 +13,14 @@
 //! them and what rate that sustains is left to the simulator to tell.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cost::{BatchLoad, Cost, MachineModel};
-use crate::ids::QueryId;
+use crate::cost::{BatchLoad, Cost, Following, MachineModel};
 use crate::live::LiveOutcome;
 use crate::machine::{Class, PerClass};
 use crate::quantile::nearest_rank;
+use crate::sched::LogRow;
 use crate::sim::SimQuery;
 use crate::time::Nanos;
 
@@ -40,13 +41,13 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// From a run without idle times, on a machine that takes what `model` says for queries of these `costs`.
+    /// From a run without idle times, on a machine that takes what `model` says for queries of these `costs`, by the row of the log.
     #[must_use]
-    pub fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(QueryId) -> PerClass<Cost>) -> Self {
+    pub fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(&LogRow) -> PerClass<Cost>) -> Self {
         let mut batches: HashMap<u32, (Class, BatchLoad)> = HashMap::new();
         for row in &outcome.log.rows {
             let (_, load) = batches.entry(row.batch).or_insert((row.class, BatchLoad::default()));
-            *load = load.with(costs(row.query)[row.class]);
+            *load = load.with(costs(row)[row.class]);
         }
         let mut work = PerClass::<Sums>::default();
         let mut device = PerClass::<Sums>::default();
@@ -106,7 +107,14 @@ impl Calibration {
         let batches = PerClass::from_fn(|class| {
             profiled.batches[class].as_ref().map(|batches| batches.slower(self.host[class], self.device[class]))
         });
-        MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
+        // What is read far is a part of what queries take alone.
+        let slowdown = self.slowdown[Class::GPU];
+        let slower = |following: &Arc<Following>| match slowdown == 1.0 {
+            true => Arc::clone(following),
+            false => Arc::new(following.slower(slowdown)),
+        };
+        let following = profiled.following.as_ref().map(slower);
+        MachineModel { handoff: self.handoff, decision: self.decision, batches, following, ..profiled.clone() }
     }
 
     /// A query as it is simulated: what it takes changes, what policies are told does not.
@@ -208,10 +216,10 @@ pub struct ServiceRow {
 mod tests {
     use super::*;
     use crate::cost::{BatchCost, BatchTime, Exposed};
-    use crate::ids::{JobId, ProcessorId};
+    use crate::ids::{JobId, ProcessorId, QueryId};
     use crate::live::{Ending, Round, ServedBatch, Spread};
     use crate::machine::Machine;
-    use crate::sched::{Journal, LogRow, RunLog};
+    use crate::sched::{Journal, RunLog};
 
     fn row(query: u32, class: Class, batch: u32, started: u64, finished: u64) -> LogRow {
         LogRow {

@@ -36,7 +36,7 @@ pub enum LabError {
     Live(#[from] LiveError),
     /// A simulated run failed.
     #[error(transparent)]
-    Sim(#[from] SimError),
+    Sim(SimError),
     /// Nothing is known of a budget of GPU memory.
     #[error(transparent)]
     Tier(#[from] TierError),
@@ -152,6 +152,15 @@ pub enum LabError {
         /// The rate.
         rate_qps: f64,
     },
+}
+
+impl From<SimError> for LabError {
+    fn from(e: SimError) -> Self {
+        match e {
+            SimError::Interrupted => Self::Interrupted,
+            e => Self::Sim(e),
+        }
+    }
 }
 
 fn names(modes: &[Mode]) -> String {

@@ -1,9 +1,15 @@
 //! Pages of an index that follow the queries in a GPU's memory: what is simulated of them.
 
+use std::collections::HashMap;
+
 use super::{Estimates, LabError};
 use crate::cache::OnlineOptions;
-use crate::cost::{Cost, Following, FollowingPace, IndexPages, MachineModel, MemoryBudget, TierError, Workload};
-use crate::machine::{Class, PerClass};
+use crate::cost::{
+    Cost, Following, FollowingPace, IndexPages, MachineModel, MemoryBudget, Retold, TierError, Workload,
+};
+use crate::ids::{JobId, QueryId};
+use crate::machine::{Class, Machine, PerClass};
+use crate::sched::{LogRow, RunLog};
 use crate::sim::SimQuery;
 
 /// How pages are to follow the queries.
@@ -61,4 +67,27 @@ pub fn following(
     let online = OnlineOptions::of_pages(pages.layout.page_rows, options.epoch_queries);
     let pace = FollowingPace::new(options.copy_rate, pages.layout.num_pages);
     Ok(Following::new(workload, pages, tiers.bytes(options.budget), online, pace, (far, expected_far))?)
+}
+
+/// What the queries of a live run cost on its GPUs, by job: as their pages lay when their batches started, by what such a run's
+/// simulation would make of the same batches. `near` is what each row costs with all that it reads near.
+pub(super) fn costs_in_run(
+    following: &Following,
+    machine: &Machine,
+    log: &RunLog,
+    row_of: impl Fn(QueryId) -> u32,
+    near: &[PerClass<Cost>],
+) -> HashMap<JobId, Cost> {
+    let mut on_gpus: Vec<&LogRow> = log.rows.iter().filter(|row| row.class == Class::GPU).collect();
+    on_gpus.sort_by_key(|row| (row.started, row.batch, row.job));
+    let mut retold = Retold::new(following, machine.num_devices(Class::GPU));
+    let mut costs = HashMap::with_capacity(on_gpus.len());
+    for batch in on_gpus.chunk_by(|a, b| a.batch == b.batch) {
+        let [first, ..] = batch else { continue };
+        let rows: Vec<u32> = batch.iter().map(|row| row_of(row.query)).collect();
+        let gpu = machine.processor(first.processor).device.index();
+        let of_rows = retold.batch(gpu, &rows, (first.started, first.finished), |row| near[row as usize][Class::GPU]);
+        costs.extend(batch.iter().map(|row| row.job).zip(of_rows));
+    }
+    costs
 }

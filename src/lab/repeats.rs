@@ -20,21 +20,26 @@ const SHORTER: f64 = 0.4;
 impl Validation<'_> {
     /// Drives a policy at some shares of its predicted capacity, each as often as asked for, and compares. Runs that
     /// something else disturbed are made again.
-    pub(super) fn compare(&mut self, policy: &dyn PolicyFactory, capacity_qps: f64) -> Result<Vec<Compared>, LabError> {
-        let mut compared = Vec::new();
+    pub(super) fn compare(
+        &mut self,
+        policy: &dyn PolicyFactory,
+        capacity_qps: f64,
+        compared: &mut Vec<Compared>,
+    ) -> Result<(), LabError> {
         if self.options.repeats == 0 {
-            return Ok(compared);
+            return Ok(());
         }
         for load in LOADS {
             let found = self.compare_at(policy, load, load * capacity_qps)?;
             compared.extend(found);
             if live::interrupted() {
-                break;
+                return Err(LabError::Interrupted);
             }
         }
-        Ok(compared)
+        Ok(())
     }
 
+    /// Drives a policy at one load. If it is interrupted, what came of the runs before is given all the same.
     fn compare_at(
         &mut self,
         policy: &dyn PolicyFactory,
@@ -64,11 +69,12 @@ impl Validation<'_> {
         let lasts = Duration::from_secs_f64(count as f64 / rate_qps);
         let mut speeds: Vec<f64> = Vec::new();
         for run in 0..PATIENCE * self.options.repeats {
-            if compared.counted().count() >= self.options.repeats as usize {
+            let (counted, wanted) = (compared.counted().count(), self.options.repeats as usize);
+            if counted >= wanted {
                 break;
             }
-            let what =
-                format!("{}, live at {rate_qps:.0} q/s, time {} of {}", policy.name(), run + 1, self.options.repeats);
+            let so_far = if counted < run as usize { format!(" ({counted} of {run} count)") } else { String::new() };
+            let what = format!("{}, live at {rate_qps:.0} q/s, {} of {wanted}{so_far}", policy.name(), counted + 1);
             self.progress.lasts(&what, lasts);
             let watch = Watch::start();
             let outcome = self.node.drive_well(policy, Drive::new(rate_qps, &arrivals, deadline))?;
@@ -77,7 +83,10 @@ impl Validation<'_> {
                 break;
             }
             self.note_service(policy, ServiceRun::Live, rate_qps, &outcome);
-            let after = self.calibrate(policy)?;
+            let after = match self.calibrate(policy) {
+                Err(LabError::Interrupted) => break,
+                after => after?,
+            };
             let disturbance =
                 Disturbance { steal, others, lag_p99: outcome.lag.p99, before: before.slowdown, after: after.slowdown };
             let disturbed = disturbance.why(&machine, deadline);

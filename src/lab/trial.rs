@@ -30,11 +30,18 @@ const NEAR: f64 = 0.15;
 
 impl Validation<'_> {
     /// Predicts a policy's capacity, then drives live at shares of it and narrows down where runs begin to fail the
-    /// objective.
+    /// objective. What was measured up to an interrupt or a failure is in `validated`, whatever comes back.
     ///
     /// # Errors
-    /// If the policy does not fit the machine, no rate is low enough, or a run fails.
-    pub fn policy(&mut self, policy: &dyn PolicyFactory) -> Result<Validated, LabError> {
+    /// If the policy does not fit the machine, no rate is low enough, a run fails, or it is [interrupted](live::interrupt).
+    pub fn policy(&mut self, policy: &dyn PolicyFactory, validated: &mut Validated) -> Result<(), LabError> {
+        let done = self.validate(policy, validated);
+        self.progress.end();
+        validated.rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
+        done
+    }
+
+    fn validate(&mut self, policy: &dyn PolicyFactory, validated: &mut Validated) -> Result<(), LabError> {
         self.node.warm_up(WARM_UP)?;
         self.progress.doing(&format!("{}: what queries cost while others are served", policy.name()));
         self.sustained_qps = None;
@@ -45,10 +52,8 @@ impl Validation<'_> {
         self.progress.doing(&format!("{}: simulating", policy.name()));
         let (predicted_qps, count) = self.predict(policy, &Calibration::median(&first))?;
         self.sustained_qps = Some(predicted_qps);
-        let compared = self.compare(policy, predicted_qps)?;
-        let validated = Trial::new(self, policy, predicted_qps, count).run(&first);
-        self.progress.end();
-        Ok(Validated { compared, ..validated? })
+        self.compare(policy, predicted_qps, &mut validated.compared)?;
+        Trial::new(self, policy, (predicted_qps, count), validated).run(&first)
     }
 }
 
@@ -60,55 +65,55 @@ struct Trial<'v, 'a> {
     predicted_qps: f64,
     /// Queries of a run near that.
     count: usize,
-    rows: Vec<ValidationRow>,
+    /// What has come of it so far.
+    validated: &'v mut Validated,
     /// How this machine served right before a live run at a rate.
     calibrations: Vec<(f64, Calibration)>,
     /// For each live run its rate and what queries cost in it.
     served: Vec<(f64, Calibration)>,
-    runs: usize,
-    late_runs: usize,
+    /// Rates that have been begun, and how many there will be, as far as that can be told.
+    rates: usize,
+    planned: usize,
 }
 
 impl<'v, 'a> Trial<'v, 'a> {
     fn new(
         validation: &'v mut Validation<'a>,
         policy: &'v dyn PolicyFactory,
-        predicted_qps: f64,
-        count: usize,
+        (predicted_qps, count): (f64, usize),
+        validated: &'v mut Validated,
     ) -> Self {
-        let (rows, calibrations, served) = (Vec::new(), Vec::new(), Vec::new());
-        Self { validation, policy, predicted_qps, count, rows, calibrations, served, runs: 0, late_runs: 0 }
+        let (calibrations, served) = (Vec::new(), Vec::new());
+        let planned = SHARES.len() + REFINEMENTS;
+        Self { validation, policy, predicted_qps, count, validated, calibrations, served, rates: 0, planned }
     }
 
     /// Drives at rates around the predicted capacity. `first`: how the machine served before all of them.
-    fn run(mut self, first: &[Calibration]) -> Result<Validated, LabError> {
-        let capacity = if self.try_rates()? { Some(self.capacity(first)?) } else { None };
-        let Self { mut rows, runs, late_runs, .. } = self;
-        rows.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
-        Ok(Validated { rows, capacity, runs, late_runs, compared: Vec::new() })
+    fn run(mut self, first: &[Calibration]) -> Result<(), LabError> {
+        self.try_rates()?;
+        let capacity = self.capacity(first)?;
+        self.validated.capacity = Some(capacity);
+        Ok(())
     }
 
-    /// `false` if the runs were interrupted before the limit was found.
-    fn try_rates(&mut self) -> Result<bool, LabError> {
+    fn try_rates(&mut self) -> Result<(), LabError> {
         for share in SHARES {
-            if !self.try_rate(share * self.predicted_qps)? {
-                return Ok(false);
-            }
+            self.try_rate(share * self.predicted_qps)?;
         }
         for _ in 0..EXTENSIONS {
-            let highest = self.rows.iter().map(|row| row.rate_qps).fold(0.0, f64::max);
-            if self.first_failure().is_some() || !self.try_rate(highest * EXTENSION)? {
+            if self.first_failure().is_some() {
                 break;
             }
+            self.planned += 1;
+            let highest = self.validated.rows.iter().map(|row| row.rate_qps).fold(0.0, f64::max);
+            self.try_rate(highest * EXTENSION)?;
         }
         for _ in 0..REFINEMENTS {
             let Some(high) = self.first_failure() else { break };
             let low = self.highest_pass_below(high).unwrap_or(high / 2.0);
-            if !self.try_rate((low * high).sqrt())? {
-                break;
-            }
+            self.try_rate((low * high).sqrt())?;
         }
-        Ok(true)
+        Ok(())
     }
 
     fn capacity(&self, first: &[Calibration]) -> Result<ValidationCapacityRow, LabError> {
@@ -142,30 +147,34 @@ impl<'v, 'a> Trial<'v, 'a> {
         })
     }
 
-    /// Simulates and drives at a rate. `false` if the run was interrupted.
+    /// Simulates and drives at a rate.
     ///
     /// Another program on the machine can hold up a run for longer than the deadline, the policy can't: a live run that
     /// fails where the simulated one holds is repeated once, and the better one counts. `attempts` says so. Each is
     /// predicted from a backlog that was served right before.
-    fn try_rate(&mut self, rate_qps: f64) -> Result<bool, LabError> {
-        let mut best: Option<ValidationRow> = None;
-        for attempts in 1..=2 {
-            let calibration = self.validation.calibrate(self.policy)?;
-            self.calibrations.push((rate_qps, calibration));
-            let predicted = self.simulated(rate_qps, &calibration)?;
-            let Some(row) = self.driven(rate_qps, predicted, attempts)? else { return Ok(false) };
-            let kept = match best.take() {
-                Some(first) if first.verdict.late <= row.verdict.late => ValidationRow { attempts, ..first },
-                _ => row,
-            };
-            let is_settled = kept.passed() || !kept.predicted_verdict.holds();
-            best = Some(kept);
-            if is_settled {
-                break;
-            }
+    fn try_rate(&mut self, rate_qps: f64) -> Result<(), LabError> {
+        self.rates += 1;
+        let first = self.attempt(rate_qps, 1)?;
+        let is_settled = first.passed() || !first.predicted_verdict.holds();
+        self.validated.rows.push(first);
+        if is_settled {
+            return Ok(());
         }
-        self.rows.extend(best);
-        Ok(true)
+        let second = self.attempt(rate_qps, 2)?;
+        let Some(kept) = self.validated.rows.last_mut() else { return Ok(()) };
+        if second.verdict.late < kept.verdict.late {
+            *kept = second;
+        } else {
+            kept.attempts = 2;
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, rate_qps: f64, attempts: u32) -> Result<ValidationRow, LabError> {
+        let calibration = self.validation.calibrate(self.policy)?;
+        self.calibrations.push((rate_qps, calibration));
+        let predicted = self.simulated(rate_qps, &calibration)?;
+        self.driven(rate_qps, predicted, attempts)
     }
 
     /// Queries of a run at this rate.
@@ -199,25 +208,26 @@ impl<'v, 'a> Trial<'v, 'a> {
         rate_qps: f64,
         (predicted, predicted_verdict): (Summary, Verdict),
         attempts: u32,
-    ) -> Result<Option<ValidationRow>, LabError> {
+    ) -> Result<ValidationRow, LabError> {
         let deadline: Nanos = self.validation.options.deadline;
         let policy = self.policy.name();
         let lasts = Duration::from_secs_f64(self.count_at(rate_qps) as f64 / rate_qps);
-        let (run, of) = (self.runs + 1, SHARES.len() + REFINEMENTS);
-        self.validation.progress.lasts(&format!("{policy}, live at {rate_qps:.0} q/s (run {run} of some {of})"), lasts);
+        let again = if attempts > 1 { ", once more" } else { "" };
+        let which = format!("rate {} of some {}{again}", self.rates, self.planned);
+        self.validation.progress.lasts(&format!("{policy}, live at {rate_qps:.0} q/s ({which})"), lasts);
         let arrivals = self.validation.draw(self.count_at(rate_qps));
         let outcome = self.validation.node.drive_well(self.policy, Drive::new(rate_qps, &arrivals, deadline))?;
         if outcome.interrupted() || live::interrupted() {
-            return Ok(None);
+            return Err(LabError::Interrupted);
         }
-        self.runs += 1;
-        self.late_runs += usize::from(outcome.lag_warning(deadline).is_some());
+        self.validated.runs += 1;
+        self.validated.late_runs += usize::from(outcome.lag_warning(deadline).is_some());
         let served = self.validation.note_service(self.policy, ServiceRun::Live, rate_qps, &outcome);
         self.served.push((rate_qps, served));
         (self.validation.keep)(KeptLog { policy, rate_qps, is_live: true, log: &outcome.log })?;
         let measured = Summary::of_log(&outcome.log, self.validation.node.machine())
             .ok_or_else(|| self.nothing_finished(rate_qps))?;
-        Ok(Some(ValidationRow {
+        Ok(ValidationRow {
             policy: policy.to_owned(),
             rate_qps,
             predicted,
@@ -227,7 +237,7 @@ impl<'v, 'a> Trial<'v, 'a> {
             unanswered: outcome.unreleased + outcome.unfinished,
             attempts,
             gpu: self.gpu().name(),
-        }))
+        })
     }
 
     fn gpu(&self) -> GpuLane {
@@ -240,13 +250,14 @@ impl<'v, 'a> Trial<'v, 'a> {
 
     /// The lowest live rate that failed the objective.
     fn first_failure(&self) -> Option<f64> {
-        let failed = self.rows.iter().filter(|row| !row.passed()).map(|row| row.rate_qps);
+        let failed = self.validated.rows.iter().filter(|row| !row.passed()).map(|row| row.rate_qps);
         failed.min_by(f64::total_cmp)
     }
 
     /// The highest live rate below `high_qps` that held.
     fn highest_pass_below(&self, high_qps: f64) -> Option<f64> {
-        let passed = self.rows.iter().filter(|row| row.passed() && row.rate_qps < high_qps).map(|row| row.rate_qps);
+        let passed =
+            self.validated.rows.iter().filter(|row| row.passed() && row.rate_qps < high_qps).map(|row| row.rate_qps);
         passed.max_by(f64::total_cmp)
     }
 }

@@ -15,7 +15,7 @@ use super::{
     Calibration, CapacitySearch, Compared, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow,
     ServiceRun, Summary, Verdict, draw, draw_all,
 };
-use crate::live::LiveOutcome;
+use crate::live::{self, LiveOutcome};
 use crate::machine::PerClass;
 use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, RunLog};
@@ -93,7 +93,7 @@ impl ValidationCapacityRow {
 }
 
 /// What came of one policy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validated {
     /// By rate.
     pub rows: Vec<ValidationRow>,
@@ -194,6 +194,10 @@ impl<'a> Validation<'a> {
         self.backlogs += 1;
         let seed = self.options.seed.wrapping_add(self.backlogs);
         let (rate_qps, outcome) = self.node.serve_backlog(policy, self.sustained_qps, seed)?;
+        // A part of a backlog tells nothing.
+        if outcome.interrupted() || live::interrupted() {
+            return Err(LabError::Interrupted);
+        }
         Ok(self.note_service(policy, ServiceRun::Backlog, rate_qps, &outcome))
     }
 

@@ -79,6 +79,7 @@ pub(super) fn drive<C: Clock>(
         machine: &model.machine,
         decisions: model.decisions_of(dispatcher.policy_name()),
         watchdog: model.faults.watchdog,
+        lost_after: model.faults.lost_after,
         watch_at: Nanos::ZERO,
         awake_since: Nanos::ZERO,
         sleeper,
@@ -118,6 +119,8 @@ struct Driver<'a, C, T> {
     decisions: Decisions,
     /// How long a lane may be at a batch, and when that is looked at next.
     watchdog: Nanos,
+    /// How long one may be that nothing can take over.
+    lost_after: Nanos,
     watch_at: Nanos,
     /// Since when the driver has looked as often as it should: if it could not, the machine stood still, and lanes with it.
     awake_since: Nanos,
@@ -216,7 +219,13 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
                 let queries = self.dispatcher.rows(begun.processor, begun.number).len();
                 match worker.take_over(queries, self.watchdog) {
-                    // Whoever has no spare is waited for.
+                    // Whoever has no spare is waited for, but not for ever; whoever only passes the time comes to its end.
+                    None if now.since(began) > self.lost_after && !worker.pretends() => {
+                        self.batches_working -= worker.give_up() as usize;
+                        self.working[word] &= !(1 << (lane % 64));
+                        let (processor, waited) = (begun.processor, self.lost_after);
+                        fail(&mut self.ending, LiveError::LaneHangs { processor, waited });
+                    }
                     None => {}
                     Some(Ok(survived)) => {
                         let fault = lane_fault(begun.processor, self.clock.at(survived.at), survived);
@@ -370,6 +379,8 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             let mut until = 0;
                             if worker.pretends() {
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
+                            } else {
+                                self.times.note_start(processor, rows, now);
                             }
                             let rerun = self.times.take_rerun();
                             worker.order(rows.iter().copied(), until);

@@ -4,6 +4,7 @@ use crate::exec::ExecError;
 use crate::ids::{ProcessorId, QueryId};
 use crate::machine::Class;
 use crate::sched::LawBroken;
+use crate::time::Nanos;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -49,6 +50,14 @@ pub enum LiveError {
         processor: ProcessorId,
         /// How, in words.
         what: String,
+    },
+    /// A lane was at one batch for too long, and nothing could go on in its place.
+    #[error("lane {processor} was at one batch for more than {} s, and has no spare to go on with: it is given up", .waited.as_secs())]
+    LaneHangs {
+        /// Which.
+        processor: ProcessorId,
+        /// How long it was waited for.
+        waited: Nanos,
     },
     /// A worker thread is lost.
     #[error("the worker of processor {0} has panicked")]

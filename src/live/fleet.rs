@@ -90,6 +90,8 @@ pub(super) struct WorkerLane {
     seen: u32,
     /// Whether it lets recorded times pass instead of working.
     pretends: bool,
+    /// Whether it was given up: its thread is still at some batch.
+    is_lost: bool,
     /// What only matters when it fails; apart from what every batch needs.
     threads: Box<Threads>,
 }
@@ -106,11 +108,12 @@ struct Threads {
 
 impl fmt::Debug for WorkerLane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ordered, seen, pretends, .. } = self;
+        let Self { ordered, seen, pretends, is_lost, .. } = self;
         f.debug_struct("WorkerLane")
             .field("ordered", ordered)
             .field("seen", seen)
             .field("pretends", pretends)
+            .field("is_lost", is_lost)
             .finish_non_exhaustive()
     }
 }
@@ -214,6 +217,22 @@ impl WorkerLane {
         Some(Ok(Survived { at, kind: FaultKind::Hang, queries, is_retired: true, what }))
     }
 
+    /// Nothing is waited for any more that it has under way, which was so many batches: its thread is left to itself, and no run can
+    /// use the lane again.
+    pub(super) fn give_up(&mut self) -> u32 {
+        let under_way = self.under_way();
+        self.rings.abandon();
+        (self.seen, self.is_lost) = (self.ordered, true);
+        // Whoever waited for it at the end would wait for ever.
+        self.threads.current = None;
+        under_way
+    }
+
+    /// Whether it was [given up](Self::give_up).
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
     /// The error that a failed completion speaks of.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.rings.take_failure()
@@ -226,7 +245,7 @@ impl WorkerLane {
 
     /// Waits until the answers of all batches that are done have been compared, and says what is wrong with them.
     pub(super) fn settle(&self) -> Result<(), LiveError> {
-        while !self.rings.is_checked(self.seen) {
+        while !self.is_lost && !self.rings.is_checked(self.seen) {
             std::thread::yield_now();
         }
         self.take_failure().map_or(Ok(()), Err)
@@ -370,7 +389,7 @@ impl Fleet {
         let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
         let current = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
         let threads = Box::new(Threads { had_spare, seat, worker, current });
-        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, threads }))
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, is_lost: false, threads }))
     }
 
     /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
@@ -379,6 +398,7 @@ impl Fleet {
     /// # Errors
     /// The first that an executor reports, though it may have a spare.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
+        self.check_lanes()?;
         let began = Instant::now();
         for row in 0..self.queries.len() as u32 {
             if began.elapsed() >= time {
@@ -387,10 +407,16 @@ impl Fleet {
             for lane in workers(&mut self.lanes) {
                 lane.order(std::iter::once(row), 0);
             }
+            let waited = self.model.faults.lost_after;
             for lane in workers(&mut self.lanes) {
+                let since = Instant::now();
                 while lane.take_completion().is_none() {
                     lane.wake_if_asleep();
                     std::thread::yield_now();
+                    if since.elapsed().as_nanos() > u128::from(waited.0) {
+                        lane.give_up();
+                        return Err(LiveError::LaneHangs { processor: lane.threads.worker.processor, waited });
+                    }
                 }
                 lane.settle()?;
                 if let Some(Survived { what, .. }) = lane.take_survived().pop() {
@@ -399,6 +425,13 @@ impl Fleet {
             }
         }
         Ok(())
+    }
+
+    /// That no lane was given up in a run before: its thread may still be at a batch of that run.
+    pub(super) fn check_lanes(&self) -> Result<(), LiveError> {
+        let is_lost = |lane: &Lane| matches!(lane, Lane::Worker(worker) if worker.is_lost());
+        let Some(lost) = self.lanes.iter().position(is_lost) else { return Ok(()) };
+        Err(LiveError::LaneHangs { processor: ProcessorId(lost as u32), waited: self.model.faults.lost_after })
     }
 
     /// Its machine, with what is known of its costs.

@@ -1,11 +1,12 @@
-//! Ending live runs early, from outside: a signal's handler asks, what was measured is kept.
+//! Ending runs early, from outside: a signal's handler asks, what was measured is kept. Live runs look at it in their driver, the
+//! lab between simulated ones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Ends this process's live runs, the one under way and those to come. Whether one had been asked for already.
+/// Ends this process's runs, those under way and those to come. Whether that had been asked for already.
 pub fn interrupt() -> bool {
     INTERRUPTED.swap(true, Ordering::Relaxed)
 }

@@ -302,6 +302,11 @@ impl Rings {
         Some((spare, self.heirs.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
+    /// Driver: nobody goes on with the lane; its thread ends if it ever comes back.
+    pub(super) fn abandon(&self) {
+        self.heirs.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Worker: whether the thread of this number, 0 for the first, is still the lane's own.
     pub(super) fn belongs_to(&self, thread: u32) -> bool {
         self.heirs.load(Ordering::Acquire) == thread

@@ -45,7 +45,8 @@ impl std::fmt::Debug for LiveRun<'_> {
 /// [`interrupt`](super::interrupt) ends it early, from any thread.
 ///
 /// # Errors
-/// If a job asks for a query that a worker does not know or a recorded lane has no time for. What goes wrong later ends
+/// If a job asks for a query that a worker does not know or a recorded lane has no time for, or a lane was given up in a run
+/// before. What goes wrong later ends
 /// the run as [`Ending::Failed`](super::Ending::Failed), with what was measured.
 pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
     check(fleet, run.jobs)?;
@@ -105,6 +106,7 @@ fn drive_run<C: Clock>(
 
 /// Checks that every lane can run every job.
 fn check(fleet: &Fleet, jobs: &[Job]) -> Result<(), LiveError> {
+    fleet.check_lanes()?;
     let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = fleet
         .machine()
         .processors()

@@ -10,7 +10,8 @@
 //! | `stall` | the lane's thread does nothing for a while | goes on afterwards; retired if the watchdog barks before |
 //! | `memory` | calls find no memory for a while | retried: its spare runs the batch, the next is its own again; retired after [`PATIENCE`] such batches in a row |
 //!
-//! A retired executor is never called again. Its spare has none: should that fail, too, the run ends with an error.
+//! A retired executor is never called again. Its spare has none: should that fail, too, the run ends with an error, and should it
+//! hang, a live run is given up after a minute at least ([`FaultPlan::lost_after`]).
 
 use std::fmt;
 
@@ -96,14 +97,16 @@ impl PlannedFault {
 pub struct FaultPlan {
     /// In order of time.
     pub faults: Vec<PlannedFault>,
-    /// How long a lane may be at one batch.
+    /// How long a lane may be at one batch before its spare executor goes on in its place.
     pub watchdog: Nanos,
+    /// How long a lane without a spare may be at one batch before a live run is given up: nothing could go on with what it holds.
+    pub lost_after: Nanos,
 }
 
 impl Default for FaultPlan {
     /// Nothing goes wrong.
     fn default() -> Self {
-        Self { faults: Vec::new(), watchdog: Self::WATCHDOG }
+        Self::new(Vec::new(), Self::WATCHDOG)
     }
 }
 
@@ -112,11 +115,18 @@ impl FaultPlan {
     /// share stands still (over half a second was seen on two cores beside compilers).
     pub const WATCHDOG: Nanos = Nanos(5_000_000_000);
 
+    /// What is waited at least for a lane that has no spare, or whose spare is at work: a CPU may have been handed a batch of
+    /// thousands of queries that was meant for a GPU.
+    const LOST_AFTER: Nanos = Nanos(60_000_000_000);
+    /// And so many times as long as the watchdog waits.
+    const LOST_AFTER_WATCHDOGS: u64 = 10;
+
     /// These faults, in order of time.
     #[must_use]
     pub fn new(mut faults: Vec<PlannedFault>, watchdog: Nanos) -> Self {
         faults.sort_by_key(|fault| fault.at);
-        Self { faults, watchdog }
+        let lost_after = Self::LOST_AFTER.max(Nanos(watchdog.0.saturating_mul(Self::LOST_AFTER_WATCHDOGS)));
+        Self { faults, watchdog, lost_after }
     }
 
     /// The faults of a lane.

@@ -53,4 +53,4 @@ mod wei;
 pub use context::{Context, Input, InputSource, RealLog, RealSource, Steps};
 pub use error::ExperimentError;
 pub use findings::{Chart, Findings, Line};
-pub use registry::{EXPERIMENTS, Experiment, Here, Run};
+pub use registry::{EXPERIMENTS, Experiment, GpuUse, Here, Run};

@@ -21,6 +21,14 @@ pub struct CapacityRow {
     pub held_qps: Option<f64>,
 }
 
+impl CapacityRow {
+    /// Of a policy that was not driven.
+    #[must_use]
+    pub fn simulated(capacity: Capacity) -> Self {
+        Self { capacity, live: None, held_qps: None }
+    }
+}
+
 /// A line of `capacity.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {

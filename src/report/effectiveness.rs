@@ -10,7 +10,7 @@
 //! not. Sources: Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and
 //! Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use crate::files::{InputError, read_lines};
@@ -70,6 +70,12 @@ impl Qrels {
             return Err(InputError::file(path, "holds no judgement"));
         }
         Ok(qrels)
+    }
+
+    /// The documents that are judged, for whatever query.
+    #[must_use]
+    pub fn documents(&self) -> HashSet<&str> {
+        self.queries.values().flat_map(|of_query| of_query.keys().map(String::as_str)).collect()
     }
 
     /// Whether it judges the query of this name.

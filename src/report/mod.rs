@@ -4,6 +4,7 @@ pub mod axis;
 pub mod capacity;
 pub mod compared;
 pub mod effectiveness;
+pub mod faults;
 pub mod json;
 pub mod live;
 pub mod machine;

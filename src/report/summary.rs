@@ -31,7 +31,7 @@ impl SummaryRow {
     /// A run's line.
     #[must_use]
     pub fn of(source: Source, run: Played) -> Self {
-        let Played { policy, rate_qps, seed, summary } = run;
+        let Played { policy, rate_qps, seed, summary, .. } = run;
         Self { source, policy, rate_qps, seed, summary }
     }
 }

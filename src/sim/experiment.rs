@@ -36,6 +36,9 @@ pub enum SimError {
     /// The policy has broken its contract.
     #[error(transparent)]
     Law(#[from] LawBroken),
+    /// Somebody ended it, from outside, before there was anything to tell.
+    #[error("interrupted before all was simulated")]
+    Interrupted,
 }
 
 impl Experiment {

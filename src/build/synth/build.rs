@@ -45,6 +45,8 @@ pub struct SynthOptions {
 }
 
 impl SynthOptions {
+    /// How many documents there may be.
+    pub const DOCS: std::ops::RangeInclusive<u32> = 1000..=(1 << 31) - 1;
     /// Mean document length where none is asked for.
     pub const MEAN_LENGTH: f64 = 240.0;
 

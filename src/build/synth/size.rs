@@ -30,8 +30,9 @@ impl SynthOptions {
     /// Checks that each option is in its range.
     pub(super) fn check(&self) -> Result<(), IndexError> {
         let refuse = |message: String| Err(IndexError::Collection(message));
-        if !(1000..1 << 31).contains(&self.num_docs) {
-            return refuse(format!("{} documents, expected 1000 to 2147483647", self.num_docs));
+        if !Self::DOCS.contains(&self.num_docs) {
+            let (least, most) = (Self::DOCS.start(), Self::DOCS.end());
+            return refuse(format!("{} documents, expected {least} to {most}", self.num_docs));
         }
         if !(20.0..=5000.0).contains(&self.mean_length) {
             return refuse(format!("mean length {}, expected 20 to 5000 tokens", self.mean_length));

@@ -37,30 +37,39 @@ pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
     Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
 }
 
-/// Opens the index and the processors, measures what is missing, and starts the workers.
-pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
+/// Opens the index and the processors, measures what is missing, and starts the workers. With what simulations do not play, if there
+/// is anything: a warning.
+pub(super) fn start(arguments: &Arguments) -> Result<(Node, Option<String>), Failure> {
     let (index, log) = arguments.log.open("what to ask of this index")?;
     let mut queries = defaults::read_queries(&log, &index)?;
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
-    arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
+    let has_gpu = processors.gpu_name().is_some();
+    arguments.gpu_memory.needs_gpu(has_gpu)?;
     let (name, workload) = match &arguments.workload {
         Some(path) => {
             let (name, workload) = workload_of_index(path, arguments.search.mode, &index)?;
-            (name, arguments.gpu_memory.apply(workload, processors.gpu_name().is_some())?)
+            (name, arguments.gpu_memory.apply(workload, (has_gpu, true))?)
         }
         None => {
             queries.truncate(arguments.limit as usize);
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
+    let estimates = Estimates::default();
+    let pages = arguments.gpu_memory.played(&index, &queries, &workload, arguments.copy_rate)?;
+    let unplayed = arguments.gpu_memory.unplayed(&workload, &name);
+    unplayed.iter().for_each(|warning| errln!("warning: {warning}"));
+    let mut node = Node::start(processors, &name, workload, queries, &index, &estimates)?;
     node.set_idle(Idle::default());
     if let Some((name, file)) = arguments.machine.read(true)? {
         errln!("what serving costs beyond: {name}");
         adopt_machine(&mut node, &file, &Bars::default())?;
     }
-    Ok(node)
+    if let Some((pages, options)) = pages {
+        node.follow(&estimates, &pages, options)?;
+    }
+    Ok((node, unplayed))
 }
 
 /// What these queries cost here: kept by an earlier run, or measured now and kept for the next.
@@ -83,6 +92,9 @@ fn costs(
         .with("k", arguments.search.k)
         .with("algorithm", arguments.search.algorithm.name())
         .with("gpu", processors.gpu_name().unwrap_or_else(|| String::from("none")));
+    // Where lists lie far, queries cost something else.
+    let memory = || arguments.gpu_memory.named().unwrap_or_else(|| String::from("all of the index"));
+    let same = if processors.gpu_name().is_some() { same.with("gpu memory", memory()) } else { same };
     if let Some(kept) = kept_workload(&path, &same) {
         errln!("costs: {name}, kept by an earlier run (delete it to measure anew)");
         return Ok((name, kept));
@@ -100,7 +112,7 @@ fn costs(
     for key in ["cpu", "docs", "repeats", "seed"] {
         provenance = measured.get(key).into_iter().fold(provenance, |all, value| all.with(key, value));
     }
-    for key in ["index", "queries", "limit", "modes", "k", "algorithm", "gpu"] {
+    for key in ["index", "queries", "limit", "modes", "k", "algorithm", "gpu", "gpu memory"] {
         provenance = same.get(key).into_iter().fold(provenance, |all, value| all.with(key, value));
     }
     workload.provenance = provenance;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::lab::{Answer, Criterion, Disagreement, GpuSource, LiveRate, Node, RunLength};
+use crate::lab::{Answer, Capacity, Criterion, Disagreement, GpuSource, LiveCheck, LiveRate, Node, RunLength};
 use crate::machine::Class;
 use crate::report::number::{counted, text};
-use crate::report::table::Table;
+use crate::report::table::{Table, fitted};
 
 /// So many times slower than when it was calibrated, a machine has other work.
 const BUSY: f64 = 1.05;
@@ -17,7 +17,8 @@ pub(super) fn machine(node: &Node) -> String {
         _ => String::from("no GPU"),
     };
     let workers = counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers");
-    format!("{workers} on {}; {gpu}; {} queries", node.cpu_name(), node.workload().rows.len())
+    let following = node.model().following.as_ref().map_or(String::new(), |told| format!("\nGPU memory: {told}"));
+    format!("{workers} on {}; {gpu}; {} queries{following}", node.cpu_name(), node.workload().rows.len())
 }
 
 /// One number, how sure it is, and whether it held.
@@ -25,20 +26,7 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
     let Some(best) = found.capacities.first().map(|found| &found.objective) else {
         return String::from("interrupted before there was an answer");
     };
-    let rate = |qps: f64| text(qps, 4);
-    let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
-    let simulated = format!("{} q/s ({interval})", rate(best.qps));
-    let refuted = found.live.is_some_and(|live| !live.at.verdict.holds());
-    let mut words = match (found.held_qps(), refuted) {
-        _ if best.qps == 0.0 => format!("0 q/s: no rate is low enough for {criterion}, under any policy\n"),
-        (Some(held), true) => format!(
-            "{} q/s, the highest rate that held live, policy {}; {criterion}\nsimulated: {simulated}\n",
-            rate(held),
-            best.policy
-        ),
-        (None, true) => format!("no rate held live, policy {}; {criterion}\nsimulated: {simulated}\n", best.policy),
-        (_, false) => format!("{simulated}, policy {}; {criterion}\n", best.policy),
-    };
+    let mut words = number(found, best, criterion);
     for (policy, refuted) in &found.refuted {
         let _ = writeln!(
             words,
@@ -48,44 +36,59 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         );
     }
     match &found.live {
-        Some(live) => {
-            let _ = writeln!(
-                words,
-                "live: {}; a tenth beyond: {}",
-                in_words(&live.at, criterion),
-                in_words(&live.beyond, criterion)
-            );
-            if found.is_lower_bound() {
-                let _ =
-                    writeln!(words, "both held: {} q/s is a lower bound of what this machine sustains", rate(best.qps));
-            }
-            if !live.at.verdict.holds() {
-                if live.at.slowdown > BUSY {
-                    let times = text(live.at.slowdown, 3);
-                    let _ = writeln!(
-                        words,
-                        "queries cost {times} times what they did when the machine was calibrated, seconds before: something \
-                         else keeps it busy"
-                    );
-                } else if found.disturbed {
-                    words.push_str(
-                        "what queries cost in that run explains no such loss: something else held the workers up\n",
-                    );
-                }
-            }
-        }
+        Some(live) => words.push_str(&driven(found, live, best, criterion)),
         None if best.qps > 0.0 => words.push_str("live: interrupted, so that nothing is known\n"),
         None => {}
     }
-    for Disagreement { class, least, most } in &found.disagreements {
-        let (least, most) = (text(*least, 3), text(*most, 3));
+    for warning in warnings(found) {
+        let _ = writeln!(words, "{}", fitted(&format!("warning: {warning}")));
+    }
+    words + &simulated(found)
+}
+
+fn rate(qps: f64) -> String {
+    text(qps, 4)
+}
+
+/// The number, and what it is worth.
+fn number(found: &Answer, best: &Capacity, criterion: &Criterion) -> String {
+    let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
+    let simulated = format!("{} q/s ({interval})", rate(best.qps));
+    let refuted = found.live.is_some_and(|live| !live.at.verdict.holds());
+    match (found.held_qps(), refuted) {
+        _ if best.qps == 0.0 => format!("0 q/s: no rate is low enough for {criterion}, under any policy\n"),
+        (Some(held), true) => format!(
+            "{} q/s, the highest rate that held live, policy {}; {criterion}\nsimulated: {simulated}\n",
+            rate(held),
+            best.policy
+        ),
+        (None, true) => format!("no rate held live, policy {}; {criterion}\nsimulated: {simulated}\n", best.policy),
+        (_, false) => format!("{simulated}, policy {}; {criterion}\n", best.policy),
+    }
+}
+
+/// How the live runs came out, and why, as far as that is known.
+fn driven(found: &Answer, live: &LiveCheck, best: &Capacity, criterion: &Criterion) -> String {
+    let (at, beyond) = (in_words(&live.at, criterion), in_words(&live.beyond, criterion));
+    let mut words = format!("live: {at}; a tenth beyond: {beyond}\n");
+    if found.is_lower_bound() {
+        let _ = writeln!(words, "both held: {} q/s is a lower bound of what this machine sustains", rate(best.qps));
+    }
+    if !live.at.verdict.holds() && live.at.slowdown > BUSY {
+        let times = text(live.at.slowdown, 3);
         let _ = writeln!(
             words,
-            "warning: backlogs disagree: on the {class} queries cost {least} to {most} times what they do alone, and not only \
-             one of five\nis off by more than 10 %: something else keeps this machine busy, and the answer is no surer than that"
+            "queries cost {times} times what they did when the machine was calibrated, seconds before: something else keeps it busy"
         );
+    } else if !live.at.verdict.holds() && found.disturbed {
+        words.push_str("what queries cost in that run explains no such loss: something else held the workers up\n");
     }
-    words.push_str("\nby simulation, with what queries cost here while others are served:\n");
+    words
+}
+
+/// The policies that came near, and those that did not.
+fn simulated(found: &Answer) -> String {
+    let mut words = String::from("\nby simulation, with what queries cost here while others are served:\n");
     let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "flips", "no miss"]);
     for capacities in &found.capacities {
         let found = &capacities.objective;
@@ -107,6 +110,18 @@ pub(super) fn answer(found: &Answer, criterion: &Criterion) -> String {
         let _ = writeln!(words, "not looked at any closer, by what queries cost alone: {}", others.join(", "));
     }
     words
+}
+
+/// What the answer is no surer than: for people, and for the files that are read later.
+pub(super) fn warnings(found: &Answer) -> Vec<String> {
+    let disagree = |Disagreement { class, least, most }: &Disagreement| {
+        let (least, most) = (text(*least, 3), text(*most, 3));
+        format!(
+            "backlogs disagree: on the {class} queries cost {least} to {most} times what they do alone, and not only one of five is \
+             off by more than 10 %: something else keeps this machine busy, and the answer is no surer than that"
+        )
+    };
+    found.disagreements.iter().map(disagree).collect()
 }
 
 /// `held at 3120 q/s (15600 queries in 5 s, 0.2 % late)`.

@@ -20,7 +20,7 @@ use crate::files::{check_writable, write_atomically};
 pub(super) struct Arguments {
     /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million. With --text any number, without end unless given
     #[arg(long, value_name = "N", required_unless_present = "text")]
-    docs: Option<u32>,
+    docs: Option<u64>,
     /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
     /// | tandem index build - -o DIR`
     #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         check_writable(path)?;
     }
     let options = SynthOptions {
-        num_docs: arguments.docs.unwrap_or_default(),
+        num_docs: num_docs(arguments)?,
         seed: arguments.seed,
         mean_length: arguments.mean_length,
         num_terms: arguments.vocabulary,
@@ -107,6 +107,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Documents of an index.
+fn num_docs(arguments: &Arguments) -> Result<u32, Failure> {
+    let docs = arguments.docs.unwrap_or_default();
+    let range = SynthOptions::DOCS;
+    let fits = u32::try_from(docs).ok().filter(|docs| range.contains(docs));
+    fits.ok_or_else(|| Failure::input(format!("--docs is {docs}, expected {} to {}", range.start(), range.end())))
+}
+
 /// Writes synthetic text.
 fn text(arguments: &Arguments) -> Result<(), Failure> {
     if !(1.0..=1e6).contains(&arguments.mean_length) {
@@ -115,7 +123,7 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     let options = TextOptions {
         seed: arguments.seed,
         first_doc: 0,
-        num_docs: arguments.docs.map(u64::from),
+        num_docs: arguments.docs,
         max_bytes: arguments.bytes,
         mean_length: arguments.mean_length,
     };

@@ -6,7 +6,7 @@ use crate::cli::defaults::{self, Bars, warn_of_few_cores};
 use crate::cli::output::say;
 use crate::cost::ProfileOptions;
 use crate::ids::QueryId;
-use crate::lab::{Estimates, GpuSource, Node, Processors, Wanted, following, workload_of_index};
+use crate::lab::{Estimates, GpuSource, Node, Processors, Wanted, workload_of_index};
 use crate::machine::Idle;
 use crate::query::{Query, Trace};
 
@@ -38,7 +38,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let (name, workload) = match &arguments.workload {
         Some(path) => {
             let (name, workload) = workload_of_index(path, arguments.mode, &index)?;
-            (name, arguments.gpu_memory.apply(workload, has_gpu)?)
+            (name, arguments.gpu_memory.apply(workload, (has_gpu, !has_gpu))?)
         }
         None => {
             arguments.gpu_memory.needs_gpu(has_gpu)?;
@@ -56,7 +56,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
     if let Some(options) = arguments.gpu_memory.following(arguments.pages.copy_rate()?).filter(|_| !has_gpu) {
         let pages = arguments.pages.read(arguments.workload.as_ref().and_then(|path| path.to_str()))?;
-        node.set_following(following(node.workload(), node.queries(), estimates, &pages, options, node.model())?);
+        node.follow(estimates, &pages, options)?;
     }
     // Of the lanes that are wanted, some may not be there.
     arguments.faults.plan(node.machine().len())?;

@@ -1,18 +1,17 @@
 //! The runs of one command: driving them, and what is kept of each.
 
-use serde::{Deserialize, Serialize};
-
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::cli::Failure;
 use crate::cli::kept::Kept;
 use crate::cli::output::say;
 use crate::cli::run_logs::KeptRuns;
-use crate::files::{Decimals, Digits, Provenance, Record, write_csv};
+use crate::files::Provenance;
 use crate::ids::ProcessorId;
-use crate::lab::{Criterion, Drive, Judge, Node};
+use crate::lab::{Criterion, Drive, FaultWitness, Judge, Node, PlannedInVain};
 use crate::live::{Ending, GpuLane, LiveOutcome};
 use crate::machine::{Class, LaneFault};
+use crate::report::faults::{FaultRow, write_faults};
 use crate::report::live::{LiveSummaryRow, write_live_summaries};
 use crate::report::number;
 use crate::report::source::Source;
@@ -20,38 +19,6 @@ use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
 use crate::sched::{BuiltIn, PolicyFactory, RecordedRun, Shed};
 use crate::time::Nanos;
-
-/// A line of `faults.csv`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct FaultRow {
-    policy: String,
-    rate_qps: Digits<9>,
-    seed: u64,
-    at_ms: Decimals<6>,
-    processor: ProcessorId,
-    fault: String,
-    queries: usize,
-    retired: bool,
-    what: String,
-}
-
-impl FaultRow {
-    fn of(policy: &str, plan: &Plan, fault: &LaneFault) -> Self {
-        Self {
-            policy: policy.to_owned(),
-            rate_qps: Digits(plan.rate_qps),
-            seed: plan.arrivals.seed,
-            at_ms: Decimals(fault.at.as_ms()),
-            processor: fault.processor,
-            fault: fault.kind.name().to_owned(),
-            queries: fault.queries,
-            retired: fault.is_retired,
-            what: fault.what.clone(),
-        }
-    }
-}
-
-impl Record for FaultRow {}
 
 /// The runs of one command.
 pub(super) struct Session<'a> {
@@ -61,6 +28,8 @@ pub(super) struct Session<'a> {
     workload_name: String,
     rows: Vec<LiveSummaryRow>,
     faults: Vec<FaultRow>,
+    /// Planned faults that changed nothing, in words.
+    in_vain: Vec<String>,
     /// What the user has to know beyond the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
@@ -75,8 +44,8 @@ impl<'a> Session<'a> {
         runs: usize,
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept }
+        let (rows, faults, in_vain, notes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, faults, in_vain, notes, kept }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -101,7 +70,8 @@ impl<'a> Session<'a> {
                 done += 1;
                 self.note(policy, plan, &outcome);
                 self.rows.extend(self.row(policy, plan, &outcome));
-                self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(policy.name(), plan, fault)));
+                let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
+                self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
                 self.keep_run(policy, plan, drive, &outcome)?;
                 self.keep_log(policy, plan, &outcome)?;
                 match outcome.ending {
@@ -131,6 +101,12 @@ impl<'a> Session<'a> {
             self.notes.push(format!(
                 "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
             ));
+        }
+        for PlannedInVain { fault, why } in FaultWitness::of_log(&self.node.model().faults, &outcome.log) {
+            let (kind, lane, at_ms) = (fault.kind, fault.processor, fault.at.as_ms());
+            let note = format!("{run}: planned {kind} on lane {lane} at {at_ms} ms changed nothing: {why}");
+            self.in_vain.push(note.clone());
+            self.notes.push(note);
         }
         let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
         for lane in self.node.fleet().retired().into_iter().filter(before) {
@@ -180,7 +156,8 @@ impl<'a> Session<'a> {
         kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
         if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
             let faults = self.arguments.out.join("faults.csv");
-            kept.rows("faults", &faults, write_csv(&faults, &provenance, self.faults.iter().cloned()));
+            let provenance = self.in_vain.iter().fold(provenance.clone(), |all, note| all.with("note", note));
+            kept.rows("faults", &faults, write_faults(&faults, &provenance, &self.faults));
         }
         let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
         kept.files(std::mem::replace(&mut self.kept, none).finish(&provenance));

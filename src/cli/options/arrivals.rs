@@ -6,7 +6,7 @@ use super::process::ProcessArguments;
 use super::rates::parse_rates;
 use crate::cli::Failure;
 use crate::ids::QueryId;
-use crate::query::Mode;
+use crate::query::{ArrivalProcess, Mode};
 
 /// More seeds than this are surely a slip.
 const MAX_SEEDS: u64 = 1000;
@@ -47,11 +47,11 @@ impl ArrivalArguments {
         }
     }
 
-    /// As files name it.
-    pub(in crate::cli) fn in_provenance(&self) -> Result<String, Failure> {
+    /// As files name them, where they come by this process if not by a trace.
+    pub(in crate::cli) fn named(&self, process: &ArrivalProcess) -> String {
         match &self.trace {
-            Some(trace) => Ok(format!("trace {}", trace.display())),
-            None => Ok(self.process.named(&self.process.process()?)),
+            Some(trace) => format!("trace {}", trace.display()),
+            None => self.process.named(process),
         }
     }
 

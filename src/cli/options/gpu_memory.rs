@@ -48,10 +48,29 @@ pub(in crate::cli) struct PagesArguments {
     /// NAME.workload.csv that is called NAME.pages.csv, also .gz and .zst]
     #[arg(long, value_name = "FILE", requires = "gpu_memory_epoch")]
     gpu_memory_pages: Option<PathBuf>,
+    #[command(flatten)]
+    copy_rate: CopyRateArgument,
+}
+
+/// How quickly pages come.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(in crate::cli) struct CopyRateArgument {
     /// GB a second at which pages come where nobody else reads, for --gpu-memory-epoch: what an H200 was measured at, where nobody says
     /// otherwise
     #[arg(long, value_name = "GB", default_value_t = 55.3)]
     gpu_memory_copy_rate: f64,
+}
+
+impl CopyRateArgument {
+    /// Bytes a second.
+    pub(in crate::cli) fn bytes(self) -> Result<f64, Failure> {
+        let gb = self.gpu_memory_copy_rate;
+        // NaN fails the comparison.
+        if gb > 0.0 && gb.is_finite() {
+            return Ok(gb * 1e9);
+        }
+        Err(Failure::input(format!("--gpu-memory-copy-rate is {gb}, expected a number above 0")))
+    }
 }
 
 impl MemoryBudgetArgument {
@@ -79,12 +98,7 @@ impl MemoryBudgetArgument {
 impl PagesArguments {
     /// Bytes a second.
     pub(in crate::cli) fn copy_rate(&self) -> Result<f64, Failure> {
-        let gb = self.gpu_memory_copy_rate;
-        // NaN fails the comparison.
-        if gb > 0.0 && gb.is_finite() {
-            return Ok(gb * 1e9);
-        }
-        Err(Failure::input(format!("--gpu-memory-copy-rate is {gb}, expected a number above 0")))
+        self.copy_rate.bytes()
     }
 
     /// The file that was named, or the one beside the workload.
@@ -128,11 +142,15 @@ pub(in crate::cli) fn budget(text: &str) -> Result<MemoryBudget, String> {
 }
 
 impl GpuMemoryArguments {
-    /// A workload that was measured before, under the budget; with all of the index near where pages follow the queries and no GPU is
-    /// driven. One that knows no budgets is taken as measured under this one, which only a GPU that is driven can have been.
-    pub(in crate::cli) fn apply(&self, workload: Workload, has_gpu: bool) -> Result<Workload, Failure> {
+    /// A workload that was measured before, under the budget; with all of the index near where pages follow the queries, if that
+    /// `is_played`. One that knows no budgets is taken as measured under this one, which only a GPU that is driven can have been.
+    pub(in crate::cli) fn apply(
+        &self,
+        workload: Workload,
+        (has_gpu, is_played): (bool, bool),
+    ) -> Result<Workload, Failure> {
         match self.gpu_memory {
-            Some(_) if self.gpu_memory_epoch.is_some() && !has_gpu && workload.tiers.is_some() => near(workload),
+            Some(_) if self.gpu_memory_epoch.is_some() && is_played && workload.tiers.is_some() => near(workload),
             Some(bytes) if workload.tiers.is_some() => under(workload, MemoryBudget::Bytes(bytes)),
             _ => self.needs_gpu(has_gpu).map(|()| workload),
         }
@@ -149,7 +167,42 @@ impl GpuMemoryArguments {
         ))
     }
 
-    /// How pages follow the queries where no GPU is driven, if they do.
+    /// As files name the budget; `None` without one.
+    pub(in crate::cli) fn named(&self) -> Option<String> {
+        let bytes = self.gpu_memory?;
+        let log = self.gpu_memory_log.as_ref().map_or(String::new(), |log| format!(", learned from {}", log.display()));
+        let epoch = self.gpu_memory_epoch.map_or(String::new(), |queries| format!(", epochs of {queries} queries"));
+        Some(format!("{bytes} bytes{log}{epoch}"))
+    }
+
+    /// How pages follow the queries of a workload where that can be simulated: if they are to, and it is known what queries cost with
+    /// all lists far. The pages themselves are those of the index, by what these queries read.
+    pub(in crate::cli) fn played(
+        &self,
+        index: &Index,
+        queries: &[Query],
+        workload: &Workload,
+        copy_rate: CopyRateArgument,
+    ) -> Result<Option<(IndexPages, FollowingOptions)>, Failure> {
+        let Some(options) = self.following(copy_rate.bytes()?).filter(|_| workload.tiers.is_some()) else {
+            return Ok(None);
+        };
+        let learned = self.gpu_memory_log.as_ref().map(|log| defaults::read_queries(log, index)).transpose()?;
+        let learned = learned.as_deref().unwrap_or(queries);
+        Ok(Some((IndexPages::of(index, queries, learned, OnlineOptions::PAGE_ROWS), options)))
+    }
+
+    /// What to know where pages follow the queries and simulations can't play that: a warning. `costs` is where they are from.
+    pub(in crate::cli) fn unplayed(&self, workload: &Workload, costs: &str) -> Option<String> {
+        let queries = self.gpu_memory_epoch.filter(|_| workload.tiers.is_none())?;
+        Some(format!(
+            "--gpu-memory-epoch {queries}: nobody measured these queries with all lists in the host's memory, so that simulations do \
+             not play pages that follow them: they reckon with what each query took in {costs}, wherever its pages lay then \
+             (`tandem profile INDEX --queries LOG --tiered -o FILE` measures it, and --workload FILE lets it be played)"
+        ))
+    }
+
+    /// How pages follow the queries, if they do.
     pub(in crate::cli) fn following(&self, copy_rate: f64) -> Option<FollowingOptions> {
         let (bytes, epoch_queries) = (self.gpu_memory?, self.gpu_memory_epoch?);
         Some(FollowingOptions { budget: MemoryBudget::Bytes(bytes), epoch_queries, copy_rate })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cli::{Failure, defaults};
-use crate::index::Index;
+use crate::index::{FILE_NAME, Index};
 
 /// An index and a query log: those that the user names, or a synthetic index with queries of its own.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,7 +22,13 @@ impl IndexAndLog {
     pub(in crate::cli) fn open(&self, purpose: &str) -> Result<(Arc<Index>, PathBuf), Failure> {
         match (&self.index, &self.queries) {
             (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
-            (Some(_), None) => Err(Failure::input(format!("{purpose}? name a query log: --queries FILE"))),
+            (Some(index), None) => {
+                // Whoever slips with its name should hear that first.
+                if !index.join(FILE_NAME).exists() {
+                    Index::open(index)?;
+                }
+                Err(Failure::input(format!("{purpose}? name a query log: --queries FILE")))
+            }
             (None, queries) => {
                 let (index, its_queries) = defaults::default_index()?;
                 Ok((index, queries.clone().unwrap_or(its_queries)))

@@ -38,7 +38,7 @@ pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
 pub(super) use cluster::{ClusterArguments, RoutingArguments, check_nodes, cluster_in_words};
 pub(super) use deadline::{DEFAULT_MS, DeadlineArgument};
 pub(super) use faults::FaultArguments;
-pub(super) use gpu_memory::{GpuMemoryArguments, MemoryBudgetArgument, PagesArguments, budget};
+pub(super) use gpu_memory::{CopyRateArgument, GpuMemoryArguments, MemoryBudgetArgument, PagesArguments, budget};
 pub(super) use index_and_log::IndexAndLog;
 pub(super) use list::{counts, numbers};
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};

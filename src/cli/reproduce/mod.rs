@@ -81,7 +81,12 @@ const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(name) = &arguments.name else {
-        let known = |e: &Experiment| json!({"name": e.name, "is_here": matches!(e.here, Here::Measured(_)), "what": e.what, "paper": e.paper});
+        let known = |e: &Experiment| {
+            json!({
+                "name": e.name, "is_here": matches!(e.here, Here::Measured(_)), "what": e.what, "paper": e.paper, "gpu": e.gpu.name(),
+                "runs_on": e.runs_on,
+            })
+        };
         result("experiments", EXPERIMENTS.iter().map(known).collect::<Vec<_>>());
         return say(&list());
     };
@@ -156,11 +161,15 @@ fn unknown(name: &str) -> Failure {
     Failure::input(format!("no table or figure is called {name:?}{hint}; see `tandem reproduce --list`"))
 }
 
-/// All experiments, as a table.
+/// All experiments, as a table, and what its columns mean.
 fn list() -> String {
-    let mut table = Table::new(["name", "here", "what the paper shows"]);
-    for Experiment { name, what, here, .. } in &EXPERIMENTS {
-        table.row([*name, if matches!(here, Here::Measured(_)) { "yes" } else { "no" }, what]);
+    let mut table = Table::new(["name", "here", "GPU", "runs on", "what the paper shows"]);
+    for Experiment { name, what, runs_on, gpu, here, .. } in &EXPERIMENTS {
+        let is_here = if matches!(here, Here::Measured(_)) { "yes" } else { "no" };
+        table.row([*name, is_here, gpu.name(), runs_on, what]);
     }
-    table.to_string()
+    let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: what is made or \
+                    read unless INDEX and --queries, or --text, name something else; with fewer than eight cores an index has 2 \
+                    M documents at most. It is made on first use, and kept in the output folder.";
+    format!("{table}\n{}\n", fitted(meanings))
 }

@@ -10,7 +10,8 @@ use crate::corpus::Tokenizer;
 use crate::files::InputError;
 use crate::ids::QueryId;
 use crate::index::Index;
-use crate::query::Query;
+use crate::query::{Mode, Query};
+use crate::report::number::counted;
 
 /// Queries of the default log that are answered where none are given: a screenful.
 const SHOWN_QUERIES: usize = 3;
@@ -29,11 +30,26 @@ pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
     let index = Arc::new(Index::open(&index_dir)?);
     let queries = match (&arguments.words[..], &arguments.queries) {
         ([], Some(path)) => prepare_log(path, &index)?,
-        (words @ [_, ..], _) => vec![prepare_words(&words.join(" "), &index)?],
+        (words @ [_, ..], _) => vec![prepare_words(&words.join(" "), &index, arguments.mode)?],
         ([], None) => return Err(Failure::input("nothing to search for: give words or --queries FILE")),
     };
+    if arguments.words.is_empty() {
+        tell_of_unknown_words(&queries, arguments.mode);
+    }
     Ok(Input { index, index_dir, queries })
 }
+
+/// Says what becomes of queries of a log that ask for all of their words where no document holds some of these.
+fn tell_of_unknown_words(queries: &[Query], mode: Mode) {
+    let queries = queries.iter().filter(|query| query.dropped_terms > 0).count();
+    if queries > 0 && mode != Mode::Or {
+        let asked = counted(queries, "query asks", "queries ask");
+        errln!("mode {mode}: {asked} for words that no document holds: {LEFT_OUT}");
+    }
+}
+
+/// What becomes of words that no document holds where all words are asked for.
+const LEFT_OUT: &str = "they are left out, and documents that hold all of the others are found";
 
 /// The default index, with the user's queries or the first few of its own.
 fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
@@ -62,7 +78,7 @@ fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
 }
 
 /// A query of words from the command line.
-fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
+fn prepare_words(words: &str, index: &Index, mode: Mode) -> Result<Query, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
     let terms = tokenizer.terms(words);
     if terms.is_empty() {
@@ -70,8 +86,10 @@ fn prepare_words(words: &str, index: &Index) -> Result<Query, Failure> {
     }
     let query = Query::prepare(QueryId(0), "1", &terms, index)
         .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
-    if query.dropped_terms > 0 {
-        errln!("{} of {} words are in no document and ignored", query.dropped_terms, terms.len());
+    let unknown: Vec<&str> = terms.iter().map(String::as_str).filter(|term| index.term(term).is_none()).collect();
+    if !unknown.is_empty() {
+        let left_out = if mode == Mode::Or { "they are left out" } else { LEFT_OUT };
+        errln!("{} of {} words are in no document ({}): {left_out}", unknown.len(), terms.len(), unknown.join(", "));
     }
     Ok(query)
 }

@@ -5,7 +5,7 @@ mod input;
 mod output;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -19,11 +19,13 @@ use super::options::{GpuMemoryArguments, MAX_PROCESSORS, check_k};
 use super::output::{begin_json, result};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::files::{InputError, check_writable};
-use crate::index::{Bm25, Idf};
+use crate::ids::DocId;
+use crate::index::{Bm25, Idf, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 use crate::report::effectiveness::{Effectiveness, Qrels};
 use crate::report::number::counted;
+use crate::report::trec::Ranking;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -133,6 +135,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     write(arguments, &index, &index_dir, bm25, rankings)?;
     summarise(arguments, &answers, wall_s);
     if let Some(qrels) = qrels {
+        warn_of_another_collection(arguments, &index, &qrels, rankings);
         let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
         let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
         let Effectiveness { queries, map, ndcg_at_10, reciprocal_rank, recall } = found;
@@ -155,6 +158,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Says so where no document that is judged is in the index at all: then zeros tell nothing of rankings.
+fn warn_of_another_collection(arguments: &Arguments, index: &Index, qrels: &Qrels, rankings: &[Ranking]) {
+    let judged = qrels.documents();
+    let is_judged = |doc: DocId| judged.contains(&*index.external_id(doc));
+    // Mostly one of the documents that were found is judged, and the index need not be gone through.
+    let mut found = rankings.iter().flat_map(|ranking| &ranking.hits);
+    if !found.any(|hit| is_judged(hit.doc)) && !(0..index.num_docs()).map(DocId).any(is_judged) {
+        let documents = counted(judged.len(), "document", "documents");
+        let path = arguments.qrels.as_deref().unwrap_or(Path::new("")).display();
+        errln!(
+            "warning: {path}: none of the {documents} that it judges is in this index: is it of another collection?"
+        );
+    }
 }
 
 /// Refuses what makes no sense before anything is opened.

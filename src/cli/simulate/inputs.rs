@@ -1,12 +1,13 @@
 //! What is simulated: the machine, the queries, their arrivals, the rates.
 
-use super::{Arguments, Part};
+use super::Arguments;
 use crate::cli::Failure;
-use crate::cli::options::{any_rate, not_in, own_rate};
+use crate::cli::options::{not_in, own_rate};
 use crate::cost::Workload;
 use crate::files::this_machine;
 use crate::lab::{Capacities, GPU_LANE_DEPTH, GpuChoice, Here, draw_all, traced};
 use crate::machine::{Class, Machine};
+use crate::query::ArrivalProcess;
 use crate::report::number;
 use crate::sim::Arrivals;
 
@@ -84,6 +85,7 @@ pub(super) fn wants_gpu(arguments: &Arguments) -> bool {
 /// The runs, of `n` queries each, and the rate of the trace or recording where one is played in real time.
 pub(super) fn arrivals(
     arguments: &Arguments,
+    process: &ArrivalProcess,
     workload: &Workload,
     n: usize,
 ) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
@@ -97,12 +99,8 @@ pub(super) fn arrivals(
             format!("--num-queries {n} with {} seed(s) is too much: at most {MAX_QUERIES} in all", seeds.len());
         return Err(Failure::input(message));
     }
-    let process = arguments.arrivals.process.process()?;
-    let own_qps = own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
-    if arguments.what.contains(&Part::Capacity) {
-        any_rate(&process)?;
-    }
-    Ok((draw_all(&process, &seeds, n, workload.rows.len()), own_qps))
+    let own_qps = own_rate(process, None)?;
+    Ok((draw_all(process, &seeds, n, workload.rows.len()), own_qps))
 }
 
 /// The rates asked for, or the trace's; `None` where neither says.

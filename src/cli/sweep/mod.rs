@@ -23,8 +23,9 @@ use super::{Failure, interrupts};
 use crate::cost::MemoryBudget;
 use crate::files::{Provenance, check_writable};
 use crate::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
-use crate::lab::{Estimates, GpuChoice, LabError, named_workload_in, settle_gpu_times};
+use crate::lab::{Estimates, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times};
 use crate::live::interrupt_flag;
+use crate::machine::Class;
 use crate::query::Mode;
 use crate::report::table::fitted;
 use crate::sched::PolicyKind;
@@ -55,9 +56,9 @@ pub(super) struct Arguments {
     /// CPU workers: numbers and FIRST:LAST, between commas
     #[arg(long, value_name = "LIST", default_value = "1")]
     cpus: String,
-    /// GPUs, likewise
-    #[arg(long, value_name = "LIST", default_value = "1")]
-    gpus: String,
+    /// GPUs, likewise [default: 1 where the workload has GPU times, or takes them with --gpu replay]
+    #[arg(long, value_name = "LIST")]
+    gpus: Option<String>,
     /// Streams of each GPU, likewise
     #[arg(long, value_name = "LIST", default_value = "1")]
     streams: String,
@@ -215,7 +216,7 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
             .map(|kind| kind.with(policies))
             .collect(),
         cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
-        gpus: counts("--gpus", &arguments.gpus, 0, MAX_PROCESSORS)?,
+        gpus: gpus(arguments)?,
         streams: counts("--streams", &arguments.streams, 1, 64)?,
         gpu_memories: match arguments.gpu_memory[..] {
             [] => vec![None],
@@ -245,6 +246,21 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
         Some(points) if points <= MAX_POINTS => Ok(axes),
         _ => Err(Failure::input(format!("the product of all lists has more than {MAX_POINTS} points"))),
     }
+}
+
+/// The numbers of GPUs: as `simulate` takes them where none are named.
+fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
+    if let Some(list) = &arguments.gpus {
+        return counts("--gpus", list, 0, MAX_PROCESSORS);
+    }
+    Ok(vec![match arguments.gpu {
+        GpuChoice::None => 0,
+        GpuChoice::Replay | GpuChoice::Real => 1,
+        GpuChoice::Auto => {
+            let (_, workload) = named_workload(arguments.workload.as_deref())?;
+            usize::from(workload.rows.iter().any(|row| row.measured[Class::GPU].is_some()))
+        }
+    }])
 }
 
 /// What does not vary, and a digest of all that the numbers depend on.
@@ -314,7 +330,11 @@ fn play(
         let mut done = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let Some(&at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            let row = sweep.play(&points[at])?;
+            let row = match sweep.play(&points[at]) {
+                // In the middle of a point: it will be played again.
+                Err(LabError::Interrupted) => break,
+                row => row?,
+            };
             folder.write(row.clone())?;
             progress.inc(1);
             done.push((at, row));

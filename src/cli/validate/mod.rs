@@ -18,14 +18,14 @@ use super::defaults::Bars;
 use super::interrupts;
 use super::kept::Kept;
 use super::options::{
-    DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, PolicyArguments,
-    SearchArguments, check_k, check_seconds, workers_here,
+    CopyRateArgument, DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments,
+    PolicyArguments, SearchArguments, check_k, check_seconds, workers_here,
 };
 use crate::cost::MachineModel;
 use crate::files::check_writable;
 use crate::lab::{
-    Compared, Criterion, GpuChoice, KeptLog, Played, ServiceRow, Validation, ValidationCapacityRow, ValidationOptions,
-    ValidationRow,
+    self, Compared, Criterion, GpuChoice, KeptLog, LabError, ServiceRow, Validation, ValidationCapacityRow,
+    ValidationOptions, ValidationRow,
 };
 use crate::live;
 use crate::machine::Class;
@@ -33,7 +33,7 @@ use crate::report::compared::{write_queries, write_runs, write_validity};
 use crate::report::source::Source;
 use crate::report::summary::{SummaryRow, write_summaries};
 use crate::report::validation::{delay_chart, write_validation, write_validation_capacity, write_validation_service};
-use crate::sched::PolicyKind;
+use crate::sched::{PolicyFactory, PolicyKind};
 use crate::time::Nanos;
 use node::Validated;
 
@@ -51,6 +51,9 @@ pub(super) struct Arguments {
     /// Queries to measure, from the beginning of the log
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..))]
     limit: u32,
+    /// What `profile` measured of these queries on this index; left out, they are measured now
+    #[arg(long, value_name = "FILE", requires = "index", conflicts_with_all = ["limit", "repeats"])]
+    workload: Option<PathBuf>,
     #[command(flatten)]
     search: SearchArguments,
     /// Policies to compare, between commas [default: gpu-only, cpu-only, best-of, stealing, and combined where batches were
@@ -64,6 +67,8 @@ pub(super) struct Arguments {
     gpus: GpuArguments,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
+    #[command(flatten)]
+    copy_rate: CopyRateArgument,
     /// CPU workers [default: one for each core that is left beside the driver and the GPUs' lanes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
@@ -121,7 +126,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let validated_all = validate(arguments, &mut validated, deadline, &mut results);
     if results.rows.is_empty() && results.compared.is_empty() {
         validated_all?;
-        return Err(Failure::failed("no live run finished: nothing to compare"));
+        return Err(match live::interrupted() {
+            true => Failure::interrupted(format!(
+                "interrupted before any live run had ended: {} has what queries cost and what was learnt from that, no more",
+                arguments.out.display()
+            )),
+            false => Failure::failed("no live run finished: nothing to compare"),
+        });
     }
     outln!("\n{}", tables::delays(&results.rows));
     if !results.compared.is_empty() {
@@ -168,7 +179,10 @@ fn validate(
             errln!("{policy}: left out, it needs a GPU");
             continue;
         }
-        let found = validation.policy(&policy.with(policies).with_lengths(lengths.blocks.clone()))?;
+        let mut found = lab::Validated::default();
+        let policy = policy.with(policies).with_lengths(lengths.blocks.clone());
+        let done = validation.policy(&policy, &mut found);
+        let policy = policy.name();
         if found.late_runs > 0 {
             errln!(
                 "warning: {policy}: something else kept this machine busy in {} of {} live runs, and measured delays \
@@ -181,9 +195,12 @@ fn validate(
         results.compared.extend(found.compared);
         results.capacities.extend(found.capacity);
         results.service = validation.service().to_vec();
-        if live::interrupted() {
-            errln!("interrupted: writing what was measured so far");
-            break;
+        match done {
+            Err(LabError::Interrupted) => {
+                errln!("interrupted: writing what was measured so far");
+                break;
+            }
+            done => done?,
         }
     }
     Ok(())
@@ -214,6 +231,7 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     arguments.objective.checked()?;
     arguments.gpu.check()?;
     arguments.machine.check()?;
+    arguments.copy_rate.bytes()?;
     workers(arguments)?;
     let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
     let names_some = !arguments.policies.is_empty();
@@ -240,7 +258,7 @@ fn write_results(
     let both = |row: &ValidationRow| {
         [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| {
             let (policy, rate_qps, seed) = (row.policy.clone(), row.rate_qps, arguments.seed);
-            SummaryRow::of(source, Played { policy, rate_qps, seed, summary })
+            SummaryRow { source, policy, rate_qps, seed, summary }
         })
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();
@@ -254,6 +272,8 @@ fn write_results(
     let picture = delay_chart(&results.rows, criterion, &validated.title()).write(&out.join("validation"));
     kept.files(picture.map(|()| Vec::new()));
     kept.finish()?;
+    let measured =
+        if arguments.workload.is_none() { "\n  here.workload.csv           what each query cost alone" } else { "" };
     outln!(
         "Written to {}:\n  \
          validation.csv, .svg, .png  the delays above, and their picture\n  \
@@ -262,9 +282,8 @@ fn write_results(
          validation_runs.csv         each repeated run: where its delays come from, and what disturbed it\n  \
          validation_validity.csv     where to trust predictions, by policy and load\n  \
          validation_queries.csv      query by query, predicted and measured\n  \
-         summary.csv                 the runs in all numbers that `simulate` and `live` give\n  \
-         here.workload.csv           what each query cost alone\n  \
-         model.json                  what was learnt from that",
+         summary.csv                 the runs in all numbers that `simulate` and `live` give{measured}\n  \
+         model.json                  what was learnt from what queries cost alone",
         out.display()
     );
     Ok(())

@@ -7,10 +7,11 @@ use super::tables::models;
 use super::{Arguments, workers};
 use crate::cli::Failure;
 use crate::cli::defaults::{self, Bars, synthetic_index, warn_of_few_cores};
-use crate::cost::{ProfileOptions, TrainOptions, train};
+use crate::cli::options::SearchArguments;
+use crate::cost::{ProfileOptions, TrainOptions, Workload, train};
 use crate::files::Provenance;
 use crate::index::Index;
-use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted, adopt_machine};
+use crate::lab::{Estimates, GpuSource, Multicore, Node, Processors, Wanted, adopt_machine, workload_of_index};
 use crate::machine::{Class, Idle};
 use crate::query::{Mode, Query};
 use crate::report::number::counted;
@@ -24,57 +25,40 @@ pub(super) struct Validated {
     k: usize,
     /// Index, mode and k, in words.
     what: String,
+    /// The budget of GPU memory.
+    memory: Option<String>,
+    /// What simulations do not play of it.
+    unplayed: Option<String>,
 }
 
 impl Validated {
-    /// Makes or opens the index, profiles the queries on this machine, starts the workers, prints how wrong models are.
+    /// Makes or opens the index, measures the queries on this machine or reads what was measured, starts the workers, prints how wrong
+    /// models are.
     pub(super) fn start(arguments: &Arguments) -> Result<Self, Failure> {
         let (index, queries, index_name) = open(arguments)?;
-        let (gpus, streams) = arguments.gpus.counts();
-        let wanted = Wanted {
-            algorithm: arguments.search.algorithm,
-            cpus: workers(arguments)?,
-            multicore: Multicore::Inter,
-            gpu: arguments.gpu,
-            gpus,
-            streams,
-        };
         let bars = Bars::default();
         let memory = arguments.gpu_memory.open(&index, &queries)?;
-        let mut processors = Processors::open(wanted, &index, memory.as_ref(), &bars)?;
-        arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
-        let options = ProfileOptions {
-            modes: vec![arguments.search.mode],
-            k: arguments.search.k,
-            repeats: usize::from(arguments.repeats),
-            seed: arguments.seed,
-            ..ProfileOptions::default()
-        };
-        let mut workload = processors.profile(&queries, &index, &options, &bars)?;
-        workload.provenance = workload.provenance.with_command_and_machine();
-        let kept = arguments.out.join("here.workload.csv");
-        workload.write(&kept)?;
-        let mut node = Node::start(processors, "here.workload.csv", workload, queries, &index, &Estimates::default())?;
-        node.set_idle(Idle::default());
-        match arguments.machine.read(true)? {
-            Some((name, file)) => {
-                outln!("What serving costs beyond what queries take alone: {name}.");
-                adopt_machine(&mut node, &file, &bars)?;
-                node.workload().write(&kept)?;
-            }
-            None => outln!("No machine file (`tandem profile --machine`): predictions reckon with backlogs."),
-        }
+        let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &bars)?;
+        let (name, workload) = costs(arguments, &mut processors, &queries, &index)?;
+        let unplayed = arguments.gpu_memory.unplayed(&workload, &name);
+        unplayed.iter().for_each(|warning| errln!("warning: {warning}"));
+        let node = at_work(arguments, processors, &name, workload, (queries, &index))?;
         if let GpuSource::Replay(source) = node.gpu() {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
+        }
+        if let Some(following) = &node.model().following {
+            outln!("GPU memory: {following}.");
         }
         warn_of_few_cores(&node);
         let options = TrainOptions::default();
         let fitted = train(node.workload(), &options)?;
         fitted.write(&arguments.out.join("model.json"))?;
         outln!("\n{}", models(&fitted, node.workload(), options.folds));
-        let what = format!("{index_name}, mode {}, top {}", arguments.search.mode, arguments.search.k);
+        let SearchArguments { mode, k, .. } = arguments.search;
+        let what = format!("{index_name}, mode {mode}, top {k}");
         let index = format!("{:016x} ({index_name})", index.fingerprint());
-        Ok(Self { node, index, seed: arguments.seed, mode: arguments.search.mode, k: arguments.search.k, what })
+        let memory = arguments.gpu_memory.named();
+        Ok(Self { node, index, seed: arguments.seed, mode, k, what, memory, unplayed })
     }
 
     /// The lines at the head of every file.
@@ -86,7 +70,14 @@ impl Validated {
         };
         let provenance = Provenance::new().with_command_and_machine();
         let provenance = provenance.with("seed", self.seed).with("mode", self.mode).with("k", self.k);
-        provenance.with("index", &self.index).with("gpu", gpu)
+        let following = self.node.model().following.as_ref();
+        let memory = self.memory.iter().map(|memory| match following {
+            Some(following) => ("gpu memory", format!("{memory}; {following}")),
+            None => ("gpu memory", memory.clone()),
+        });
+        let unplayed = self.unplayed.iter().map(|warning| ("warning", warning.clone()));
+        let provenance = provenance.with("index", &self.index).with("gpu", gpu);
+        memory.chain(unplayed).fold(provenance, |all, (key, value)| all.with(key, value))
     }
 
     pub(super) fn title(&self) -> String {
@@ -109,6 +100,74 @@ impl Validated {
     }
 }
 
+/// The processors that are asked for.
+fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
+    let (gpus, streams) = arguments.gpus.counts();
+    let (algorithm, multicore) = (arguments.search.algorithm, Multicore::Inter);
+    Ok(Wanted { algorithm, cpus: workers(arguments)?, multicore, gpu: arguments.gpu, gpus, streams })
+}
+
+/// What the queries cost: as a file says, or measured now and kept. And where that is from.
+fn costs(
+    arguments: &Arguments,
+    processors: &mut Processors,
+    queries: &[Query],
+    index: &Index,
+) -> Result<(String, Workload), Failure> {
+    let has_gpu = processors.gpu_name().is_some();
+    if let Some(path) = &arguments.workload {
+        let (name, workload) = workload_of_index(path, arguments.search.mode, index)?;
+        return Ok((name, arguments.gpu_memory.apply(workload, (has_gpu, true))?));
+    }
+    arguments.gpu_memory.needs_gpu(has_gpu)?;
+    let options = ProfileOptions {
+        modes: vec![arguments.search.mode],
+        k: arguments.search.k,
+        repeats: usize::from(arguments.repeats),
+        seed: arguments.seed,
+        ..ProfileOptions::default()
+    };
+    let mut workload = processors.profile(queries, index, &options, &Bars::default())?;
+    workload.provenance = workload.provenance.with_command_and_machine();
+    workload.write(&kept(arguments))?;
+    Ok((String::from(KEPT), workload))
+}
+
+/// Where costs are kept that were measured now.
+const KEPT: &str = "here.workload.csv";
+
+fn kept(arguments: &Arguments) -> PathBuf {
+    arguments.out.join(KEPT)
+}
+
+/// Starts the workers, with what is known of the machine.
+fn at_work(
+    arguments: &Arguments,
+    processors: Processors,
+    name: &str,
+    workload: Workload,
+    (queries, index): (Vec<Query>, &Index),
+) -> Result<Node, Failure> {
+    let estimates = Estimates::default();
+    let pages = arguments.gpu_memory.played(index, &queries, &workload, arguments.copy_rate)?;
+    let mut node = Node::start(processors, name, workload, queries, index, &estimates)?;
+    node.set_idle(Idle::default());
+    match arguments.machine.read(true)? {
+        Some((name, file)) => {
+            outln!("What serving costs beyond what queries take alone: {name}.");
+            adopt_machine(&mut node, &file, &Bars::default())?;
+            if arguments.workload.is_none() {
+                node.workload().write(&kept(arguments))?;
+            }
+        }
+        None => outln!("No machine file (`tandem profile --machine`): predictions reckon with backlogs."),
+    }
+    if let Some((pages, options)) = pages {
+        node.follow(&estimates, &pages, options)?;
+    }
+    Ok(node)
+}
+
 /// The index, its queries, and what to call it.
 fn open(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, String), Failure> {
     let (index, log, name): (_, PathBuf, _) = match (&arguments.index, &arguments.queries) {
@@ -119,7 +178,9 @@ fn open(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, String), Failu
         }
     };
     let mut queries = defaults::read_queries(&log, &index)?;
-    queries.truncate(arguments.limit as usize);
+    if arguments.workload.is_none() {
+        queries.truncate(arguments.limit as usize);
+    }
     outln!(
         "Index: {name}, {} terms, {} postings. {} queries, mode {}, top {}.",
         index.num_terms(),

@@ -12,17 +12,20 @@
 //! | `pages_csv` | their file |
 //! | `demands` | [`Demands`]: what each row of a workload reads |
 //! | `follower` | what lies near on one GPU while a run is played, and the bus that pages come by |
+//! | `retold` | [`Retold`]: what a live run's queries found near |
 
 mod demands;
 mod follower;
 mod pages;
 mod pages_csv;
+mod retold;
 #[cfg(test)]
 mod tests;
 
 pub use demands::Demands;
 pub(super) use follower::{Bus, Follower};
 pub use pages::{IndexPages, ListOfPages, PageLayout};
+pub use retold::Retold;
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +64,14 @@ impl fmt::Debug for Following {
             .field("copy_page", &self.copy_page)
             .field("decide", &self.decide)
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Following {
+    /// `12 of 100 pages near at first, following the queries in epochs of 16`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (near, all) = self.num_near();
+        write!(f, "{near} of {all} pages near at first, following the queries in epochs of {}", self.epoch_queries())
     }
 }
 
@@ -117,6 +128,13 @@ impl Following {
             Some(more_bytes) => Ok(Pages::frames_within(num_pages, page_rows, more_bytes, ROW_BYTES)),
             None => Err(TierError::TooSmallToFollow { budget_bytes, least_bytes, all_bytes: tiers.all_bytes() }),
         }
+    }
+
+    /// The same where queries take so many times as long alone, what they read far included; the bus is what it was.
+    #[must_use]
+    pub fn slower(&self, times: f64) -> Self {
+        let longer = |cost: &Cost| Cost { alone: cost.alone.scaled(times), ..*cost };
+        Self { far: self.far.iter().map(longer).collect(), ..self.clone() }
     }
 
     /// What the query in a row costs on a GPU while such a share of its reads is far, which costs `near` with none.

@@ -213,6 +213,14 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     }
 
     #[inline]
+    fn note_start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) {
+        // Of what a real processor does only this is asked for: what lies near when the next batch starts.
+        if !self.followers.is_empty() && self.model.machine.class(processor) == Class::GPU {
+            self.start_following(processor, rows, now);
+        }
+    }
+
+    #[inline]
     fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
         // One GPU stands for all: each follows a part of the same queries.
         if let Some((follower, following)) = self.follower(Class::GPU, DeviceId(0))

@@ -47,6 +47,13 @@ pub trait ServiceTimes {
     /// Batches of one processor finish in the order in which they start.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
 
+    /// The queries of these rows start together on a `processor` that is real, at `now`: what is remembered goes on as if they took
+    /// what they are predicted to, and when they finish is for the processor to say.
+    #[inline]
+    fn note_start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) {
+        let _ = (processor, rows, now);
+    }
+
     /// What the query in a row is expected to cost now, which is expected to cost so much with all that it reads near: to be asked when
     /// it arrives.
     #[inline]
@@ -73,6 +80,11 @@ impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         (**self).start(processor, rows, now)
+    }
+
+    #[inline]
+    fn note_start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) {
+        (**self).note_start(processor, rows, now);
     }
 
     #[inline]

@@ -53,7 +53,7 @@ pub struct Question {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// What each policy sustains by simulation, the best first: those that come near the best.
     pub capacities: Vec<Capacities>,
@@ -124,7 +124,7 @@ const CREDIBLE: f64 = 0.5;
 /// How long workers are kept busy before: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Puts the question to a node that is at work.
+/// Puts the question to a node that is at work. If it is [interrupted](live::interrupt), the answer is what was known by then.
 ///
 /// # Errors
 /// If a policy does not fit the machine, or a run fails.
@@ -134,27 +134,30 @@ pub fn answer(
     question: &Question,
     progress: &dyn Progress,
 ) -> Result<Answer, LabError> {
+    let mut answer = Answer::default();
+    let found = find(node, policies, question, progress, &mut answer);
+    progress.end();
+    match found {
+        Ok(()) | Err(LabError::Interrupted) => Ok(answer),
+        Err(e) => Err(e),
+    }
+}
+
+fn find(
+    node: &mut Node,
+    policies: &[&dyn PolicyFactory],
+    question: &Question,
+    progress: &dyn Progress,
+    answer: &mut Answer,
+) -> Result<(), LabError> {
     let glanced = at_a_glance(node, policies, question, progress)?;
     let (near, out_of_reach) = within_reach(&glanced);
     let near: Vec<&dyn PolicyFactory> = near.into_iter().map(|i| policies[i]).collect();
-    let out_of_reach = out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), glanced[i])).collect();
-    let mut answer = Answer {
-        capacities: Vec::new(),
-        out_of_reach,
-        disagreements: Vec::new(),
-        refuted: Vec::new(),
-        disturbed: false,
-        live: None,
-        held_below: None,
-    };
-    if live::interrupted() {
-        return Ok(answer);
-    }
+    answer.out_of_reach = out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), glanced[i])).collect();
+    go_on()?;
     node.warm_up(WARM_UP)?;
     let backlogs = backlogs::serve(node, &near, question, progress)?;
-    if live::interrupted() {
-        return Ok(answer);
-    }
+    go_on()?;
     let mut calibrations: Vec<Calibration> = if one_service(node) {
         // All backlogs tell of the same, and a disturbance of a few of them weighs less.
         vec![Calibration::median(&backlogs.concat()); near.len()]
@@ -169,28 +172,40 @@ pub fn answer(
         let mut order: Vec<usize> = (0..found.len()).collect();
         order.sort_by(|&a, &b| found[b].objective.qps.total_cmp(&found[a].objective.qps));
         answer.capacities = order.iter().map(|&i| found[i].clone()).collect();
-        let Some(&best) = order.first().filter(|&&best| found[best].objective.qps > 0.0) else { break };
+        let Some(&best) = order.first().filter(|&&best| found[best].objective.qps > 0.0) else { return Ok(()) };
         answer.disagreements = backlogs::disagreements(node.machine(), &backlogs[best]);
         let qps = found[best].objective.qps;
         let mut trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
-        let Some((at, cost)) = trial.at(qps)? else { break };
+        let Some((at, cost)) = trial.at(qps)? else { return Ok(()) };
         if at.verdict.holds() {
             answer.live = trial.beyond(qps)?.map(|beyond| LiveCheck { at, beyond });
-            break;
+            return Ok(());
         }
-        let again = simulate(node, &near[best..=best], &[Some(cost)], question, progress)?.remove(0);
+        let refuted = (near[best].name().to_owned(), at);
+        let again = match simulate(node, &near[best..=best], &[Some(cost)], question, progress) {
+            Ok(mut again) => again.remove(0),
+            // That it did not hold is known all the same.
+            Err(e) => {
+                answer.refuted.push(refuted);
+                return Err(e);
+            }
+        };
         answer.disturbed = again.objective.qps < CREDIBLE * at.answered_qps;
         if answer.disturbed || answer.refuted.len() == REFUTED_MOST || again.objective.qps > SAME * qps {
             let mut trial = Trial { node, policy: near[best], calibration: calibrations[best], question, progress };
             answer.live = trial.beyond(qps)?.map(|beyond| LiveCheck { at, beyond });
             answer.held_below = trial.below(qps)?;
-            break;
+            return Ok(());
         }
-        answer.refuted.push((near[best].name().to_owned(), at));
+        answer.refuted.push(refuted);
         (calibrations[best], found[best]) = (cost, again);
     }
-    progress.end();
-    Ok(answer)
+}
+
+/// # Errors
+/// If runs are to end.
+fn go_on() -> Result<(), LabError> {
+    if live::interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
 }
 
 /// Whether queries take the same under every policy: where there is one class of processor, and nothing is batched.

@@ -199,38 +199,38 @@ impl<'a> CapacitySearch<'a> {
     /// The capacities of several, in their order; `done` hears of each seed of each.
     ///
     /// # Errors
-    /// If a policy can't be made for this machine, or breaks its contract.
-    pub fn of_all<'p>(
+    /// If a policy can't be made for this machine, or breaks its contract; if it is [interrupted](crate::live::interrupt).
+    pub fn of_all(
         &self,
-        policies: &[&'p dyn PolicyFactory],
+        policies: &[&dyn PolicyFactory],
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<Capacities>, SimError> {
-        let policies: Vec<Candidate<'p>> = policies.iter().map(|&policy| self.candidate(policy)).collect();
-        let seed = |index: usize, seed: usize, begin: Option<&BySeed>| {
-            let found = self.of_seed(&policies[index], seed, begin);
+        self.of_each(policies, done).into_iter().collect()
+    }
+
+    /// The same, each by itself: where it is [interrupted](crate::live::interrupt), the capacities that were found by then are
+    /// there, and the others say so.
+    pub fn of_each(
+        &self,
+        policies: &[&dyn PolicyFactory],
+        done: &(dyn Fn() + Sync),
+    ) -> Vec<Result<Capacities, SimError>> {
+        policies.par_iter().map(|&policy| self.over_all_seeds(policy, done)).collect()
+    }
+
+    /// One policy's: its first seed, then the others side by side, which begin where that has ended.
+    fn over_all_seeds(&self, policy: &dyn PolicyFactory, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
+        let candidate = self.candidate(policy);
+        let seed = |number: usize, begin: Option<&BySeed>| {
+            let found = self.of_seed(&candidate, number, begin)?;
             done();
-            found
+            Ok::<_, SimError>(found)
         };
-        let first: Vec<Result<BySeed, SimError>> =
-            (0..policies.len()).into_par_iter().map(|policy| seed(policy, 0, None)).collect();
-        let first = first.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let seeds = self.experiment.arrivals.len();
-        let others: Vec<(usize, usize)> =
-            (0..policies.len()).flat_map(|policy| (1..seeds).map(move |seed| (policy, seed))).collect();
+        let first = seed(0, None)?;
         let others: Vec<Result<BySeed, SimError>> =
-            others.par_iter().map(|&(policy, number)| seed(policy, number, Some(&first[policy]))).collect();
-        let mut others = others.into_iter();
-        let mut all = Vec::new();
-        for first in first {
-            let mut of_policy = vec![first];
-            for _ in 1..seeds {
-                of_policy.extend(others.next().transpose()?);
-            }
-            all.push(of_policy);
-        }
-        let summed: Vec<Result<Capacities, SimError>> =
-            policies.par_iter().zip(all).map(|(candidate, found)| self.sum_up(candidate, found)).collect();
-        summed.into_iter().collect()
+            (1..self.seeds()).into_par_iter().map(|number| seed(number, Some(&first))).collect();
+        let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
+        self.sum_up(&candidate, std::iter::once(first).chain(others).collect())
     }
 
     /// By policy, the capacity of the first seed, not played any longer: enough to tell which are out of the question.

@@ -1,9 +1,12 @@
 //! Every policy at every rate with every seed: what delays come to.
 
+use std::sync::atomic::Ordering;
+
 use rayon::prelude::*;
 
-use crate::lab::{Summary, Tally};
-use crate::machine::Machine;
+use crate::lab::{FaultWitness, PlannedInVain, Summary, Tally};
+use crate::live;
+use crate::machine::{LaneFault, Machine};
 use crate::sched::PolicyFactory;
 use crate::sim::{Arrivals, Experiment, SimError};
 
@@ -18,11 +21,15 @@ pub struct Played {
     pub seed: u64,
     /// What it came to.
     pub summary: Summary,
+    /// The lanes that have failed in it,
+    pub faults: Vec<LaneFault>,
+    /// and planned faults that changed nothing.
+    pub in_vain: Vec<PlannedInVain>,
 }
 
 /// Plays every seed's arrivals at every rate through every policy, in this order, whichever run ends first; `done` hears of
 /// each run that has ended. A run in which nothing arrives is left out, and so is what is not `wanted` of a policy (by its
-/// name) at a rate.
+/// name) at a rate, and what had not ended when it was [interrupted](live::interrupt).
 ///
 /// # Errors
 /// If a policy can't be made for this machine, or breaks its contract.
@@ -40,14 +47,36 @@ pub fn play_all(
         }
     }
     let one = |&(policy, rate_qps, arrivals): &(&dyn PolicyFactory, f64, &Arrivals)| {
-        // Of a cluster only the slowest shards' rows come, which tell nothing of how busy its nodes are.
-        let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
-        let tally = Tally::new(machine, arrivals.len());
-        let tally = experiment.play(policy, rate_qps, arrivals, tally, |_| false)?;
+        let played = play(experiment, policy, rate_qps, arrivals)?;
         done();
-        let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
-        Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary }))
+        Ok(played)
     };
     let played: Vec<Result<Option<Played>, SimError>> = runs.par_iter().map(one).collect();
     played.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// One run; `None` if nothing arrives, or it was ended before its end.
+fn play(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    rate_qps: f64,
+    arrivals: &Arrivals,
+) -> Result<Option<Played>, SimError> {
+    let stop = live::interrupt_flag();
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    // Of a cluster only the slowest shards' rows come, which tell nothing of how busy its nodes are.
+    let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
+    let tally = Tally::new(machine, arrivals.len());
+    let witness = FaultWitness::new(&experiment.model.faults);
+    let (tally, witness) = if experiment.model.faults.faults.is_empty() {
+        (experiment.play(policy, rate_qps, arrivals, tally, |_| is_stopped())?, witness)
+    } else {
+        experiment.play(policy, rate_qps, arrivals, (tally, witness), |_| is_stopped())?
+    };
+    if is_stopped() {
+        return Ok(None);
+    }
+    let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
+    let (faults, in_vain) = witness.tell();
+    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults, in_vain }))
 }

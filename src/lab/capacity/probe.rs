@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::judge::{Judge, Overdue};
 use crate::lab::Criterion;
+use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError, SimRun, simulate_into};
 use crate::time::Nanos;
@@ -40,7 +41,7 @@ impl Told {
 /// Plays these arrivals at a rate, to know whether `aim` is met.
 ///
 /// # Errors
-/// If the policy can't be made for this machine, or breaks its contract.
+/// If the policy can't be made for this machine, or breaks its contract; and once runs are to [end](live::interrupt).
 pub(super) fn probe(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
@@ -49,6 +50,10 @@ pub(super) fn probe(
     arrivals: &Arrivals,
     rate_qps: f64,
 ) -> Result<Told, SimError> {
+    // Here and not in the middle of a run: those of a search are short, and what each query takes counts.
+    if live::interrupted() {
+        return Err(SimError::Interrupted);
+    }
     let limit = match aim {
         Aim::Objective => criterion.limit,
         Aim::NoMiss => criterion.deadline,

@@ -30,9 +30,32 @@ pub(super) struct Capacity {
     /// The lowest rate that failed.
     pub(super) failing_qps: Option<f64>,
     /// Live runs at the rate and beyond it: where, and whether they held.
-    pub(super) live: Vec<(f64, bool)>,
+    pub(super) live: Vec<LiveRun>,
     /// The highest rate that held live, which may be a lower one.
     pub(super) held_qps: Option<f64>,
+}
+
+/// A live run at a rate.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LiveRun {
+    pub(super) qps: f64,
+    pub(super) held: bool,
+    /// Its queries, and how many of them were late or never answered; where the file says so.
+    pub(super) queries: Option<f64>,
+    pub(super) late: Option<f64>,
+}
+
+impl LiveRun {
+    /// The one whose columns begin with a word.
+    fn of(line: Line<'_>, what: &str) -> Option<Self> {
+        let column = |name: &str| format!("{what}_{name}");
+        Some(Self {
+            qps: line.number(&column("qps"))?,
+            held: line.text(&column("held")) == "true",
+            queries: line.number(&column("queries")),
+            late: line.number(&column("late")),
+        })
+    }
 }
 
 impl Capacity {
@@ -43,7 +66,12 @@ impl Capacity {
 
     /// Whether it was driven live, and did not hold.
     pub(super) fn refuted(&self) -> bool {
-        self.live.first().is_some_and(|&(_, held)| !held)
+        self.live.first().is_some_and(|run| !run.held)
+    }
+
+    /// Whether a rate beyond it held live, too: then the machine sustains more than was found.
+    pub(super) fn is_lower_bound(&self) -> bool {
+        self.live.len() > 1 && self.live.iter().all(|run| run.held)
     }
 
     pub(super) fn is_measured(&self) -> bool {
@@ -60,7 +88,6 @@ impl Capacity {
             Some(_) => low.zip(high),
             None => failing_qps.map(|failing| (qps, failing)),
         };
-        let live = [("live_qps", "live_held"), ("beyond_qps", "beyond_held")];
         Some(Self {
             policy: line.text("policy").to_owned(),
             source: match line.text("source") {
@@ -79,7 +106,7 @@ impl Capacity {
             objective: line.text("objective").to_owned(),
             confidence,
             failing_qps,
-            live: live.iter().filter_map(|(at, held)| Some((line.number(at)?, line.text(held) == "true"))).collect(),
+            live: ["live", "beyond"].into_iter().filter_map(|what| LiveRun::of(line, what)).collect(),
             held_qps: line.number("held_qps"),
         })
     }

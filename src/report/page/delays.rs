@@ -18,6 +18,8 @@ const PERCENTILES: [(&str, f64); 5] =
     [("p50_ms", 0.5), ("p95_ms", 0.05), ("p99_ms", 0.01), ("p999_ms", 0.001), ("max_ms", 0.0)];
 /// Rates that lie further apart than this stand on a logarithmic axis.
 const WIDE: u64 = 25;
+/// Where runs tell of queries that were answered too late, or not at all.
+const NOT_IN_TIME: [&str; 4] = ["missed", "unfinished", "unreleased", "shed"];
 /// Points of a curve of a distribution.
 const CURVE_POINTS: usize = 240;
 
@@ -50,8 +52,7 @@ impl Runs<'_> {
 
     /// Queries that came too late, never, or were dropped, in all seeds.
     pub(super) fn missed(&self) -> f64 {
-        let of_run =
-            |line: &Line<'_>| ["missed", "unfinished", "shed"].map(|column| line.number(column).unwrap_or(0.0));
+        let of_run = |line: &Line<'_>| NOT_IN_TIME.map(|column| line.number(column).unwrap_or(0.0));
         self.0.iter().flat_map(of_run).sum()
     }
 }

@@ -47,6 +47,13 @@ const COLUMNS: [(Kind, &[&str]); 9] = [
     (Kind::Capacity, &["policy", "max_rate_qps"]),
     (Kind::Bench, &["part", "name", "metric", "value"]),
 ];
+/// Numbers without which a row of a kind says nothing.
+const NUMBERS: [(Kind, &[&str]); 4] = [
+    (Kind::Summary, &["rate_qps", "mean_ms", "p99_ms"]),
+    (Kind::Validation, &["rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
+    (Kind::ValidationCapacity, &["predicted_qps", "measured_qps"]),
+    (Kind::Capacity, &["max_rate_qps"]),
+];
 /// A point of a sweep by itself has the columns of the sweep.
 const POINT_COLUMNS: &[&str] = COLUMNS[0].1;
 const LOG_COLUMNS: &[&str] = &["query_id", "arrival_us", "started_us", "finished_us", "processor"];
@@ -89,6 +96,16 @@ pub struct Folder {
     pub models: Vec<(String, ModelFile)>,
     /// All else.
     pub listed: Vec<Listed>,
+    /// Results that could not be read: a file, or a line of one, and what is wrong with it.
+    pub unread: Vec<String>,
+}
+
+/// Why a file is not shown.
+enum Refused {
+    /// It can't be read: what is wrong, and where.
+    Unread(String),
+    /// A page is no place for it.
+    Unsuited(String),
 }
 
 /// Folders below the one that is asked for are looked into down to this depth.
@@ -134,9 +151,14 @@ impl Folder {
             match folder.take(file, &name, bytes, &logs) {
                 Ok(true) => {}
                 Ok(false) => folder.listed.push(Listed { name, bytes, why: String::new() }),
-                Err(why) => folder.listed.push(Listed { name, bytes, why }),
+                Err(Refused::Unsuited(why)) => folder.listed.push(Listed { name, bytes, why }),
+                Err(Refused::Unread(why)) => {
+                    folder.unread.push(why.clone());
+                    folder.listed.push(Listed { name, bytes, why });
+                }
             }
         }
+        folder.unread.extend(folder.sheets.iter().flat_map(|(_, sheet)| sheet.unread.iter().cloned()));
         folder
     }
 
@@ -155,13 +177,13 @@ impl Folder {
     }
 
     /// Takes in a file if it is of a kind that is shown; else says why not, where there is a reason.
-    fn take(&mut self, path: &Path, name: &str, bytes: u64, logs: &[PathBuf]) -> Result<bool, String> {
+    fn take(&mut self, path: &Path, name: &str, bytes: u64, logs: &[PathBuf]) -> Result<bool, Refused> {
         let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
         if bytes > MOST_BYTES && (plain.ends_with(".csv") || plain.ends_with(".json")) {
-            return Err(String::from("too large for a page"));
+            return Err(Refused::Unsuited(String::from("too large for a page")));
         }
         // An error names the path, which the list does, too.
-        let said = |e: InputError| InputError { path: PathBuf::from(name), ..e }.to_string();
+        let said = |e: InputError| Refused::Unread(InputError { path: PathBuf::from(name), ..e }.to_string());
         if plain.ends_with(".json") {
             let Ok(model) = ModelFile::read(path) else { return Ok(false) };
             self.models.push((name.to_owned(), model));
@@ -174,7 +196,7 @@ impl Folder {
         let has = |wanted: &[&str]| wanted.iter().all(|&column| columns.iter().any(|name| name == column));
         if has(LOG_COLUMNS) {
             if !logs.contains(&path.to_owned()) {
-                return Err(format!("the page shows {MOST_LOGS} logs"));
+                return Err(Refused::Unsuited(format!("the page shows {MOST_LOGS} logs")));
             }
             let (log, provenance) = RunLog::read(path).map_err(said)?;
             let rate = provenance.get("rate_qps").and_then(|rate| rate.parse().ok()).map(super::html::number);
@@ -190,14 +212,18 @@ impl Folder {
             self.workloads.push((name.to_owned(), Workload::read(path).map_err(said)?));
             return Ok(true);
         }
-        let sheet = Sheet::read(path, name).map_err(said)?;
+        let mut sheet = Sheet::read(path, name).map_err(said)?;
         if sheet.rows.len() > MOST_ROWS {
-            return Err(format!("{} rows: too long for a page", sheet.rows.len()));
+            return Err(Refused::Unsuited(format!("{} rows: too long for a page", sheet.rows.len())));
         }
         if sheet.has(POINT_COLUMNS) && Path::new(name).parent().is_some_and(|folder| folder.ends_with("points")) {
-            return Err(String::from("a point of a sweep: its row is in the sweep's own table"));
+            let why = String::from("a point of a sweep: its row is in the sweep's own table");
+            return Err(Refused::Unsuited(why));
         }
         let kind = COLUMNS.iter().find(|(_, wanted)| sheet.has(wanted)).map_or(Kind::Other, |(kind, _)| *kind);
+        if let Some((_, needed)) = NUMBERS.iter().find(|(of, _)| *of == kind) {
+            sheet.look_at_numbers(needed);
+        }
         self.sheets.push((kind, sheet));
         Ok(true)
     }
@@ -283,6 +309,7 @@ mod tests {
         let listed: Vec<_> = folder.listed.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(listed, ["broken.csv", "note.txt"]);
         assert!(folder.listed[0].why.contains("broken.csv:2"), "{:?}", folder.listed);
+        assert_eq!(folder.unread, [folder.listed[0].why.clone()]);
     }
 
     #[test]

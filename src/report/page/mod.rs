@@ -15,6 +15,7 @@
 //! Files are read as they are: columns that a later version adds are shown in the tables, files of other programs are
 //! shown as tables or at least listed.
 
+mod answer;
 mod bench;
 mod capacity;
 mod chart;

@@ -1,12 +1,14 @@
 //! The story in words: the question, the answer, how sure.
 
-use super::capacity::{Capacity, errors_in_words, kept_in_words};
+use super::answer::of_capacities;
+use super::capacity::Capacity;
 use super::costs::service_times;
 use super::delays::{Runs, curves};
 use super::folder::{Folder, Kind};
 use super::html::{escaped, number, percent, rounded};
 use super::sheet::Sheet;
 use super::sweep;
+use crate::report::number::counted;
 
 /// What a reader should know before any picture.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +32,9 @@ pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     if let Some(gpu) = folder.note("gpu").filter(|gpu| gpu.contains("replay")) {
         story.certainty.push(format!("No GPU was driven: its lane stands for one by recorded times ({gpu})."));
     }
+    story.certainty.splice(0..0, unread(folder));
+    story.certainty.extend(warnings(folder));
+    story.certainty.extend(unanswered(folder));
     story.certainty.extend(lateness(folder));
     if let Some(estimates) = folder.note("estimates") {
         story.certainty.push(match estimates {
@@ -57,6 +62,51 @@ fn of_sweep(folder: &Folder) -> Option<Story> {
     Some(Story { question, answer: escaped(&answer), ..Story::default() })
 }
 
+/// More lines that could not be read are counted, no more.
+const MOST_UNREAD: usize = 5;
+
+/// What of the results could not be read, so that the rest may be a wrong answer.
+fn unread(folder: &Folder) -> Vec<String> {
+    let shown = folder.unread.iter().take(MOST_UNREAD).map(|why| format!("Could not be read: {why}."));
+    let more = folder.unread.len().saturating_sub(MOST_UNREAD);
+    let more =
+        (more > 0).then(|| format!("Could not be read either: {}.", counted(more, "other place", "other places")));
+    shown.chain(more).collect()
+}
+
+/// What commands warn of in the files that they have written.
+fn warnings(folder: &Folder) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    let lines = folder.sheets.iter().flat_map(|(_, sheet)| sheet.provenance.lines());
+    for (_, warning) in lines.filter(|(key, _)| *key == "warning") {
+        let warning = format!("Warning: {warning}.");
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
+/// Queries of live runs that had no answer when these were given up or interrupted: their delays are in no percentile.
+fn unanswered(folder: &Folder) -> Option<String> {
+    const COLUMNS: [&str; 3] = ["unanswered", "unfinished", "unreleased"];
+    let lines = || folder.of(Kind::Validation).chain(folder.of(Kind::Summary)).flat_map(Sheet::lines);
+    let of_runs: Vec<f64> = lines()
+        .filter(|line| COLUMNS.iter().any(|column| line.number(column).is_some()))
+        .map(|line| COLUMNS.iter().filter_map(|column| line.number(column)).sum())
+        .collect();
+    let runs = of_runs.iter().filter(|&&queries| queries > 0.0).count();
+    (runs > 0).then(|| {
+        let queries: f64 = of_runs.iter().sum();
+        format!(
+            "In {runs} of {} live runs {} queries were not answered, since they were given up or interrupted; delays there are \
+             those of the others.",
+            of_runs.len(),
+            number(queries)
+        )
+    })
+}
+
 /// A driver that is late by more than this share of the deadline measures itself, too.
 const LATE_SHARE: f64 = 0.1;
 
@@ -78,111 +128,8 @@ fn lateness(folder: &Folder) -> Option<String> {
     })
 }
 
-fn strong(text: &str) -> String {
+pub(super) fn strong(text: &str) -> String {
     format!("<strong>{}</strong>", escaped(text))
-}
-
-fn of_capacities(all: &[Capacity]) -> Story {
-    let measured: Vec<Capacity> = all.iter().filter(|c| c.is_measured()).cloned().collect();
-    let shown = if measured.is_empty() { all } else { &measured[..] };
-    let best = &shown[0];
-    let kept = kept_in_words(&best.objective, best.deadline_ms);
-    let how = if best.is_measured() { "measured live" } else { "by simulation" };
-    let alike: Vec<String> = shown.iter().filter(|c| c.qps >= 0.999 * best.qps).map(|c| strong(&c.policy)).collect();
-    let under = match alike.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("the policies {} and {last} alike", others.join(", ")),
-        _ => format!("the policy {}", strong(&best.policy)),
-    };
-    // A short run forgives a backlog that grows: beyond the rate that any scheduler is stable at, it tells nothing.
-    let beyond = best.region_qps.filter(|&region| best.qps > region);
-    let mut answer = match beyond {
-        _ if best.qps == 0.0 => String::from("Unknown: at none of the rates that were tried it could be kept."),
-        Some(region) => format!(
-            "Up to {} queries a second, {how}, under {under}: the highest rate at which any scheduler is stable in the \
-             long run. These runs are too short to find a limit below it.",
-            strong(&rounded(region, 4))
-        ),
-        None => match (best.refuted(), best.held_qps) {
-            (false, _) => format!("{} queries a second, {how}, under {under}.", strong(&rounded(best.qps, 4))),
-            (true, Some(held)) => format!(
-                "{} queries a second held when they were driven live, under {under}. {} were simulated, and did not hold.",
-                strong(&rounded(held, 4)),
-                rounded(best.qps, 4)
-            ),
-            (true, None) => format!(
-                "{} {} queries a second are simulated, under {under}, and neither they nor any lower rate that was driven \
-                 live held.",
-                strong("Unknown."),
-                rounded(best.qps, 4)
-            ),
-        },
-    };
-    if let Some(predicted) = best.predicted_qps.filter(|_| best.qps > 0.0) {
-        let error = percent(best.error().unwrap_or(0.0), true);
-        answer += &format!(" The simulator had predicted {} before ({error}).", rounded(predicted, 4));
-    }
-    let least = shown.iter().rev().find(|c| c.qps > 0.0 && c.qps < 0.9 * best.qps);
-    if let Some(least) = least.filter(|_| beyond.is_none()) {
-        let times = rounded(best.qps / least.qps, 3);
-        answer += &format!(" That is {times} times what {} sustains.", escaped(&least.policy));
-    }
-    let mut certainty = Vec::new();
-    match (best.confidence, best.interval, best.failing_qps) {
-        (Some(confidence), Some((low, high)), _) => certainty.push(format!(
-            "The {} % interval of this rate over {} seeds is {} to {}.",
-            number(100.0 * confidence),
-            number(best.seeds.unwrap_or(0.0)),
-            rounded(low, 4),
-            rounded(high, 4)
-        )),
-        _ if best.qps == 0.0 => {
-            let lowest = shown.iter().filter_map(|c| c.failing_qps).reduce(f64::min);
-            certainty.extend(
-                lowest.map(|failing| format!("The lowest rate that was tried, {}, failed.", rounded(failing, 4))),
-            );
-        }
-        (_, _, Some(failing)) if failing > best.qps => certainty.push(format!(
-            "It held at {}; the lowest rate that failed is {} ({} above).",
-            rounded(best.qps, 4),
-            rounded(failing, 4),
-            percent(failing / best.qps - 1.0, false)
-        )),
-        (_, _, None) => certainty.push(String::from(
-            "No rate was found that failed: the limit may lie higher. Longer runs would tell more.",
-        )),
-        _ => {}
-    }
-    certainty.extend(best.live.iter().map(|(qps, held)| {
-        let held = if *held { "held" } else { "did not hold" };
-        format!("Driven live at {} queries a second it {held}.", rounded(*qps, 4))
-    }));
-    if let Some(bound) = best.bound_qps.filter(|&bound| bound > 0.0) {
-        certainty.push(format!(
-            "No scheduler whatever could sustain more than {} on these arrivals: {} reaches {} of that.",
-            rounded(bound, 4),
-            best.policy,
-            percent(best.qps / bound, false)
-        ));
-    }
-    certainty.extend(errors_in_words(all));
-    match (best.seeds, best.queries) {
-        (Some(seeds), Some(queries)) if seeds > 1.0 => certainty.push(format!("Every rate was tried with {} seeds, in runs of {} queries.", number(seeds), number(queries))),
-        (Some(_), Some(queries)) => certainty.push(format!("Each rate was one run of {} queries with one seed: other arrivals would move the limit. More seeds (--seeds 1:10) say how far.", number(queries))),
-        (None, Some(queries)) => certainty.push(format!("A run at this rate had {} queries, of one seed.", number(queries))),
-        _ => {}
-    }
-    if best.flips.is_some_and(|flips| flips > 1.0) {
-        certainty.push(String::from("As rates rise, misses come, go and come again: the limit is not sharp."));
-    }
-    let capacity = match (beyond, best.refuted(), best.held_qps) {
-        _ if best.qps == 0.0 => String::from("unknown: no rate held"),
-        (Some(region), _, _) => format!("≥ {} q/s", rounded(region, 4)),
-        (None, true, None) => String::from("unknown: no rate held live"),
-        (None, true, Some(held)) => format!("{} q/s", rounded(held, 4)),
-        (None, false, _) => format!("{} q/s", rounded(best.qps, 4)),
-    };
-    let facts = vec![(String::from("Capacity"), capacity), (String::from("Kept"), kept.clone())];
-    Story { question: format!("What query rate can be sustained so that {kept}?"), answer, certainty, facts }
 }
 
 /// Runs at given rates: what they came to at the highest rate that nobody missed at, in any seed.
@@ -228,8 +175,8 @@ fn of_delays(folder: &Folder) -> Option<Story> {
     let queries: f64 = lines.iter().filter_map(|line| line.number("queries")).sum();
     let certainty = vec![format!(
         "{} of {} in all, {}.",
-        crate::report::number::counted(lines.len(), "run", "runs"),
-        crate::report::number::counted(policies, "policy", "policies"),
+        counted(lines.len(), "run", "runs"),
+        counted(policies, "policy", "policies"),
         format_args!("{} queries", number(queries))
     )];
     Some(Story { question: String::from("How long do queries wait at these rates?"), answer, certainty, facts })
@@ -282,7 +229,7 @@ fn plain(folder: &Folder) -> Story {
     };
     Story {
         question: question.to_owned(),
-        answer: format!("{} of results, below.", crate::report::number::counted(tables, "table", "tables")),
+        answer: format!("{} of results, below.", counted(tables, "table", "tables")),
         ..Story::default()
     }
 }
