@@ -18,7 +18,7 @@ fn value(path: &Path, column: &str) -> f64 {
 #[test]
 fn validate_plays_pages_that_follow_the_queries_and_says_so() {
     let lab = tempfile::tempdir().unwrap();
-    tandem(lab.path(), "index synth --docs 2000 --num-queries 30 -o index", 0);
+    tandem(lab.path(), "index synth --docs 30000 --num-queries 30 -o index", 0);
     let log = "--queries index/queries.tsv";
     let profile = "--mode or --on cpu --repeats 1 -o w.workload.csv --pages w.pages.csv";
     tandem(lab.path(), &format!("profile index {log} {profile}"), 0);

@@ -67,7 +67,7 @@ fn a_synthetic_index_answers_its_own_queries() {
 
     let output = tandem(dir.path(), &["index", "synth", "--docs", "10", "-o", "t"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("10 documents, expected 1000"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--docs is 10, expected 1000 to"), "{}", text(&output.stderr));
 }
 
 #[test]
