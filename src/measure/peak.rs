@@ -27,8 +27,7 @@ mod tests {
     fn memory_that_is_touched_raises_the_peak() {
         let touched = vec![1_u8; 64 << 20];
         assert_eq!(std::hint::black_box(&touched).len(), 64 << 20);
-        // What is held now at least, but for pages that the system adds up roughly. An earlier reading is nothing to compare with:
-        // other tests measure, which resets the peak, and free memory meanwhile.
-        assert!(peak_bytes().unwrap() >= 60 << 20);
+        // An earlier reading is nothing to compare with: other tests measure, which resets the peak, and free memory meanwhile.
+        assert!(peak_bytes().unwrap() >= 64 << 20);
     }
 }
