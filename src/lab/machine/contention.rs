@@ -32,7 +32,8 @@ pub fn adopt_machine(node: &mut Node, file: &MachineFile, progress: &dyn Progres
 }
 
 /// Measures it on the node's own lanes, in turns: 1, 2, 4... CPU lanes, a GPU lane with queries by themselves, as they
-/// arrive, GPU lanes with batches of several sizes, one after another, and all of them. A few seconds, in which every stage lasts long enough for some twenty queries or batches a lane.
+/// arrive, GPU lanes with batches of several sizes, one after another, and all of them. Some seconds, in which every stage lasts
+/// long enough for some twenty queries or batches a lane.
 ///
 /// # Errors
 /// If a run fails, or is interrupted before all is measured.
@@ -71,8 +72,9 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     let cpu_beside_gpu = if together.is_empty() { 1.0 } else { (beside / all_busy).max(1.0) };
     let groups = [(0, &batches), (cpus as u32, &of_class(&together, Class::GPU))];
     let gpu_batches = groups.into_iter().filter(|(_, samples)| !samples.is_empty()).map(|(busy_cpus, samples)| {
-        // The last batch of a stage may be smaller.
-        let whole = || samples.iter().filter(|sample| sample.queries as usize == BESIDE);
+        // The last batch of a stage may be smaller, and all where the GPU is quicker than queries come.
+        let nearly = BESIDE / 2 + 1..=BESIDE;
+        let whole = || samples.iter().filter(|sample| nearly.contains(&(sample.queries as usize)));
         BatchContention {
             busy_cpus,
             host: longer(whole().map(|sample| (sample.host, sample.profiled.host))),
