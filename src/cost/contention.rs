@@ -60,9 +60,12 @@ pub struct BatchContention {
 pub struct BatchStream {
     /// Queries of each.
     pub queries: u32,
-    /// How many times as long as by the batches' own formula the lane's thread is at one, ...
+    /// How many times as long as by the batches' own formula the lane's thread is at one.
     pub host: f64,
-    /// ... and the device.
+    /// Of that, the share before the launch: while it prepares one batch the thread sees no other end.
+    #[serde(default)]
+    pub prepared: f64,
+    /// How many times as long the device is at one.
     pub device: f64,
     /// From the end of one to the end of the next, over what the longer of the two is at one: 1 where batches wait for each other,
     /// below where they overlap on the device.
@@ -116,6 +119,9 @@ impl Contention {
         for stream in &self.gpu_streams {
             distribution(&format!("`gpu_streams` of {} queries: noise", stream.queries), &stream.noise)?;
         }
+        if let Some(stream) = self.gpu_streams.iter().find(|stream| !(0.0..=1.0).contains(&stream.prepared)) {
+            return Err(format!("`gpu_streams`: a share of {} is prepared, expected 0 to 1", stream.prepared));
+        }
         let batches = self.gpu_batches.iter().flat_map(|point| [point.host, point.device]);
         let streams = self.gpu_streams.iter().flat_map(|point| [point.host, point.device, point.spacing]);
         let cpu = self.cpu.iter().map(|point| point.times).chain([self.cpu_beside_gpu]);
@@ -146,11 +152,12 @@ mod tests {
                 BatchStream {
                     queries: 16,
                     host: 1.2,
+                    prepared: 0.6,
                     device: 1.1,
                     spacing: 0.6,
                     noise: vec![Quantile { share: 0.1, value: 0.8 }, Quantile { share: 0.9, value: 1.3 }],
                 },
-                BatchStream { queries: 2048, host: 1.4, device: 1.0, spacing: 1.0, noise: Vec::new() },
+                BatchStream { queries: 2048, host: 1.4, prepared: 0.0, device: 1.0, spacing: 1.0, noise: Vec::new() },
             ],
         };
         let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));

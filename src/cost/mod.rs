@@ -39,7 +39,7 @@ pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
     BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,
-    Rerun, ServiceTimes,
+    Preparing, Rerun, ServiceTimes,
 };
 pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};

@@ -30,6 +30,9 @@ pub struct Hit {
     pub score: f32,
 }
 
+/// Batches that a GPU's [`Pipeline`] holds at most.
+pub const PIPELINE_DEPTH: usize = 4;
+
 /// The largest `k` that executors take; a GPU takes fewer.
 pub const MAX_K: usize = 10_000;
 

@@ -9,7 +9,7 @@ use crate::exec::cpu::multicore::{
 };
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::exec::gpu::{GpuExecutor, GpuMemory};
-use crate::exec::{ExecError, Executor};
+use crate::exec::{ExecError, Executor, PIPELINE_DEPTH};
 use crate::gpu::{GpuError, list_gpus};
 use crate::ids::{DeviceId, ProcessorId};
 use crate::index::{Bm25, Index};
@@ -338,7 +338,7 @@ impl Processors {
 }
 
 /// How many batches a GPU lane holds: one that replays recorded times as many as a real one.
-pub const GPU_LANE_DEPTH: u32 = 2;
+pub const GPU_LANE_DEPTH: u32 = PIPELINE_DEPTH as u32;
 
 /// The lanes of the GPUs wanted; none where they are not to be had and nobody insists.
 fn gpu_lanes(

@@ -302,7 +302,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         loop {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
-            let Completion { picked_up, worked, host, device, done, has_failed, again } = completion;
+            let Completion { picked_up, worked, host, prepared, device, done, has_failed, again } = completion;
             *now = (*now).max(self.clock.at(done));
             let now = *now;
             self.batches_working -= 1;
@@ -332,6 +332,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 out: self.clock.at(picked_up).since(begin),
                 worked: Nanos(worked),
                 host: Nanos(host),
+                prepared: Nanos(prepared),
                 device: Nanos(device),
                 back: now.since(self.clock.at(done)),
                 ..begun
@@ -391,7 +392,11 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             }
                         }
                         Lane::Recorded => {
-                            self.queue.finish_at(self.times.start(processor, rows, now), processor);
+                            let finish = self.times.start(processor, rows, now);
+                            if let Some(preparing) = self.times.take_preparing() {
+                                self.queue.hold(processor, preparing.from, preparing.until);
+                            }
+                            self.queue.finish_at(finish, processor);
                             if let Some(rerun) = self.times.take_rerun() {
                                 self.dispatcher.rerun(processor, number, &rerun);
                             }

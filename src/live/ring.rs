@@ -76,6 +76,7 @@ struct CompletionSlot {
     picked_up: AtomicU64,
     worked: AtomicU64,
     host: AtomicU64,
+    prepared: AtomicU64,
     device: AtomicU64,
     done: AtomicU64,
 }
@@ -88,8 +89,10 @@ pub(super) struct Completion {
     /// How long the thread was at this batch and at none before it.
     pub(super) worked: u64,
     /// Of a lane that prepares one batch while its device works on another: for how long its thread was at work since
-    /// the completion before, and the device at this batch. Else 0.
+    /// the completion before, how long it took to prepare this batch, and the device to run it. Else 0.
     pub(super) host: u64,
+    /// See above.
+    pub(super) prepared: u64,
     /// See above.
     pub(super) device: u64,
     /// When it was done.
@@ -221,6 +224,7 @@ impl Rings {
         slot.picked_up.store(completion.picked_up, Ordering::Relaxed);
         slot.worked.store(completion.worked, Ordering::Relaxed);
         slot.host.store(completion.host, Ordering::Relaxed);
+        slot.prepared.store(completion.prepared, Ordering::Relaxed);
         slot.device.store(completion.device, Ordering::Relaxed);
         slot.done.store(completion.done, Ordering::Relaxed);
         slot.turn.store(turn, Ordering::Release);
@@ -240,6 +244,7 @@ impl Rings {
             picked_up: slot.picked_up.load(Ordering::Relaxed),
             worked: slot.worked.load(Ordering::Relaxed),
             host: slot.host.load(Ordering::Relaxed),
+            prepared: slot.prepared.load(Ordering::Relaxed),
             device: slot.device.load(Ordering::Relaxed),
             done: slot.done.load(Ordering::Relaxed),
             has_failed: slot.has_failed.load(Ordering::Relaxed),
@@ -396,6 +401,7 @@ mod tests {
                         picked_up: 1,
                         worked: 2,
                         host: 3,
+                        prepared: 2,
                         device: 4,
                         done: u64::from(turn),
                         has_failed: false,

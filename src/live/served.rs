@@ -31,6 +31,8 @@ pub struct ServedBatch {
     /// Of a lane that prepares one batch while its device works on another: how long its thread was at work since the
     /// batch before ended, comparing answers counted. Zero on others.
     pub host: Nanos,
+    /// Of a batch on such a lane: how long its thread prepared it, during which it saw no other end. Zero on others.
+    pub prepared: Nanos,
     /// How long such a lane's device was at this batch. Zero on others.
     pub device: Nanos,
     /// From its end until the dispatcher saw it.

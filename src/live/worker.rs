@@ -205,7 +205,8 @@ impl Worker {
         let picked_up = since(self.epoch);
         belt.host += picked_up - began;
         let fault = guarded(|| pipeline.submit(requests)).err();
-        belt.under_way.push_back(Submitted { rows, picked_up, fault });
+        let prepared = since(self.epoch) - began;
+        belt.under_way.push_back(Submitted { rows, picked_up, prepared, fault });
     }
 
     /// Compares the answers of the batch that has ended, if that was not done yet.
@@ -228,13 +229,14 @@ impl Worker {
         queries: &'q QuerySet,
         belt: &mut Belt<'q>,
     ) -> Option<Served> {
-        let Submitted { rows, picked_up, .. } = belt.under_way.pop_front()?;
+        let Submitted { rows, picked_up, prepared, .. } = belt.under_way.pop_front()?;
         let mut halves = Halves::default();
         let result = match polled {
             Ok(execution) => {
                 self.without_memory = 0;
                 let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
-                halves = Halves { host: belt.host + ns(execution.host_us), device: ns(execution.device_us) };
+                let (host, device) = (belt.host + ns(execution.host_us), ns(execution.device_us));
+                halves = Halves { host, prepared, device };
                 Ok(false)
             }
             Err(fault) => match self.weather(fault, &rows, queries, &mut belt.desk) {
@@ -269,7 +271,7 @@ impl Worker {
     fn complete(
         &mut self,
         picked_up: u64,
-        Halves { host, device }: Halves,
+        Halves { host, prepared, device }: Halves,
         result: Result<(), LiveError>,
         again: bool,
     ) -> bool {
@@ -283,7 +285,8 @@ impl Worker {
         if result.is_err() && !self.rings.belongs_to(self.thread) {
             return false;
         }
-        let completion = Completion { picked_up, worked, host, device, done, has_failed: result.is_err(), again };
+        let has_failed = result.is_err();
+        let completion = Completion { picked_up, worked, host, prepared, device, done, has_failed, again };
         let is_ours = self.rings.complete(self.completed, completion, result.err());
         if is_ours && self.driver_sleeps {
             self.driver.wake();
@@ -424,6 +427,8 @@ impl Belt<'_> {
 struct Submitted {
     rows: Vec<u32>,
     picked_up: u64,
+    /// How long that took, in nanoseconds.
+    prepared: u64,
     /// Why it is not there after all: reported in its turn.
     fault: Option<Fault>,
 }
@@ -432,6 +437,7 @@ struct Submitted {
 #[derive(Clone, Copy, Debug, Default)]
 struct Halves {
     host: u64,
+    prepared: u64,
     device: u64,
 }
 

@@ -22,6 +22,7 @@ pub struct MachineSampleRow {
     out_us: Us,
     worked_us: Us,
     host_us: Us,
+    prepared_us: Us,
     device_us: Us,
     back_us: Us,
 }
@@ -44,6 +45,7 @@ impl From<&MachineSample> for MachineSampleRow {
             out_us: Us(sample.out),
             worked_us: Us(sample.worked),
             host_us: Us(sample.host),
+            prepared_us: Us(sample.prepared),
             device_us: Us(sample.device),
             back_us: Us(sample.back),
         }

@@ -127,7 +127,11 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
             match action {
                 Action::Start(processor, number) => {
                     let rows = self.dispatcher.rows(processor, number);
-                    self.events.finish_at(self.times.start(processor, rows, self.free_at), processor);
+                    let finish = self.times.start(processor, rows, self.free_at);
+                    if let Some(preparing) = self.times.take_preparing() {
+                        self.events.hold(processor, preparing.from, preparing.until);
+                    }
+                    self.events.finish_at(finish, processor);
                     if let Some(rerun) = self.times.take_rerun() {
                         self.dispatcher.rerun(processor, number, &rerun);
                     }

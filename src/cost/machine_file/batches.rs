@@ -8,9 +8,11 @@ use crate::random::ln;
 /// What company makes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchTimes {
-    /// How many times as long as by the batches' own formula the lane's thread is at it, ...
+    /// How many times as long as by the batches' own formula the lane's thread is at it.
     pub host: f64,
-    /// ... and its device.
+    /// Of that, the share before the launch.
+    pub prepared: f64,
+    /// How many times as long its device is at it.
     pub device: f64,
     /// The share of its device's time in which no other batch can run there.
     pub spacing: f64,
@@ -48,26 +50,44 @@ impl BatchCompany {
         Self { by_busy_cpus: (0..=busiest).map(at).collect(), by_size }
     }
 
-    /// Of a batch of so many queries while so many CPU lanes work; `bits` are what chance is drawn from.
+    /// The same where thread and device take so many times as long, whatever the batch.
+    pub(super) fn slower(mut self, host: f64, device: f64) -> Self {
+        for busy in &mut self.by_busy_cpus {
+            *busy = (busy.0 * host, busy.1 * device);
+        }
+        self
+    }
+
+    /// Of a batch of so many queries while so many CPU lanes work, but for chance.
+    pub(super) fn expected(&self, queries: u32, busy_cpus: u32) -> BatchTimes {
+        self.times_at(queries, busy_cpus, None)
+    }
+
+    /// The same; `bits` are what chance is drawn from.
     #[inline]
     pub(super) fn times(&self, queries: u32, busy_cpus: u32, bits: u64) -> BatchTimes {
+        self.times_at(queries, busy_cpus, Some(unit(bits)))
+    }
+
+    #[inline]
+    fn times_at(&self, queries: u32, busy_cpus: u32, drawn: Option<f64>) -> BatchTimes {
         let (host, device) = self.by_busy_cpus[(busy_cpus as usize).min(self.by_busy_cpus.len() - 1)];
         let at = ln(f64::from(queries.max(1)));
         let after = self.by_size.partition_point(|&(size, _)| size < at);
         let (low, high) = match (after.checked_sub(1).map(|i| &self.by_size[i]), self.by_size.get(after)) {
             (Some(low), Some(high)) => (low, high),
             (Some(only), None) | (None, Some(only)) => (only, only),
-            (None, None) => return BatchTimes { host, device, spacing: 1.0 },
+            (None, None) => return BatchTimes { host, prepared: 0.0, device, spacing: 1.0 },
         };
         let part = if high.0 > low.0 { (at - low.0) / (high.0 - low.0) } else { 0.0 };
         let between = |value: &dyn Fn(&BatchStream) -> f64| {
             let (low, high) = (value(&low.1), value(&high.1));
             low + part * (high - low)
         };
-        let drawn = unit(bits);
-        let noise = |noise: &[Quantile]| value_at(noise, drawn).unwrap_or(1.0);
+        let noise = |noise: &[Quantile]| drawn.and_then(|drawn| value_at(noise, drawn)).unwrap_or(1.0);
         BatchTimes {
             host: host * between(&|stream| stream.host),
+            prepared: between(&|stream| stream.prepared),
             device: device * between(&|stream| stream.device) * between(&|stream| noise(&stream.noise)),
             // A device is never at a batch for longer than that takes.
             spacing: between(&|stream| stream.spacing.min(1.0)),
@@ -83,7 +103,7 @@ mod tests {
 
     fn stream(queries: u32, host: f64, spacing: f64, noise: &[(f64, f64)]) -> BatchStream {
         let noise = noise.iter().map(|&(share, value)| Quantile { share, value }).collect();
-        BatchStream { queries, host, device: 1.0, spacing, noise }
+        BatchStream { queries, host, prepared: 0.5, device: 1.0, spacing, noise }
     }
 
     fn company() -> Contention {
@@ -100,13 +120,13 @@ mod tests {
     fn without_sizes_all_batches_are_longer_by_who_works_beside() {
         let batches = BatchCompany::new((1.0, 1.0), Some(&company()));
         let times = |queries, busy| batches.times(queries, busy, 1);
-        assert_eq!(times(7, 0), BatchTimes { host: 1.5, device: 1.0, spacing: 1.0 });
-        assert_eq!(times(700, 2), BatchTimes { host: 2.25, device: 1.1, spacing: 1.0 });
-        assert_eq!(times(7, 9), BatchTimes { host: 3.0, device: 1.2, spacing: 1.0 });
+        assert_eq!(times(7, 0), BatchTimes { host: 1.5, prepared: 0.0, device: 1.0, spacing: 1.0 });
+        assert_eq!(times(700, 2), BatchTimes { host: 2.25, prepared: 0.0, device: 1.1, spacing: 1.0 });
+        assert_eq!(times(7, 9), BatchTimes { host: 3.0, prepared: 0.0, device: 1.2, spacing: 1.0 });
         // Nothing known of the workload's own: what the file says.
         for company in [None, Some(&Contention::default())] {
             let times = BatchCompany::new((1.3, 0.9), company).times(7, 3, 1);
-            assert_eq!(times, BatchTimes { host: 1.3, device: 0.9, spacing: 1.0 });
+            assert_eq!(times, BatchTimes { host: 1.3, prepared: 0.0, device: 0.9, spacing: 1.0 });
         }
     }
 
@@ -138,5 +158,17 @@ mod tests {
         let between = device(256);
         assert!(between.iter().all(|one| (0.899..1.101).contains(one)));
         assert!(device(4096).iter().all(|&one| one == 1.0));
+    }
+
+    #[test]
+    fn what_is_expected_leaves_chance_out_and_a_slower_machine_takes_longer_whatever_the_batch() {
+        let streams = vec![stream(16, 1.2, 0.5, &[(0.0, 0.8), (1.0, 1.2)]), stream(4096, 1.0, 1.0, &[])];
+        let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
+        assert_eq!((batches.expected(16, 0).host, batches.expected(16, 0).device), (1.2, 1.0));
+        let slower = batches.clone().slower(1.5, 2.0);
+        for (queries, busy) in [(16, 0), (300, 3), (4096, 9)] {
+            let (one, other) = (batches.expected(queries, busy), slower.expected(queries, busy));
+            assert!((other.host / one.host - 1.5).abs() < 1e-12 && (other.device / one.device - 2.0).abs() < 1e-12);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Batches as long as measured queries and a fitted machine say.
 
-use super::{BatchLoad, BatchTime, Cost, MachineModel, Rerun, ServiceTimes};
+use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceTimes};
 use crate::cache::Followed;
 use crate::cost::Following;
 use crate::cost::following::{Bus, Follower};
@@ -55,6 +55,19 @@ impl LaneClock {
         self.run_among_others(time, time.device, begin, device)
     }
 
+    /// The thread is to prepare a batch for so long, from `begin` on at the earliest: what it holds and would end meanwhile ends when
+    /// it is through with that.
+    #[inline]
+    fn prepare(&mut self, prepared: Nanos, begin: Nanos, hand_back: Nanos) -> Option<Preparing> {
+        let from = begin.max(self.host_free);
+        if self.done <= from || prepared == Nanos::ZERO {
+            return None;
+        }
+        let until = from + prepared;
+        self.done = self.done.max(until);
+        Some(Preparing { from: from + hand_back, until: until + hand_back })
+    }
+
     /// The same of a batch that has the device to itself only for `alone`.
     #[inline]
     fn run_among_others(&mut self, time: BatchTime, alone: Nanos, begin: Nanos, device: &mut DeviceClock) -> Nanos {
@@ -81,8 +94,9 @@ pub struct MeasuredTimes<'a, F> {
     number: u64,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
-    /// What became of the batch that was started last.
+    /// What became of the batch that was started last, and for how long its lane sees nothing else.
     rerun: Option<Rerun>,
+    preparing: Option<Preparing>,
     /// Whether nothing can fail and no machine file says more: what most runs have, and is quickest.
     is_exact: bool,
 }
@@ -104,6 +118,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             number: 0,
             faults: model.faults.faults.clone(),
             rerun: None,
+            preparing: None,
             is_exact: model.is_exact(),
         }
     }
@@ -158,6 +173,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let busy = self.busy(class, processor, now);
         let crowded = costs.crowded(class, &busy);
         self.number += 1;
+        self.preparing = None;
         let load = self.load(class, device, rows);
         let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
@@ -174,6 +190,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             // No less than bounds count for its queries.
             let alone = time.device.scaled(times.spacing).max(batches.least_device(&load));
             let on_device = &mut self.devices[class][device.index()];
+            self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
             lane.done = lane.run_among_others(time, alone.min(time.device), begin, on_device);
             lane.finish = lane.done + costs.hand_back();
             return lane.finish;
@@ -234,6 +251,11 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     fn take_rerun(&mut self) -> Option<Rerun> {
         self.rerun.take()
     }
+
+    #[inline]
+    fn take_preparing(&mut self) -> Option<Preparing> {
+        self.preparing.take()
+    }
 }
 
 impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
@@ -262,6 +284,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
             }
             Err((kind, noticed)) => {
                 self.devices[class][device.index()] = device_before;
+                self.preparing = None;
                 self.lose(processor, before, rows.len(), kind, noticed);
                 self.start_well(processor, Class::CPU, rows, noticed)
             }
@@ -482,6 +505,22 @@ mod tests {
         assert_eq!([take(30), take(100)], [50, 120]);
         // With the bus for 40 us: the later of the two.
         assert_eq!(device.take(Nanos(200), Nanos(20), Nanos(12), Nanos(40)), Nanos(240));
+    }
+
+    #[test]
+    fn what_ends_while_a_thread_prepares_is_seen_when_it_is_through_with_that() {
+        // Ten microseconds to prepare of a thread that is free from 5 on, and holds what ends at `done`.
+        let prepare = |done: u64, begin: u64| {
+            let mut lane = LaneClock { host_free: Nanos(5), done: Nanos(done), ..LaneClock::default() };
+            let preparing = lane.prepare(Nanos(10), Nanos(begin), Nanos(2));
+            (lane.done.0, preparing.map(|preparing| (preparing.from.0, preparing.until.0)))
+        };
+        assert_eq!(prepare(12, 8), (18, Some((10, 20))));
+        assert_eq!(prepare(12, 0), (15, Some((7, 17))));
+        // Earlier batches than the last may end meanwhile.
+        assert_eq!(prepare(40, 8), (40, Some((10, 20))));
+        // It holds nothing any more.
+        assert_eq!(prepare(8, 8), (8, None));
     }
 
     #[test]

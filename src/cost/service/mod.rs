@@ -67,6 +67,22 @@ pub trait ServiceTimes {
     fn take_rerun(&mut self) -> Option<Rerun> {
         None
     }
+
+    /// When the thread of the lane whose batch was started last sees no other end, since it prepares that one; to be asked after
+    /// each start.
+    #[inline]
+    fn take_preparing(&mut self) -> Option<Preparing> {
+        None
+    }
+}
+
+/// A lane's thread prepares a batch while others of its batches are under way: those that end meanwhile are seen to end afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preparing {
+    /// When it begins,
+    pub from: Nanos,
+    /// and when the batch is launched.
+    pub until: Nanos,
 }
 
 /// A batch runs again, on the spare executor of a lane that has failed.
@@ -95,5 +111,10 @@ impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     #[inline]
     fn take_rerun(&mut self) -> Option<Rerun> {
         (**self).take_rerun()
+    }
+
+    #[inline]
+    fn take_preparing(&mut self) -> Option<Preparing> {
+        (**self).take_preparing()
     }
 }

@@ -27,15 +27,13 @@ use super::tiered::{GpuMemory, OnlineReport};
 use super::upload::{UploadOptions, UploadReport};
 use crate::cache::FarCurve;
 use crate::exec::cpu::multicore::Part;
-use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use crate::exec::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
 use crate::ids::{DeviceId, TermId};
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 
-/// Batches under way at most.
-const DEPTH: usize = 4;
 /// Chunks under way at most.
 const SLOTS: usize = 6;
 /// Chunks that a batch is cut into at least, so that the next is prepared while one runs, ...
@@ -403,11 +401,11 @@ fn doing(num_queries: usize, first: usize) -> String {
 
 impl Pipeline for GpuExecutor {
     fn depth(&self) -> usize {
-        DEPTH
+        PIPELINE_DEPTH
     }
 
     fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
-        assert!(self.flights.len() < DEPTH, "{} batches are under way", self.flights.len());
+        assert!(self.flights.len() < PIPELINE_DEPTH, "{} batches are under way", self.flights.len());
         self.start(batch)
     }
 

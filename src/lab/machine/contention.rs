@@ -106,9 +106,12 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
         let times = device_of(round);
         round.iter().map(move |sample| sample.device.as_us() / (sample.profiled.device.as_us() * times).max(1e-3))
     });
+    let prepared = |sample: &&&MachineSample| sample.prepared <= sample.host;
+    let prepared = streamed.iter().filter(prepared).map(|sample| (sample.prepared, sample.host));
     Some(BatchStream {
         queries: size as u32,
         host,
+        prepared: longer(prepared),
         device,
         spacing: rounded(calm_ratio(paces.collect())),
         noise: quantiles(&mut rounds.collect::<Vec<f64>>()),
@@ -149,6 +152,7 @@ mod tests {
             out: Nanos::ZERO,
             worked: Nanos::from_us(worked_us),
             host: halves.0,
+            prepared: Nanos::from_us(6.0),
             device: halves.1,
             back: Nanos::ZERO,
         }
@@ -164,8 +168,12 @@ mod tests {
         samples.push(sample(7, 0, 10.0));
         samples.extend((0..40).map(|_| slower(sample(1024, 0, 50.0))));
         let told = |size: usize| {
-            let BatchStream { queries, host, device, spacing, noise } = stream(size, &samples).unwrap();
-            assert!(queries as usize == size && noise.iter().all(|point| (point.value - 1.0).abs() < 1e-9));
+            let BatchStream { queries, host, prepared, device, spacing, noise } = stream(size, &samples).unwrap();
+            assert!(
+                queries as usize == size
+                    && prepared == 0.75
+                    && noise.iter().all(|point| (point.value - 1.0).abs() < 1e-9)
+            );
             (host, device, spacing)
         };
         assert_eq!([told(16), told(1024)], [(1.0, 1.25, 0.6), (1.0, 1.25, 1.0)]);

@@ -75,8 +75,11 @@ pub struct MachineSample {
     pub out: Nanos,
     /// At work.
     pub worked: Nanos,
-    /// Of a lane that prepares one batch while its device works on another: its thread's time, and
+    /// Of a lane that prepares one batch while its device works on another: its thread's time, of it what came before the
+    /// launch, and
     pub host: Nanos,
+    /// see above,
+    pub prepared: Nanos,
     /// its device's. Else zero.
     pub device: Nanos,
     /// From its end until the dispatcher saw it.
@@ -256,6 +259,7 @@ fn drive_stage(
             out: batch.out,
             worked: batch.worked,
             host: batch.host,
+            prepared: batch.prepared,
             device: batch.device,
             back: batch.back,
         }

@@ -24,6 +24,8 @@ const MOST_TERMS: usize = 64;
 
 /// Queries that one thread of the CPU answers at least.
 const FEW: usize = 16;
+/// What takes so many times as long as a measurement is to last is measured once: what a first run adds is nothing to that.
+const LONG: f64 = 10.0;
 
 /// Index and queries, in the published form.
 pub(super) struct Bench {
@@ -120,8 +122,8 @@ impl Bench {
         numbers.iter().map(|&number| self.queries[number].clone()).collect()
     }
 
-    /// Measures `work`, which returns milliseconds: once unmeasured, then again and again for the time that a measurement
-    /// may take, at least once. Returns the median.
+    /// Measures `work`, which returns milliseconds: once unmeasured unless that is [`LONG`], then again and again for the time that
+    /// a measurement may take, at least once. Returns the median.
     ///
     /// # Errors
     /// Those of `work`.
@@ -129,7 +131,10 @@ impl Bench {
         &self,
         mut work: impl FnMut() -> Result<f64, ExperimentError>,
     ) -> Result<f64, ExperimentError> {
-        work()?;
+        let first_ms = work()?;
+        if first_ms > LONG * self.seconds * 1e3 {
+            return Ok(first_ms);
+        }
         let began = Instant::now();
         let mut times_ms = Vec::new();
         while times_ms.is_empty() || began.elapsed().as_secs_f64() < self.seconds {

@@ -70,31 +70,46 @@ impl Pair<'_> {
         numbers.iter().map(|&number| self.alone.hits[number].clone()).collect()
     }
 
-    /// Milliseconds a query of a split, from what each side takes by itself: the GPU's batches are measured, the CPU's
-    /// queries were.
+    /// Milliseconds a query of a split, from what each side takes by itself.
     ///
     /// # Errors
     /// If the GPU fails, or answers wrongly.
     pub(super) fn composed_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64, ExperimentError> {
+        let (gpu_ms, cpu_ms) = self.both_ms(gpu, split)?;
+        Ok(gpu_ms.max(cpu_ms))
+    }
+
+    /// Milliseconds a query of either side by itself: the GPU's batches are measured, the CPU's queries were.
+    fn both_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<(f64, f64), ExperimentError> {
         let queries = self.bench.queries(&split.gpu);
         let expected = self.expected(&split.gpu);
         let on_gpu =
             || self.bench.on_gpu(gpu, &queries, &expected, How::published(self.strategy, self.threads, self.k));
         let gpu_ms = if queries.is_empty() { 0.0 } else { self.bench.median_ms(on_gpu)? };
         let cpu_ms: f64 = split.cpu.iter().map(|&number| self.alone.ms[number]).sum();
-        Ok(gpu_ms.max(cpu_ms) / self.bench.queries.len() as f64)
+        let queries = self.bench.queries.len() as f64;
+        Ok((gpu_ms / queries, cpu_ms / queries))
     }
 
-    /// The threshold of the shortest composed time, and that time.
+    /// The threshold of the shortest composed time, and that time: where the GPU, which has more to do the higher it is, comes to
+    /// take longer than the CPU, which has less.
     ///
     /// # Errors
     /// As [`composed_ms`](Self::composed_ms).
     pub(super) fn best_threshold(&self, gpu: &mut RangesGpu) -> Result<(u64, f64), ExperimentError> {
+        let thresholds = thresholds(self.bench);
+        let (mut low, mut high) = (0, thresholds.len());
         let mut best = (0, f64::INFINITY);
-        for threshold in thresholds(self.bench) {
-            let ms = self.composed_ms(gpu, &Split::by_length(self.bench, threshold))?;
-            if ms < best.1 {
-                best = (threshold, ms);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let (gpu_ms, cpu_ms) = self.both_ms(gpu, &Split::by_length(self.bench, thresholds[middle]))?;
+            if gpu_ms.max(cpu_ms) < best.1 {
+                best = (thresholds[middle], gpu_ms.max(cpu_ms));
+            }
+            if gpu_ms < cpu_ms {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
         Ok(best)

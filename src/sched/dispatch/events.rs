@@ -77,6 +77,19 @@ impl EventQueue {
         ahead[place] = (at, processor);
     }
 
+    /// Of `processor`, what would finish after `from` and before `until` finishes at `until`.
+    pub fn hold(&mut self, processor: ProcessorId, from: Nanos, until: Nanos) {
+        let ahead = &mut self.finishes[self.first..];
+        let is_held = |&(at, of): &(Nanos, ProcessorId)| of == processor && from < at && at < until;
+        let Some(first) = ahead.iter().position(is_held) else { return };
+        let end = first + ahead[first..].partition_point(|&(at, _)| at <= until);
+        // Those that stay go before those that are held, and both keep their order.
+        ahead[first..end].sort_by_key(is_held);
+        for held in ahead[first..end].iter_mut().filter(|held| is_held(held)) {
+            held.0 = until;
+        }
+    }
+
     /// The next completion.
     #[must_use]
     #[inline]
@@ -157,5 +170,25 @@ mod tests {
         ];
         assert_eq!(order, expected);
         assert_eq!(queue.pop(None, Nanos::MAX), None);
+    }
+
+    #[test]
+    fn what_a_processor_holds_back_finishes_together_when_it_looks_again() {
+        let mut queue = EventQueue::new();
+        for (at, processor) in [(3, 1), (5, 1), (6, 2), (7, 1), (8, 2), (9, 1), (9, 2)] {
+            queue.finish_at(Nanos(at), ProcessorId(processor));
+        }
+        queue.hold(ProcessorId(1), Nanos(3), Nanos(8));
+        let left: Vec<(u64, u32)> = std::iter::from_fn(|| queue.pop(None, Nanos::MAX))
+            .map(|due| match due {
+                Due::Finish(at, processor) => (at.0, processor.0),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(left, [(3, 1), (6, 2), (8, 2), (8, 1), (8, 1), (9, 1), (9, 2)]);
+        // Nothing of it ahead.
+        queue.finish_at(Nanos(20), ProcessorId(2));
+        queue.hold(ProcessorId(1), Nanos(3), Nanos(30));
+        assert_eq!(queue.peek(), Some(Nanos(20)));
     }
 }
