@@ -123,6 +123,27 @@ pub(super) struct Batch {
     num_answered: u32,
 }
 
+/// What a query takes of a batch's room.
+struct Needs {
+    /// Blocks of lists that drive.
+    num_blocks: u64,
+    candidates: usize,
+    result_words: usize,
+}
+
+/// Places for candidates of a query.
+fn candidates(plan: &Plan, num_docs: u32, tiles: u32, room: &Room) -> usize {
+    let k = plan.query.k as usize;
+    let most = num_docs.max(1) as usize;
+    let by_lists = CANDIDATES + CANDIDATES_A_RESULT * k;
+    match plan.by_tiles {
+        _ if room.is_for_one => room.candidates,
+        // A stage before the tiles goes through lists.
+        true => (tiles as usize * k).max(by_lists).min(most),
+        false => by_lists.min(most),
+    }
+}
+
 impl Batch {
     /// Forgets all requests.
     pub(super) fn clear(&mut self) {
@@ -168,24 +189,18 @@ impl Batch {
             self.planned.push(planned(Place::Nowhere));
             return true;
         }
-        let k = plan.query.k as usize;
-        let tiles = num_docs.div_ceil(TILE_DOCS).max(1);
         let by_tiles = plan.by_tiles;
-        let most = num_docs.max(1) as usize;
-        let capacity = match by_tiles {
-            _ if room.is_for_one => room.candidates,
-            // A stage before the tiles goes through lists.
-            true => (tiles as usize * k).max(CANDIDATES + CANDIDATES_A_RESULT * k).min(most),
-            false => (CANDIDATES + CANDIDATES_A_RESULT * k).min(most),
+        let tiles = num_docs.div_ceil(TILE_DOCS).max(1);
+        let needs = Needs {
+            num_blocks: terms_of[..plan.num_drivers(plan.mode == Mode::And)]
+                .iter()
+                .map(num_blocks)
+                .map(u64::from)
+                .sum(),
+            candidates: candidates(&plan, num_docs, tiles, room),
+            result_words: 1 + plan.query.k as usize,
         };
-        let result_words = 1 + k;
-        let drivers = plan.num_drivers(plan.mode == Mode::And);
-        let num_blocks: u64 = terms_of[..drivers].iter().map(num_blocks).map(u64::from).sum();
-        let has_room = self.entries.len() + 2 <= room.entries
-            && self.candidates + capacity <= room.candidates
-            && self.result_words + result_words + END <= room.result_words
-            && self.input_words(terms_of.len(), num_blocks, machine) <= room.input_words;
-        if !has_room || (!self.entries.is_empty() && self.num_blocks + num_blocks > MAX_BLOCKS) {
+        if !self.has_room(&needs, terms_of.len(), room, machine) {
             if self.entries.is_empty() {
                 self.planned.push(planned(Place::Alone));
                 return true;
@@ -194,9 +209,30 @@ impl Batch {
             return false;
         }
         self.planned.push(planned(Place::At(self.result_words as u32)));
+        let last = self.add_entries(&plan, first_term, needs.candidates);
+        if by_tiles {
+            self.add_tiles(last, tiles, machine);
+        }
+        self.num_blocks += needs.num_blocks;
+        self.result_words += needs.result_words;
+        self.candidates += needs.candidates;
+        self.num_answered += 1;
+        true
+    }
 
+    /// Whether one more query fits, of so many terms.
+    fn has_room(&self, needs: &Needs, num_terms: usize, room: &Room, machine: Machine) -> bool {
+        self.entries.len() + 2 <= room.entries
+            && self.candidates + needs.candidates <= room.candidates
+            && self.result_words + needs.result_words + END <= room.result_words
+            && self.input_words(num_terms, needs.num_blocks, machine) <= room.input_words
+            && (self.entries.is_empty() || self.num_blocks + needs.num_blocks <= MAX_BLOCKS)
+    }
+
+    /// Adds the entries of a query, one or two, with its lists' shares of the work but for tiles. The last one's number.
+    fn add_entries(&mut self, plan: &Plan, first_term: usize, capacity: usize) -> u32 {
         let number = self.entries.len() as u32;
-        let later = if k > WARP_K { SORTS_LATER } else { 0 };
+        let later = if plan.query.k as usize > WARP_K { SORTS_LATER } else { 0 };
         let mut query = plan.query;
         query.first_term = first_term as u32;
         let entry = BatchEntry {
@@ -214,29 +250,23 @@ impl Batch {
             // What is tiled sorts by itself, but a stage before it has no such kernel behind it.
             let flags = NEEDS_ALL | if is_union { later } else { IS_LAST | later };
             self.entries.push(BatchEntry { flags, ..entry });
-            self.first.add(number, &plan, terms_of, true);
+            self.first.add(number, plan, &self.terms[first_term..], true);
         }
         if is_union {
             let gate = if plan.mode == Mode::AndOr { number } else { NO_GATE };
             last = self.entries.len() as u32;
             let all = if plan.scores_all { SCORES_ALL } else { 0 };
             self.entries.push(BatchEntry { gate, flags: entry.flags | all, ..entry });
-            if by_tiles {
-                self.add_tiles(last, tiles, machine);
-            } else {
+            if !plan.by_tiles {
                 let shares = if gate == NO_GATE { &mut self.first } else { &mut self.second };
-                shares.add(last, &plan, terms_of, false);
+                shares.add(last, plan, &self.terms[first_term..], false);
             }
         }
         // The tiles' kernel sorts itself, whatever k.
-        if later != 0 && !by_tiles {
+        if later != 0 && !plan.by_tiles {
             self.later.push(last);
         }
-        self.num_blocks += num_blocks;
-        self.result_words += result_words;
-        self.candidates += capacity;
-        self.num_answered += 1;
-        true
+        last
     }
 
     /// Adds the tiles of an entry.

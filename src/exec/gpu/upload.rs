@@ -90,109 +90,34 @@ pub(super) fn upload(
     options: UploadOptions<'_>,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Uploaded, ExecError> {
-    let doing = "copying the index to the device (kernels `measure_blocks`, `scan_rows`, `scan_tiles`, `write_blocks`)";
-    let failed = |error: DriverError| GpuError::of(doing, &error);
     let began = Instant::now();
     let lists = index.list_sections();
     let parts = parts(&lists, options.part_bytes);
-    let all_parts_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
-    let mut total_bytes = 4 * u64::from(lists.num_docs) + terms_bytes(&lists) + all_parts_bytes;
     let needed_bytes = needed_bytes(&lists, &parts) + options.reserved_bytes;
     let free_bytes = device.free_bytes()?.min(options.limit_bytes);
-    let num_blocks = numbered("blocks", num_blocks(&lists))?;
+    numbered("blocks", num_blocks(&lists))?;
     let Some(room_bytes) = free_bytes.checked_sub(needed_bytes) else {
         return Err(GpuError::DoesNotFit { needed_bytes, free_bytes }.into());
     };
-
+    let all_parts_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+    let once_bytes = 4 * u64::from(lists.num_docs) + terms_bytes(&lists) + all_parts_bytes;
+    let way = Way { device, stream, kernels, index, lists, parts, room_bytes, progress };
     let mut staging = Staging::new(stream, STAGING_WORDS).map_err(failed)?;
-    let begin = |staging: &mut Staging<'_>| {
-        let d_norms = upload_norms(staging, index, bm25)?;
-        let terms = PartOnDevice::terms(staging, &lists)?;
-        let mut counts = RowCounts::new(stream, num_blocks)?;
-        let argument = terms.argument(stream, &lists, address(stream, &d_norms));
-        // SAFETY: the part is the opened index's, goes away in the order of the stream, and all blocks are counted.
-        unsafe { kernels.measure_blocks(stream, &argument, &mut counts) }?;
-        Ok((d_norms, terms, counts))
-    };
-    let (d_norms, terms, mut counts) = begin(&mut staging).map_err(failed)?;
-    let norms_at = address(stream, &d_norms);
-    let mut kept: Vec<Option<PartOnDevice>> = Vec::with_capacity(parts.len());
-    let mut kept_bytes = 0;
-    for part in &parts {
-        let mut measure = || {
-            let on_device = PartOnDevice::long_lists(&mut staging, &lists, part)?;
-            // SAFETY: as above.
-            unsafe { kernels.measure_blocks(stream, &on_device.argument(stream, &lists, norms_at), &mut counts) }?;
-            Ok(on_device)
-        };
-        let on_device = measure().map_err(failed)?;
-        let is_kept = kept_bytes + part.bytes <= room_bytes;
-        kept_bytes += if is_kept { part.bytes } else { 0 };
-        kept.push(is_kept.then_some(on_device));
-        progress(staging.copied_bytes(), total_bytes);
-    }
 
-    let (num_near, num_far, placement, online) = match options.memory {
-        None => (kernels.scan_rows(stream, &mut counts).map_err(failed)?, 0, None, None),
-        Some(memory) => {
-            let near_bytes = memory.rows_bytes(staying_bytes(&lists), room_bytes)?;
-            let rows = counts.rows(stream).map_err(failed)?;
-            let placement = memory.place(index, rows.clone());
-            let num_rows = placement.num_rows;
-            match memory.online_options().filter(|_| ROW_BYTES * num_rows > near_bytes) {
-                None => {
-                    counts.place(stream, &placement.first_rows).map_err(failed)?;
-                    let num_near = placement.num_near(near_bytes / ROW_BYTES);
-                    (num_near, num_rows - num_near, Some(placement), None)
-                }
-                Some(options) => {
-                    let frames = Frames::new(&lists, index, memory, options, &rows, room_bytes)?;
-                    counts.place(stream, &frames.first_rows()).map_err(failed)?;
-                    (frames.num_rows(), frames.pages.num_rows(), Some(placement), Some(frames))
-                }
-            }
-        }
-    };
-    let rows_bytes = ROW_BYTES * num_near + online.as_ref().map_or(0, |_| headers_bytes(&lists));
-    numbered("rows of 16 bytes", num_near + num_far)?;
-    if rows_bytes > room_bytes {
+    let mut measured = way.measure(&mut staging, bm25, once_bytes).map_err(failed)?;
+    let placed = way.place(&mut measured.counts, options.memory)?;
+    let rows_bytes = placed.device_bytes(&way.lists);
+    numbered("rows of 16 bytes", placed.num_near + placed.num_far)?;
+    let Some(spare_bytes) = room_bytes.checked_sub(rows_bytes) else {
         return Err(GpuError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes }.into());
-    }
-    for (part, on_device) in parts.iter().zip(&mut kept).rev() {
-        if rows_bytes + kept_bytes > room_bytes && on_device.take().is_some() {
-            kept_bytes -= part.bytes;
-        }
-    }
+    };
+    measured.make_room(&way.parts, spare_bytes);
     // Memory is given back in the order of the stream.
     stream.synchronize().map_err(failed)?;
-    total_bytes += all_parts_bytes - kept_bytes;
-
-    let allocate = || {
-        let rows = Rows::new(device, stream, num_near, num_far)?;
-        // SAFETY: kernels write what others read: every block of every list, its rows and its list's directory.
-        let d_directory = unsafe { stream.alloc::<u32>(directory_words(&lists) as usize) }?;
-        // SAFETY: as above; places of long lists among the short ones' blocks are never read.
-        let d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks as usize) }?;
-        Ok((rows, d_directory, d_blocks))
-    };
-    let (mut rows, mut d_directory, mut d_blocks) = allocate().map_err(failed)?;
-    let mut write = |part: PartOnDevice| {
-        let targets = (&mut d_blocks, &mut rows, &mut d_directory);
-        // SAFETY: as above; all has been measured, and the targets are as large as that and the directories are.
-        unsafe { kernels.write_blocks(stream, &part.argument(stream, &lists, norms_at), &counts, targets) }
-    };
-    write(terms).map_err(failed)?;
-    for (part, on_device) in parts.iter().zip(kept) {
-        let on_device = match on_device {
-            Some(on_device) => on_device,
-            None => PartOnDevice::long_lists(&mut staging, &lists, part).map_err(failed)?,
-        };
-        write(on_device).map_err(failed)?;
-        progress(staging.copied_bytes(), total_bytes);
-    }
-    drop(counts);
-    stream.synchronize().map_err(failed)?;
-    let online = match (online, options.memory) {
+    let total_bytes = once_bytes + all_parts_bytes - measured.kept_bytes;
+    let Written { d_blocks, rows, d_directory, d_norms } =
+        way.write(&mut staging, measured, &placed, total_bytes).map_err(failed)?;
+    let online = match (placed.frames, options.memory) {
         (Some(Frames { pages, num_frames, options }), Some(memory)) => {
             let tier = memory.tier(index, &pages, num_frames, options);
             Some(OnlineRows::new(device, stream, pages, tier, options.epoch_queries, &rows, &d_blocks)?)
@@ -202,12 +127,160 @@ pub(super) fn upload(
 
     let report = UploadReport {
         device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
-        staying_bytes: staying_bytes(&lists),
+        staying_bytes: staying_bytes(&way.lists),
         far_bytes: ROW_BYTES * rows.num_far(),
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };
-    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement, online, report })
+    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement: placed.placement, online, report })
+}
+
+fn failed(error: DriverError) -> GpuError {
+    let doing = "copying the index to the device (kernels `measure_blocks`, `scan_rows`, `scan_tiles`, `write_blocks`)";
+    GpuError::of(doing, &error)
+}
+
+/// From where to where, with what is known of it.
+struct Way<'a> {
+    device: &'a Device,
+    stream: &'a Arc<CudaStream>,
+    kernels: &'a Kernels,
+    index: &'a Index,
+    lists: ListSections<'a>,
+    parts: Vec<Part>,
+    /// Device memory for parts, and then for rows.
+    room_bytes: u64,
+    progress: &'a dyn Fn(u64, u64),
+}
+
+/// What has gone up to be measured.
+struct Measured {
+    d_norms: CudaSlice<u32>,
+    /// How many rows each block takes.
+    counts: RowCounts,
+    terms: PartOnDevice,
+    /// Parts that are still there, and what they take.
+    kept: Vec<Option<PartOnDevice>>,
+    kept_bytes: u64,
+}
+
+impl Measured {
+    /// Gives up parts, the last ones first, until those that stay take no more.
+    fn make_room(&mut self, parts: &[Part], spare_bytes: u64) {
+        for (part, on_device) in parts.iter().zip(&mut self.kept).rev() {
+            if self.kept_bytes > spare_bytes && on_device.take().is_some() {
+                self.kept_bytes -= part.bytes;
+            }
+        }
+    }
+}
+
+/// Where rows are to lie.
+struct Placed {
+    /// In device memory,
+    num_near: u64,
+    /// and in the host's.
+    num_far: u64,
+    placement: Option<Placement>,
+    /// Frames for pages, where they follow the queries.
+    frames: Option<Frames>,
+}
+
+impl Placed {
+    /// What rows take of device memory, with the second array of headers.
+    fn device_bytes(&self, lists: &ListSections<'_>) -> u64 {
+        ROW_BYTES * self.num_near + self.frames.as_ref().map_or(0, |_| headers_bytes(lists))
+    }
+}
+
+/// The index as searches read it.
+struct Written {
+    d_blocks: CudaSlice<BlockArgument>,
+    rows: Rows,
+    d_directory: CudaSlice<u32>,
+    d_norms: CudaSlice<u32>,
+}
+
+impl Way<'_> {
+    /// Brings up norms, terms and one part after another, and has every block's rows counted. Parts stay as long as there is room.
+    fn measure(&self, staging: &mut Staging<'_>, bm25: Bm25, total_bytes: u64) -> Result<Measured, DriverError> {
+        let Self { stream, kernels, lists, .. } = self;
+        let d_norms = upload_norms(staging, self.index, bm25)?;
+        let norms_at = address(stream, &d_norms);
+        let terms = PartOnDevice::terms(staging, lists)?;
+        let mut counts = RowCounts::new(stream, num_blocks(lists) as u32)?;
+        // SAFETY: the part is the opened index's, goes away in the order of the stream, and all blocks are counted.
+        unsafe { kernels.measure_blocks(stream, &terms.argument(stream, lists, norms_at), &mut counts) }?;
+        let mut kept: Vec<Option<PartOnDevice>> = Vec::with_capacity(self.parts.len());
+        let mut kept_bytes = 0;
+        for part in &self.parts {
+            let on_device = PartOnDevice::long_lists(staging, lists, part)?;
+            // SAFETY: as above.
+            unsafe { kernels.measure_blocks(stream, &on_device.argument(stream, lists, norms_at), &mut counts) }?;
+            let is_kept = kept_bytes + part.bytes <= self.room_bytes;
+            kept_bytes += if is_kept { part.bytes } else { 0 };
+            kept.push(is_kept.then_some(on_device));
+            (self.progress)(staging.copied_bytes(), total_bytes);
+        }
+        Ok(Measured { d_norms, counts, terms, kept, kept_bytes })
+    }
+
+    /// Gives every block its rows: near as far as the budget goes, if there is one.
+    fn place(&self, counts: &mut RowCounts, memory: Option<&GpuMemory>) -> Result<Placed, ExecError> {
+        let Self { stream, kernels, lists, index, room_bytes, .. } = self;
+        let Some(memory) = memory else {
+            let num_near = kernels.scan_rows(stream, counts).map_err(failed)?;
+            return Ok(Placed { num_near, num_far: 0, placement: None, frames: None });
+        };
+        let near_bytes = memory.rows_bytes(staying_bytes(lists), *room_bytes)?;
+        let rows = counts.rows(stream).map_err(failed)?;
+        let placement = memory.place(index, rows.clone());
+        let num_rows = placement.num_rows;
+        let Some(options) = memory.online_options().filter(|_| ROW_BYTES * num_rows > near_bytes) else {
+            counts.place(stream, &placement.first_rows).map_err(failed)?;
+            let num_near = placement.num_near(near_bytes / ROW_BYTES);
+            return Ok(Placed { num_near, num_far: num_rows - num_near, placement: Some(placement), frames: None });
+        };
+        let frames = Frames::new(lists, index, memory, options, &rows, *room_bytes)?;
+        counts.place(stream, &frames.first_rows()).map_err(failed)?;
+        let (num_near, num_far) = (frames.num_rows(), frames.pages.num_rows());
+        Ok(Placed { num_near, num_far, placement: Some(placement), frames: Some(frames) })
+    }
+
+    /// Has all blocks written; parts that have not stayed go up again.
+    fn write(
+        &self,
+        staging: &mut Staging<'_>,
+        measured: Measured,
+        placed: &Placed,
+        total_bytes: u64,
+    ) -> Result<Written, DriverError> {
+        let Self { stream, kernels, lists, .. } = self;
+        let Measured { d_norms, counts, terms, kept, .. } = measured;
+        let norms_at = address(stream, &d_norms);
+        let mut rows = Rows::new(self.device, stream, placed.num_near, placed.num_far)?;
+        // SAFETY: kernels write what others read: every block of every list, its rows and its list's directory.
+        let mut d_directory = unsafe { stream.alloc::<u32>(directory_words(lists) as usize) }?;
+        // SAFETY: as above; places of long lists among the short ones' blocks are never read.
+        let mut d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks(lists) as usize) }?;
+        let mut write = |part: PartOnDevice| {
+            let targets = (&mut d_blocks, &mut rows, &mut d_directory);
+            // SAFETY: as above; all has been measured, and the targets are as large as that and the directories are.
+            unsafe { kernels.write_blocks(stream, &part.argument(stream, lists, norms_at), &counts, targets) }
+        };
+        write(terms)?;
+        for (part, on_device) in self.parts.iter().zip(kept) {
+            let on_device = match on_device {
+                Some(on_device) => on_device,
+                None => PartOnDevice::long_lists(staging, lists, part)?,
+            };
+            write(on_device)?;
+            (self.progress)(staging.copied_bytes(), total_bytes);
+        }
+        drop(counts);
+        stream.synchronize()?;
+        Ok(Written { d_blocks, rows, d_directory, d_norms })
+    }
 }
 
 /// Pages in the host's memory, and how many of them device memory has frames for.

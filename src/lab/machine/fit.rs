@@ -52,57 +52,18 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
         let (times, plus) = at_share(&in_use, used.share);
         used.sample.profiled.total().as_us() * slope * times + plus
     };
-    let mut after_idle = Vec::new();
-    for edges in IDLE_US.windows(2) {
-        let some = plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.sample.idle.as_us()));
-        let some: Vec<&Used<'_>> = some.copied().collect();
-        if some.len() < ENOUGH {
-            continue;
-        }
-        let idle_us = some.iter().map(|used| used.sample.idle.as_us().max(1e-3).ln()).sum::<f64>() / some.len() as f64;
-        let hand_over_us = median(some.iter().map(|used| used.sample.out.as_us()).collect());
-        let times = ratio(&some, expected);
-        after_idle.push(AfterIdle {
-            idle_us: rounded(idle_us.exp()),
-            hand_over_us: rounded(hand_over_us),
-            times: rounded(times),
-        });
-    }
+    let after_idle = after_idle(&plain, expected);
     let crowding = crowding(class, &used, expected);
     let mut beside = BTreeMap::new();
-    let together: Vec<&Used<'_>> = used.iter().filter(|used| used.sample.stage == Stage::Beside).collect();
+    let together: Vec<&Used<'_>> = of_stage(&used, Stage::Beside).collect();
     if together.len() >= ENOUGH && !class.is_gpu() {
         let crowded = crowding.last().map_or(1.0, |last| last.times);
         beside.insert(Class::GPU, rounded((ratio(&together, expected) / crowded).max(1.0)));
     }
-    let streams: Vec<&Used<'_>> = used.iter().filter(|used| used.sample.stage == Stage::Stream).collect();
-    let spacing = if class.is_gpu() {
-        let (worked, alone) = streams.iter().fold((0.0, 0.0), |sum, used| {
-            (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.profiled.total().as_us())
-        });
-        if alone > 0.0 { (worked / alone).clamp(0.05, 1.0) } else { 1.0 }
-    } else {
-        1.0
-    };
-    let batches = || used.iter().filter(|used| used.sample.stage == Stage::Batches).map(|used| used.sample);
+    let batches = || of_stage(&used, Stage::Batches).map(|used| used.sample);
     let batch_host = longer(batches().map(|sample| (sample.host, sample.profiled.host)));
     let batch_device = longer(batches().map(|sample| (sample.device, sample.profiled.device)));
-    let moments = if class.is_gpu() {
-        // Each size by itself: how far the formula is off is no speed of the thread's.
-        let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-        for sample in batches() {
-            let (taken, expected) = by_size.entry(sample.queries).or_default();
-            *taken += sample.host.as_us();
-            *expected += sample.profiled.host.as_us();
-        }
-        let expected = |sample: &MachineSample| {
-            let (taken, expected) = by_size[&sample.queries];
-            sample.profiled.host.as_us() * taken / expected.max(1e-9)
-        };
-        Moments::of(batches().map(|sample| (sample, sample.host.as_us(), expected(sample))))
-    } else {
-        Moments::of(streams.iter().map(|used| (used.sample, used.sample.worked.as_us(), expected(used))))
-    };
+    let moments = moments(class, &used, expected);
     let mut residuals = if class.is_gpu() {
         plain.iter().map(|used| used.sample.worked.as_us() / expected(used)).collect()
     } else {
@@ -114,7 +75,7 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     let backs = plain.iter().map(|used| used.sample.back.as_us());
     Some(LaneFile {
         stream: rounded(slope),
-        spacing: rounded(spacing),
+        spacing: rounded(spacing(class, &used)),
         hand_back_us: rounded(median(backs.collect())),
         in_use,
         memory_ms: MEMORY_MS,
@@ -128,6 +89,59 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
         noise: quantiles(&mut residuals),
         stalls,
     })
+}
+
+/// What a pause before work adds to it, by how long it was.
+fn after_idle(plain: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Vec<AfterIdle> {
+    let after = |edges: &[f64]| {
+        let some = plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.sample.idle.as_us()));
+        let some: Vec<&Used<'_>> = some.copied().collect();
+        if some.len() < ENOUGH {
+            return None;
+        }
+        let idle_us = some.iter().map(|used| used.sample.idle.as_us().max(1e-3).ln()).sum::<f64>() / some.len() as f64;
+        let hand_over_us = median(some.iter().map(|used| used.sample.out.as_us()).collect());
+        Some(AfterIdle {
+            idle_us: rounded(idle_us.exp()),
+            hand_over_us: rounded(hand_over_us),
+            times: rounded(ratio(&some, &expected)),
+        })
+    };
+    IDLE_US.windows(2).filter_map(after).collect()
+}
+
+/// What was measured in one stage.
+fn of_stage<'u, 's>(used: &'u [Used<'s>], stage: Stage) -> impl Iterator<Item = &'u Used<'s>> {
+    used.iter().filter(move |used| used.sample.stage == stage)
+}
+
+/// Of a lane that holds several batches: the share of what a query takes alone that passes between the ends of two.
+fn spacing(class: Class, used: &[Used<'_>]) -> f64 {
+    let (worked, alone) = of_stage(used, Stage::Stream).fold((0.0, 0.0), |sum, used| {
+        (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.profiled.total().as_us())
+    });
+    if class.is_gpu() && alone > 0.0 { (worked / alone).clamp(0.05, 1.0) } else { 1.0 }
+}
+
+/// How fast cores are from moment to moment: by queries in streams, or by what a GPU lane's thread takes for batches.
+fn moments(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Moments {
+    if !class.is_gpu() {
+        let streams = of_stage(used, Stage::Stream);
+        return Moments::of(streams.map(|used| (used.sample, used.sample.worked.as_us(), expected(used))));
+    }
+    // Each size by itself: how far the formula is off is no speed of the thread's.
+    let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let batches = || of_stage(used, Stage::Batches).map(|used| used.sample);
+    for sample in batches() {
+        let (taken, expected) = by_size.entry(sample.queries).or_default();
+        *taken += sample.host.as_us();
+        *expected += sample.profiled.host.as_us();
+    }
+    let expected = |sample: &MachineSample| {
+        let (taken, expected) = by_size[&sample.queries];
+        sample.profiled.host.as_us() * taken / expected.max(1e-9)
+    };
+    Moments::of(batches().map(|sample| (sample, sample.host.as_us(), expected(sample))))
 }
 
 /// What the samples of queries that a GPU lane answered by themselves, as they arrived, say of how much longer they take than

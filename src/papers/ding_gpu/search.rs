@@ -266,57 +266,24 @@ impl Searcher {
         decode(&gpu, &mut self.buffers.d_arguments, &decoded)?;
         self.clock.end(&gpu, Stage::Decompression)?;
 
-        let buffers = &mut self.buffers;
+        let buffers = &self.buffers;
         let norms = gpu.address(&buffers.d_norms);
         let mut count = Count::known(operands[0].list.docs.len);
-        let mut current_docs = docs;
         let mut scores = gpu.address(&buffers.candidates[0].d_scores);
         let first = Scoring::of(&operands[0], true);
-        first.run(&gpu, current_docs, 0, count, norms, scores)?;
+        first.run(&gpu, docs, 0, count, norms, scores)?;
         self.clock.end(&gpu, Stage::Scoring)?;
 
+        let mut current_docs = docs;
         for (turn, operand) in operands.iter().enumerate().skip(1) {
-            let Operand { list, places, .. } = *operand;
-            let tree = &list.docs;
-            let num_blocks = tree.num_blocks();
-            let [block_of, found, flags, slot_of, needed, num_needed] = [
-                &buffers.d_block_of,
-                &buffers.d_found,
-                &buffers.d_flags,
-                &buffers.d_slot_of,
-                &buffers.d_needed,
-                &buffers.d_num_needed,
-            ]
-            .map(|buffer| gpu.address(buffer));
-            // 1. Which blocks: those before which as many bases, but for the first block's, lie below a candidate.
-            let argument = places.argument(tree, 0);
-            let bases = DeviceList { address: argument.bases + 4, count: Count::known(num_blocks - 1) };
             let candidates = DeviceList { address: current_docs, count };
-            buffers.finder.find(&gpu, candidates, bases, FIND_LEVELS, false, block_of)?;
-            let clear = gpu.stream.memset_zeros(&mut buffers.d_flags.slice_mut(..num_blocks as usize));
-            clear.map_err(|e| GpuError::of("clearing flags", &e))?;
-            let mut launch = gpu.stream.launch_builder(&gpu.kernels.mark_blocks);
-            launch.arg(&block_of).arg(&count).arg(&flags);
-            // SAFETY: the arguments are those of `mark_blocks` in kernels/published/intersect.cu; what was found are
-            // blocks of the list, which has no more than there are flags.
-            unsafe { launch.launch(threads_for(count.at_most())) }.map_err(launching("mark_blocks"))?;
-            buffers.compaction.gather_blocks(&gpu, flags, num_blocks, needed, slot_of, num_needed)?;
-            self.clock.end(&gpu, Stage::Intersection)?;
-
-            // 2. Decode these, side by side. Not more are needed than there are candidates.
-            let decoded = gpu.address(&buffers.d_freqs);
-            let argument = places.argument(tree, decoded);
-            let most_needed = num_blocks.min(count.at_most());
-            let num_needed = Count::counted(num_needed, most_needed);
-            let mut launch = gpu.stream.launch_builder(&gpu.kernels.pfor_decode_needed);
-            launch.arg(&argument).arg(&needed).arg(&num_needed);
-            // SAFETY: the arguments are those of `pfor_decode_needed` in kernels/published/pfor.cu; exceptions are
-            // decoded, and the output has room for all blocks of the longest list.
-            unsafe { launch.launch(warps_for(most_needed)) }.map_err(launching("pfor_decode_needed"))?;
-            self.clock.end(&gpu, Stage::Decompression)?;
-
-            // 3. Intersect within the blocks.
-            let list_len = tree.len;
+            self.decode_needed(operand, candidates)?;
+            // Intersect within the blocks.
+            let buffers = &mut self.buffers;
+            let [block_of, slot_of, decoded, found] =
+                [&buffers.d_block_of, &buffers.d_slot_of, &buffers.d_freqs, &buffers.d_found]
+                    .map(|buffer| gpu.address(buffer));
+            let list_len = operand.list.docs.len;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.match_in_blocks);
             launch.arg(&current_docs).arg(&block_of).arg(&count).arg(&slot_of).arg(&decoded).arg(&list_len).arg(&found);
             // SAFETY: the arguments are those of `match_in_blocks`; every candidate's block is among the decoded ones.
@@ -332,10 +299,47 @@ impl Searcher {
             Scoring::of(operand, false).run(&gpu, current_docs, matched_places, count, norms, scores)?;
             self.clock.end(&gpu, Stage::Scoring)?;
         }
-        let built = buffers.heap.build(&gpu, Scores { scores, docs: current_docs, count })?;
+        let heap = &mut self.buffers.heap;
+        let built = heap.build(&gpu, Scores { scores, docs: current_docs, count })?;
         self.clock.end(&gpu, Stage::HeapBuilding)?;
-        buffers.heap.take_best(&gpu, built, k as u32)?;
+        heap.take_best(&gpu, built, k as u32)?;
         self.clock.end(&gpu, Stage::TakingOut)
+    }
+
+    /// Enqueues what AND needs of a list: which of its blocks the candidates fall into, and these blocks decoded side by side.
+    fn decode_needed(&mut self, operand: &Operand<'_>, candidates: DeviceList) -> Result<(), GpuError> {
+        let gpu = Arc::clone(&self.gpu);
+        let buffers = &mut self.buffers;
+        let count = candidates.count;
+        let Operand { list, places, .. } = *operand;
+        let tree = &list.docs;
+        let num_blocks = tree.num_blocks();
+        let [block_of, flags, slot_of, needed, num_needed] =
+            [&buffers.d_block_of, &buffers.d_flags, &buffers.d_slot_of, &buffers.d_needed, &buffers.d_num_needed]
+                .map(|buffer| gpu.address(buffer));
+        // Which blocks: those before which as many bases, but for the first block's, lie below a candidate.
+        let bases = DeviceList { address: places.argument(tree, 0).bases + 4, count: Count::known(num_blocks - 1) };
+        buffers.finder.find(&gpu, candidates, bases, FIND_LEVELS, false, block_of)?;
+        let clear = gpu.stream.memset_zeros(&mut buffers.d_flags.slice_mut(..num_blocks as usize));
+        clear.map_err(|e| GpuError::of("clearing flags", &e))?;
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.mark_blocks);
+        launch.arg(&block_of).arg(&count).arg(&flags);
+        // SAFETY: the arguments are those of `mark_blocks` in kernels/published/intersect.cu; what was found are
+        // blocks of the list, which has no more than there are flags.
+        unsafe { launch.launch(threads_for(count.at_most())) }.map_err(launching("mark_blocks"))?;
+        buffers.compaction.gather_blocks(&gpu, flags, num_blocks, needed, slot_of, num_needed)?;
+        self.clock.end(&gpu, Stage::Intersection)?;
+
+        // Not more are needed than there are candidates.
+        let argument = places.argument(tree, gpu.address(&buffers.d_freqs));
+        let most_needed = num_blocks.min(count.at_most());
+        let num_needed = Count::counted(num_needed, most_needed);
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.pfor_decode_needed);
+        launch.arg(&argument).arg(&needed).arg(&num_needed);
+        // SAFETY: the arguments are those of `pfor_decode_needed` in kernels/published/pfor.cu; exceptions are
+        // decoded, and the output has room for all blocks of the longest list.
+        unsafe { launch.launch(warps_for(most_needed)) }.map_err(launching("pfor_decode_needed"))?;
+        self.clock.end(&gpu, Stage::Decompression)
     }
 
     /// Enqueues OR: the best `k` documents that any list has.

@@ -129,49 +129,18 @@ impl RangesGpu {
         k: usize,
     ) -> Result<Outcome, GpuError> {
         let copying = |e| GpuError::of("copying a batch", &e);
-        let (device, stream) = (&self.device.clone(), &Arc::clone(&self.stream));
-        // Addresses in a batch are those of where it will lie: it is packed once that is known to have room.
-        let mut batch =
-            Batch::pack(&self.index, queries, threads, ranges, &self.cache.table, self.d_batch.device_ptr(stream).0);
-        if batch.bytes.len() > self.d_batch.len() {
-            self.d_batch = room(device, stream, batch.bytes.len())?;
-            batch = Batch::pack(
-                &self.index,
-                queries,
-                threads,
-                ranges,
-                &self.cache.table,
-                self.d_batch.device_ptr(stream).0,
-            );
-        }
+        let batch = self.pack(queries, threads, ranges)?;
         let shared = Shared::of(threads as usize, k);
-        ensure(device, stream, &mut self.d_state, batch.state_words as usize)?;
-        ensure(device, stream, &mut self.d_results, queries.len() * k)?;
-        ensure(device, stream, &mut self.d_reports, queries.len())?;
-        if !shared.holds_local_keys {
-            ensure(device, stream, &mut self.d_local_keys, queries.len() * threads as usize * k)?;
-        }
+        self.make_room(&batch, queries.len(), threads, k, &shared)?;
         #[cfg(debug_assertions)]
         self.poison()?;
 
+        let (device, stream) = (&self.device.clone(), &Arc::clone(&self.stream));
         let events = [device.new_event().map_err(copying)?, device.new_event().map_err(copying)?];
         events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
-        let address = |buffer: &CudaSlice<u64>| buffer.device_ptr(stream).0;
-        let at = self.d_batch.device_ptr(stream).0;
-        let argument = BatchArgument {
-            queries: at,
-            terms: at + batch.terms_at,
-            norms: self.d_norms.as_ref().map_or(0, |norms| norms.device_ptr(stream).0),
-            state: self.d_state.device_ptr(stream).0,
-            local_keys: if shared.holds_local_keys { 0 } else { address(&self.d_local_keys) },
-            results: address(&self.d_results),
-            reports: self.d_reports.device_ptr(stream).0,
-            num_docs: self.index.num_docs(),
-            k: k as u32,
-            norm: if let Norms::All(norm) = self.index.norms() { *norm } else { 0.0 },
-            reserved: 0,
-        };
+        let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
+        let argument = self.argument(&batch, k, &shared);
         let shape = LaunchConfig {
             grid_dim: (queries.len() as u32, 1, 1),
             block_dim: (threads, 1, 1),
@@ -183,15 +152,11 @@ impl RangesGpu {
         // the cache, whose blocks and words are those of the index; state, results, reports and keys have been made long enough
         // for this batch; documents are below `num_docs`, the length of the norms. All of it belongs to this executor, whose
         // stream is awaited below before anything is freed.
-        unsafe { launch.launch(shape) }.map_err(|e| {
-            GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e)
-        })?;
+        unsafe { launch.launch(shape) }.map_err(running)?;
         let keys = stream.clone_dtoh(&self.d_results.slice(..queries.len() * k)).map_err(copying)?;
         let reports = stream.clone_dtoh(&self.d_reports.slice(..queries.len())).map_err(copying)?;
         events[1].record(stream).map_err(copying)?;
-        stream.synchronize().map_err(|e| {
-            GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e)
-        })?;
+        stream.synchronize().map_err(running)?;
         let device_us = f64::from(events[0].elapsed_ms(&events[1]).map_err(copying)?) * 1e3;
 
         let mut answers = Answers::default();
@@ -202,6 +167,58 @@ impl RangesGpu {
             answers.push(&hits);
         }
         Ok(Outcome { answers, reports, copied_bytes: batch.bytes.len() as u64, device_us })
+    }
+
+    /// The batch as it travels. Addresses in it are those of where it will lie: it is packed once that is known to have room.
+    fn pack(&mut self, queries: &[Query], threads: u32, ranges: Ranges) -> Result<Batch, GpuError> {
+        let pack = |of: &Self| {
+            let at = of.d_batch.device_ptr(&of.stream).0;
+            Batch::pack(&of.index, queries, threads, ranges, &of.cache.table, at)
+        };
+        let batch = pack(self);
+        if batch.bytes.len() <= self.d_batch.len() {
+            return Ok(batch);
+        }
+        self.d_batch = room(&self.device, &self.stream, batch.bytes.len())?;
+        Ok(pack(self))
+    }
+
+    /// Makes all that the kernels of a batch write long enough.
+    fn make_room(
+        &mut self,
+        batch: &Batch,
+        queries: usize,
+        threads: u32,
+        k: usize,
+        shared: &Shared,
+    ) -> Result<(), GpuError> {
+        let (device, stream) = (&self.device, &self.stream);
+        ensure(device, stream, &mut self.d_state, batch.state_words as usize)?;
+        ensure(device, stream, &mut self.d_results, queries * k)?;
+        ensure(device, stream, &mut self.d_reports, queries)?;
+        if !shared.holds_local_keys {
+            ensure(device, stream, &mut self.d_local_keys, queries * threads as usize * k)?;
+        }
+        Ok(())
+    }
+
+    /// What the kernels of a batch take that lies on the device, and for which there is room.
+    fn argument(&self, batch: &Batch, k: usize, shared: &Shared) -> BatchArgument {
+        let stream = &self.stream;
+        let at = self.d_batch.device_ptr(stream).0;
+        BatchArgument {
+            queries: at,
+            terms: at + batch.terms_at,
+            norms: self.d_norms.as_ref().map_or(0, |norms| norms.device_ptr(stream).0),
+            state: self.d_state.device_ptr(stream).0,
+            local_keys: if shared.holds_local_keys { 0 } else { self.d_local_keys.device_ptr(stream).0 },
+            results: self.d_results.device_ptr(stream).0,
+            reports: self.d_reports.device_ptr(stream).0,
+            num_docs: self.index.num_docs(),
+            k: k as u32,
+            norm: if let Norms::All(norm) = self.index.norms() { *norm } else { 0.0 },
+            reserved: 0,
+        }
     }
 
     /// Fills all that a batch writes with ones, so that what is not written shows.

@@ -7,6 +7,7 @@ use super::plane::WIDTH;
 use crate::ids::ProcessorId;
 use crate::machine::Class;
 use crate::report::axis::{Axis, tick_text};
+use crate::report::number::counted;
 use crate::report::page::html::{escaped, number};
 use crate::sched::{LogRow, RunLog};
 use crate::time::Nanos;
@@ -19,10 +20,12 @@ pub(in crate::report::page) struct Timeline<'a> {
     pub(in crate::report::page) log: &'a RunLog,
 }
 
+type Lane = (Class, ProcessorId);
+
 /// A batch on a lane.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
-    lane: (Class, ProcessorId),
+    lane: Lane,
     started: Nanos,
     finished: Nanos,
     queries: usize,
@@ -33,101 +36,113 @@ const LEFT: f64 = 80.0;
 const TOP: f64 = 26.0;
 const QUEUE_HEIGHT: f64 = 110.0;
 const GAP: f64 = 26.0;
+const LANES_TOP: f64 = TOP + QUEUE_HEIGHT + GAP;
 const LANE: f64 = 20.0;
 /// Batches that fit a picture; the stretch shown is as long as about so many.
 const MOST_BATCHES: usize = 600;
 /// Lanes that fit a picture.
 const MOST_LANES: usize = 24;
 
+impl Batch {
+    /// Its block, on a lane whose upper edge is at `top`.
+    fn draw(&self, top: f64, across: &dyn Fn(Nanos) -> f64, svg: &mut String) {
+        let (x, x2) = (across(self.started), across(self.finished));
+        let tip = format!(
+            "{} {}: {} for {} µs from {} ms on{}",
+            self.lane.0,
+            self.lane.1,
+            counted(self.queries, "query", "queries"),
+            number(self.finished.since(self.started).as_us()),
+            number(self.started.as_ms()),
+            if self.missed > 0 { format!("; {} missed", self.missed) } else { String::new() },
+        );
+        let class = if self.missed > 0 { "batch missed" } else { "batch" };
+        let look = if self.lane.0.is_gpu() { 0 } else { 1 };
+        let _ = write!(
+            svg,
+            "<rect class=\"{class} c{look}\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{}\" data-t=\"{}\"/>",
+            top + 2.0,
+            (x2 - x).max(0.4),
+            LANE - 4.0,
+            escaped(&tip)
+        );
+    }
+}
+
+/// Grid, ticks and what the axes are.
+fn frame(from: Nanos, to: Nanos, bottom: f64, svg: &mut String) {
+    let axis = Axis::new([(to.0 - from.0) as f64 / 1e6], false);
+    let end_ms = to.since(from).as_ms().max(1e-6);
+    svg.push_str("<g class=\"grid\">");
+    let mut ticks = String::from("</g><g class=\"ticks\">");
+    for (i, &tick) in axis.ticks().iter().enumerate().filter(|(_, tick)| **tick <= end_ms) {
+        let x = LEFT + tick / end_ms * (WIDTH - LEFT - 16.0);
+        let class = if i % 2 == 1 { " class=\"alt\"" } else { "" };
+        let _ = write!(svg, "<path d=\"M{x:.1} {TOP}V{bottom:.0}\"/>");
+        let _ = write!(
+            ticks,
+            "<text{class} x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+            bottom + 17.0,
+            tick_text(tick)
+        );
+    }
+    let _ = write!(
+        svg,
+        "{ticks}</g><text class=\"label\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"middle\">time since {} ms (ms)</text><text class=\"label\" x=\"0\" y=\"14\">queries waiting</text><text class=\"label\" x=\"0\" y=\"{:.0}\">lanes</text>",
+        (LEFT + WIDTH) / 2.0,
+        bottom + 38.0,
+        number(from.as_ms()),
+        LANES_TOP - 8.0
+    );
+}
+
+/// How busy lanes were in the stretch, in words.
+fn busy(batches: &[Batch], lanes: &[Lane], from: Nanos, to: Nanos) -> String {
+    let of_kind = |name: &str, is_gpu: bool| {
+        let count = lanes.iter().filter(|lane| lane.0.is_gpu() == is_gpu).count();
+        let some = batches.iter().filter(|batch| batch.lane.0.is_gpu() == is_gpu);
+        let busy_s: f64 = some.map(|batch| batch.finished.min(to).since(batch.started.max(from)).as_secs()).sum();
+        let share = (busy_s / (count as f64 * to.since(from).as_secs()).max(1e-12)).min(1.0);
+        (count > 0).then(|| format!("{name} lanes busy {:.0} %", 100.0 * share))
+    };
+    let kinds: Vec<String> = [of_kind("CPU", false), of_kind("GPU", true)].into_iter().flatten().collect();
+    kinds.join(", ")
+}
+
 impl Timeline<'_> {
     /// The figure; nothing of an empty log.
     pub(in crate::report::page) fn html(&self) -> String {
         let batches = batches(self.log);
         let Some((from, to)) = stretch(&batches, self.log) else { return String::new() };
-        let mut lanes: Vec<_> = batches.iter().map(|batch| batch.lane).collect();
+        let mut lanes: Vec<Lane> = batches.iter().map(|batch| batch.lane).collect();
         lanes.sort_unstable();
         lanes.dedup();
         let hidden = lanes.len().saturating_sub(MOST_LANES);
         lanes.truncate(MOST_LANES);
-        let axis = Axis::new([(to.0 - from.0) as f64 / 1e6], false);
         let end_ms = to.since(from).as_ms().max(1e-6);
         let across = |at: Nanos| LEFT + (at.since(from).as_ms() / end_ms).clamp(0.0, 1.0) * (WIDTH - LEFT - 16.0);
-        let lanes_top = TOP + QUEUE_HEIGHT + GAP;
-        let bottom = lanes_top + LANE * lanes.len() as f64 + 4.0;
-        let mut svg = String::from("<g class=\"grid\">");
-        let mut ticks = String::from("</g><g class=\"ticks\">");
-        for (i, &tick) in axis.ticks().iter().enumerate().filter(|(_, tick)| **tick <= end_ms) {
-            let x = LEFT + tick / end_ms * (WIDTH - LEFT - 16.0);
-            let class = if i % 2 == 1 { " class=\"alt\"" } else { "" };
-            let _ = write!(svg, "<path d=\"M{x:.1} {TOP}V{bottom:.0}\"/>");
-            let _ = write!(
-                ticks,
-                "<text{class} x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
-                bottom + 17.0,
-                tick_text(tick)
-            );
-        }
-        let _ = write!(
-            svg,
-            "{ticks}</g><text class=\"label\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"middle\">time since {} ms (ms)</text><text class=\"label\" x=\"0\" y=\"14\">queries waiting</text><text class=\"label\" x=\"0\" y=\"{:.0}\">lanes</text>",
-            (LEFT + WIDTH) / 2.0,
-            bottom + 38.0,
-            number(from.as_ms()),
-            lanes_top - 8.0
-        );
+        let bottom = LANES_TOP + LANE * lanes.len() as f64 + 4.0;
+        let mut svg = String::new();
+        frame(from, to, bottom, &mut svg);
         let longest = self.queues(from, to, &across, &mut svg);
-        for (i, &(class, processor)) in lanes.iter().enumerate() {
-            let y = lanes_top + LANE * i as f64;
+        for (i, (class, processor)) in lanes.iter().enumerate() {
             let _ = write!(
                 svg,
                 "<text class=\"name\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{class} {processor}</text>",
                 LEFT - 8.0,
-                y + LANE / 2.0 + 4.0
+                LANES_TOP + LANE * i as f64 + LANE / 2.0 + 4.0
             );
         }
         for batch in batches.iter().filter(|batch| batch.finished >= from && batch.started <= to) {
             let Some(i) = lanes.iter().position(|lane| *lane == batch.lane) else { continue };
-            let (x, x2) = (across(batch.started), across(batch.finished));
-            let took = batch.finished.since(batch.started).as_us();
-            let tip = format!(
-                "{} {}: {} for {} µs from {} ms on{}",
-                batch.lane.0,
-                batch.lane.1,
-                crate::report::number::counted(batch.queries, "query", "queries"),
-                number(took),
-                number(batch.started.as_ms()),
-                if batch.missed > 0 { format!("; {} missed", batch.missed) } else { String::new() },
-            );
-            let class = if batch.missed > 0 { "batch missed" } else { "batch" };
-            let look = if batch.lane.0.is_gpu() { 0 } else { 1 };
-            let _ = write!(
-                svg,
-                "<rect class=\"{class} c{look}\" x=\"{x:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{}\" data-t=\"{}\"/>",
-                lanes_top + LANE * i as f64 + 2.0,
-                (x2 - x).max(0.4),
-                LANE - 4.0,
-                escaped(&tip)
-            );
+            batch.draw(LANES_TOP + LANE * i as f64, &across, &mut svg);
         }
-        let share = |class_is_gpu: bool| {
-            let count = lanes.iter().filter(|lane| lane.0.is_gpu() == class_is_gpu).count();
-            let busy: f64 = batches
-                .iter()
-                .filter(|b| b.lane.0.is_gpu() == class_is_gpu)
-                .map(|b| b.finished.min(to).since(b.started.max(from)).as_secs())
-                .sum();
-            (count > 0).then(|| (busy / (count as f64 * to.since(from).as_secs()).max(1e-12)).min(1.0))
-        };
-        let busy: Vec<String> = [("CPU", share(false)), ("GPU", share(true))]
-            .into_iter()
-            .filter_map(|(name, share)| share.map(|share| format!("{name} lanes busy {:.0} %", 100.0 * share)))
-            .collect();
         let description = format!(
             "From {} to {} ms of the run: at most {} queries wait; {}.",
             number(from.as_ms()),
             number(to.as_ms()),
             number(longest as f64),
-            busy.join(", ")
+            busy(&batches, &lanes, from, to)
         );
         let beyond = if hidden > 0 { format!(" {hidden} more lanes are not shown.") } else { String::new() };
         let note = format!(
