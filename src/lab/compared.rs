@@ -79,7 +79,7 @@ pub struct Compared {
     pub load: f64,
     /// The prediction.
     pub predicted: ComparedRun,
-    /// The same with the speed that the machine had around the runs that count, and batches in them.
+    /// The same with the speed that the machine had around the runs that count.
     pub at_speed: Option<Summary>,
     /// The live runs.
     pub runs: Vec<ComparedRun>,

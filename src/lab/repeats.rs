@@ -1,12 +1,10 @@
 //! Driving a rate several times, beside its prediction.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use super::compared::{distance, scatter};
 use super::disturbance::Watch;
 use super::{Calibration, Compared, ComparedRun, Disturbance, Drive, LabError, Parts, ServiceRun, Summary, Validation};
-use crate::cost::BatchLoad;
 use crate::live::{self, LiveOutcome};
 use crate::machine::{Class, PerClass};
 use crate::sched::{PolicyFactory, RunLog};
@@ -18,16 +16,6 @@ const LOADS: [f64; 3] = [0.2, 0.5, 0.8];
 const PATIENCE: u32 = 2;
 /// How long a run lasts, over how long those near the capacity do.
 const SHORTER: f64 = 0.4;
-
-/// How many times as long as predicted things took around a run, or in it.
-#[derive(Clone, Copy, Debug)]
-struct Speed {
-    /// Queries on a CPU lane,
-    cpu: f64,
-    /// and batches on a GPU lane: its thread's time, and its device's.
-    host: f64,
-    device: f64,
-}
 
 impl Validation<'_> {
     /// Drives a policy at some shares of its predicted capacity, each as often as asked for, and compares. Runs that
@@ -79,7 +67,7 @@ impl Validation<'_> {
             scatter: Vec::new(),
         };
         let lasts = Duration::from_secs_f64(count as f64 / rate_qps);
-        let mut speeds: Vec<Speed> = Vec::new();
+        let mut speeds: Vec<f64> = Vec::new();
         for run in 0..PATIENCE * self.options.repeats {
             let (counted, wanted) = (compared.counted().count(), self.options.repeats as usize);
             if counted >= wanted {
@@ -103,9 +91,7 @@ impl Validation<'_> {
                 Disturbance { steal, others, lag_p99: outcome.lag.p99, before: before.slowdown, after: after.slowdown };
             let disturbed = disturbance.why(&machine, deadline);
             if disturbed.is_none() {
-                let cpu = (before.slowdown[Class::CPU] + after.slowdown[Class::CPU]) / 2.0;
-                let (host, device) = self.batches_over_file(&outcome);
-                speeds.push(Speed { cpu, host, device });
+                speeds.push((before.slowdown[Class::CPU] + after.slowdown[Class::CPU]) / 2.0);
                 if compared.scatter.is_empty() {
                     compared.scatter = scatter(&predicted, &outcome.log);
                 }
@@ -124,52 +110,25 @@ impl Validation<'_> {
         Ok((!compared.runs.is_empty()).then_some(compared))
     }
 
-    /// How many times as long thread and device of GPU lanes were at a run's batches as the machine file says; 1 where there is
-    /// nothing to say.
-    fn batches_over_file(&self, outcome: &LiveOutcome) -> (f64, f64) {
-        let model = self.node.model();
-        let Some(costs) = &model.lanes[Class::GPU] else { return (1.0, 1.0) };
-        let mut loads: HashMap<u32, BatchLoad> = HashMap::new();
-        let profiled = self.node.profiled();
-        for row in outcome.log.rows.iter().filter(|row| row.class == Class::GPU) {
-            let load = loads.entry(row.batch).or_default();
-            *load = load.with(profiled[&row.query][Class::GPU]);
-        }
-        let (mut taken, mut expected) = ((0.0, 0.0), (0.0, 0.0));
-        for batch in outcome.served.iter().filter(|batch| batch.overlaps()) {
-            let Some(load) = loads.get(&batch.number).filter(|load| load.queries > 1) else { continue };
-            let time = model.batch_time(Class::GPU, load);
-            let times = costs.expected_batch(load.queries, batch.busy);
-            taken = (taken.0 + batch.host.as_us(), taken.1 + batch.device.as_us());
-            expected.0 += time.host.as_us() * times.host;
-            expected.1 += time.device.as_us() * times.device;
-        }
-        let over = |taken: f64, expected: f64| if expected > 0.0 { taken / expected } else { 1.0 };
-        (over(taken.0, expected.0), over(taken.1, expected.1))
-    }
-
-    /// The prediction at the speed that the machine had: a CPU as fast as backlogs found it around the runs that count, over what
-    /// the machine file says of lanes that are never without work, and batches that took thread and device as long as in these
-    /// runs; `None` without a file, or if no run counts.
+    /// The prediction with the CPU as fast as backlogs found it around the runs that count, over what the machine file
+    /// says of lanes that are never without work; `None` without a file, or if none counts.
     fn at_speed(
         &self,
         policy: &dyn PolicyFactory,
         experiment: &crate::sim::Experiment,
         rate_qps: f64,
-        speeds: &[Speed],
+        speeds: &[f64],
     ) -> Result<Option<Summary>, LabError> {
         let Some(lanes) = &self.node.model().lanes[Class::CPU] else { return Ok(None) };
         if speeds.is_empty() {
             return Ok(None);
         }
-        let mean = |of: fn(&Speed) -> f64| speeds.iter().map(of).sum::<f64>() / speeds.len() as f64;
         let all = PerClass::two(experiment.model.machine.count(Class::CPU) as u32, 0);
-        let cpu = mean(|speed| speed.cpu) / (lanes.stream() * lanes.crowded(Class::CPU, &all));
-        let now = Calibration { slowdown: PerClass::two(cpu, 1.0), ..Calibration::median(&[]) };
+        let of_file = lanes.stream() * lanes.crowded(Class::CPU, &all);
+        let speed = speeds.iter().sum::<f64>() / speeds.len() as f64 / of_file;
+        let now = Calibration { slowdown: PerClass::two(speed, 1.0), ..Calibration::median(&[]) };
         let queries: Vec<SimQuery> = experiment.queries.iter().map(|query| now.query(query)).collect();
-        let mut experiment = crate::sim::Experiment { queries, ..experiment.clone() };
-        let gpu = &mut experiment.model.lanes[Class::GPU];
-        *gpu = gpu.take().map(|lanes| lanes.slower_batches(mean(|speed| speed.host), mean(|speed| speed.device)));
+        let experiment = crate::sim::Experiment { queries, ..experiment.clone() };
         Ok(Summary::of_log(&played(&experiment, policy, rate_qps)?, &experiment.model.machine))
     }
 }

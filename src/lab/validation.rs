@@ -114,7 +114,8 @@ pub struct ValidationOptions {
     pub deadline: Nanos,
     /// What runs have to come up to.
     pub objective: Objective,
-    /// How long a live run near the predicted capacity lasts; those far below, which only show delays, take half of it.
+    /// How long a live run near the predicted capacity lasts, or five deadlines if that is longer; those far below, which only show
+    /// delays, take half of it.
     pub seconds: f64,
     /// Draws arrivals and queries.
     pub seed: u64,
@@ -140,6 +141,11 @@ pub type KeepLog<'a> = dyn FnMut(KeptLog<'_>) -> std::io::Result<()> + 'a;
 
 /// Fewest and most queries of a run: at millions a second the delays of half a second tell whether they grow.
 const RUN_QUERIES: (usize, usize) = (200, 1_500_000);
+/// A run near the capacity lasts for so many deadlines at least, whatever it is to last: in a shorter one even a rate far too high has
+/// no time to be late.
+const LEAST_DEADLINES: f64 = 5.0;
+/// For that it may have so many queries.
+const MOST_QUERIES: usize = 10_000_000;
 
 /// Compares what is predicted of a node with what it does, policy by policy.
 pub struct Validation<'a> {
@@ -242,7 +248,9 @@ impl<'a> Validation<'a> {
         calibration: &Calibration,
     ) -> Result<(f64, usize), LabError> {
         // The run's length depends on the capacity and the capacity, a little, on the length.
-        let count = self.queries_in(self.options.seconds, self.glance(policy, calibration)?);
+        let rate_qps = self.glance(policy, calibration)?;
+        let least = (LEAST_DEADLINES * self.options.deadline.as_secs() * rate_qps) as usize;
+        let count = self.queries_in(self.options.seconds, rate_qps).max(least.min(MOST_QUERIES));
         Ok((self.capacities(policy, &[self.known(calibration)], count)?.into_iter().sum(), count))
     }
 

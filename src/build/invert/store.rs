@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::run::{Run, RunSource};
 use super::runs::Runs;
 use crate::build::journal::Journal;
-use crate::build::{Budget, BuildError, BuildOptions, BuildSummary, Stages};
+use crate::build::{Budget, BuildError, BuildOptions, BuildSummary, Stages, allocator};
 
 /// The runs of a build, so far.
 #[derive(Debug)]
@@ -113,8 +113,14 @@ impl Store {
             return Ok(());
         }
         let path = inside.journal.next_path().map_err(|e| at(&self.folder, &e))?;
+        // The first of each worker: what its lists grew in came from heaps.
+        let is_first = inside.runs_on_disk as u64 <= inside.workers;
         drop(inside);
         let run = Run::on_disk(source, &path).map_err(|e| at(&path, &e))?;
+        if is_first {
+            allocator::give_back_large_blocks();
+            allocator::give_back();
+        }
         let mut inside = self.lock();
         inside.journal.add(&path).map_err(|e| at(&path, &e))?;
         inside.runs.push(run);

@@ -79,8 +79,8 @@ pub(super) struct Arguments {
     deadline: DeadlineArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// Length of a live run near the predicted capacity; those far below it take half as long, and none has more than 1.5
-    /// million queries
+    /// Length of a live run near the predicted capacity, five deadlines at least; those far below it take half as long, and none has
+    /// more than 1.5 million queries unless the deadline asks for them, and never more than 10 million
     #[arg(long, value_name = "S", default_value_t = 1.5)]
     seconds: f64,
     /// Live runs that are to count at each of the rates at which delays are compared: a fifth, half and four fifths of the

@@ -50,27 +50,9 @@ impl BatchCompany {
         Self { by_busy_cpus: (0..=busiest).map(at).collect(), by_size }
     }
 
-    /// The same where thread and device take so many times as long, whatever the batch.
-    pub(super) fn slower(mut self, host: f64, device: f64) -> Self {
-        for busy in &mut self.by_busy_cpus {
-            *busy = (busy.0 * host, busy.1 * device);
-        }
-        self
-    }
-
-    /// Of a batch of so many queries while so many CPU lanes work, but for chance.
-    pub(super) fn expected(&self, queries: u32, busy_cpus: u32) -> BatchTimes {
-        self.times_at(queries, busy_cpus, None)
-    }
-
-    /// The same; `bits` are what chance is drawn from.
+    /// Of a batch of so many queries while so many CPU lanes work; `bits` are what chance is drawn from.
     #[inline]
     pub(super) fn times(&self, queries: u32, busy_cpus: u32, bits: u64) -> BatchTimes {
-        self.times_at(queries, busy_cpus, Some(unit(bits)))
-    }
-
-    #[inline]
-    fn times_at(&self, queries: u32, busy_cpus: u32, drawn: Option<f64>) -> BatchTimes {
         let (host, device) = self.by_busy_cpus[(busy_cpus as usize).min(self.by_busy_cpus.len() - 1)];
         let at = ln(f64::from(queries.max(1)));
         let after = self.by_size.partition_point(|&(size, _)| size < at);
@@ -84,7 +66,8 @@ impl BatchCompany {
             let (low, high) = (value(&low.1), value(&high.1));
             low + part * (high - low)
         };
-        let noise = |noise: &[Quantile]| drawn.and_then(|drawn| value_at(noise, drawn)).unwrap_or(1.0);
+        let drawn = unit(bits);
+        let noise = |noise: &[Quantile]| value_at(noise, drawn).unwrap_or(1.0);
         BatchTimes {
             host: host * between(&|stream| stream.host),
             prepared: between(&|stream| stream.prepared),
@@ -158,17 +141,5 @@ mod tests {
         let between = device(256);
         assert!(between.iter().all(|one| (0.899..1.101).contains(one)));
         assert!(device(4096).iter().all(|&one| one == 1.0));
-    }
-
-    #[test]
-    fn what_is_expected_leaves_chance_out_and_a_slower_machine_takes_longer_whatever_the_batch() {
-        let streams = vec![stream(16, 1.2, 0.5, &[(0.0, 0.8), (1.0, 1.2)]), stream(4096, 1.0, 1.0, &[])];
-        let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
-        assert_eq!((batches.expected(16, 0).host, batches.expected(16, 0).device), (1.2, 1.0));
-        let slower = batches.clone().slower(1.5, 2.0);
-        for (queries, busy) in [(16, 0), (300, 3), (4096, 9)] {
-            let (one, other) = (batches.expected(queries, busy), slower.expected(queries, busy));
-            assert!((other.host / one.host - 1.5).abs() < 1e-12 && (other.device / one.device - 2.0).abs() < 1e-12);
-        }
     }
 }

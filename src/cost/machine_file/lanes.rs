@@ -112,18 +112,6 @@ impl LaneCosts {
         Self { hand_back: Nanos::ZERO, ..self }
     }
 
-    /// The same where batches take their thread and device so many times as long.
-    #[must_use]
-    pub fn slower_batches(self, host: f64, device: f64) -> Self {
-        Self { batches: self.batches.slower(host, device), ..self }
-    }
-
-    /// What company makes of a batch of so many queries in the mean, while so many CPU lanes work.
-    #[must_use]
-    pub fn expected_batch(&self, queries: u32, busy_cpus: u32) -> BatchTimes {
-        self.batches.expected(queries, busy_cpus)
-    }
-
     /// Work in a stream over work alone.
     #[must_use]
     pub fn stream(&self) -> f64 {
