@@ -6,11 +6,12 @@ use super::train::known_here;
 use super::{Measured, Workload, shipped};
 use crate::files::InputError;
 use crate::machine::Class;
+use crate::query::Features;
 
 /// Where the GPU times of a replayed lane come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedGpu {
-    /// Each query was measured, on the same index, on the GPU that the named shipped workload names.
+    /// Each query was measured, on lists that are the same, on the GPU that the named shipped workload names.
     Measured {
         /// The shipped workload.
         file: String,
@@ -41,7 +42,7 @@ impl std::fmt::Display for RecordedGpu {
 }
 
 /// Replaces the GPU times of `workload` by shipped ones: measured where a shipped workload holds all of its queries on
-/// the same index, else predicted by a model of a shipped one.
+/// the same lists, else predicted by a model of a shipped one.
 ///
 /// # Errors
 /// If nothing that ships knows GPU times for these modes.
@@ -79,16 +80,20 @@ fn set_gpu(workload: &mut Workload, times: Vec<Measured>) {
     }
 }
 
-/// The recorded GPU time of each row, if the index is the same and none is missing.
+/// The recorded GPU time of each row, if the collection has as many documents, all lists are as long, and none is missing: the file
+/// that holds the index may have another form, and another fingerprint with it.
 fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measured>> {
-    let index = workload.provenance.get("index")?;
-    if recorded.provenance.get("index") != Some(index) || recorded.provenance.get("k") != workload.provenance.get("k") {
+    let is_same = |key| workload.provenance.get(key).is_some_and(|value| recorded.provenance.get(key) == Some(value));
+    if !is_same("docs") || !is_same("k") {
         return None;
     }
+    let lists = |row: &super::WorkloadRow| {
+        let Features { terms, shortest, second_shortest, postings, longest, blocks, .. } = row.features;
+        (terms, shortest, second_shortest, postings, longest, blocks, row.results)
+    };
     let by_query: HashMap<_, _> = recorded.rows.iter().map(|row| ((row.mode, row.log_id), row)).collect();
     let time = |row: &super::WorkloadRow| {
-        by_query.get(&(row.mode, row.log_id)).filter(|other| other.features.postings == row.features.postings)?.measured
-            [Class::GPU]
+        by_query.get(&(row.mode, row.log_id)).filter(|other| lists(other) == lists(row))?.measured[Class::GPU]
     };
     workload.rows.iter().map(time).collect()
 }
@@ -100,33 +105,39 @@ mod tests {
     use crate::files::Provenance;
     use crate::ids::QueryId;
     use crate::machine::PerClass;
-    use crate::query::{Features, Mode};
+    use crate::query::Mode;
 
-    fn workload(index: &str, log_ids: &[u32], gpu_us: Option<f64>) -> Workload {
+    fn workload(shift: u64, log_ids: &[u32], gpu_us: Option<f64>) -> Workload {
         let measured = |us| Measured { median_us: us, spread_us: 0.0, device_us: None };
         let row = |(id, &log_id): (u32, &u32)| WorkloadRow {
             query_id: QueryId(id),
             log_id,
             mode: Mode::Or,
-            features: Features::from_lengths(&[u64::from(log_id) + 1], 100),
+            features: Features::from_lengths(&[u64::from(log_id) + shift], 100),
             index_features: None,
             measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
             far: None,
             results: 1,
         };
         Workload {
-            provenance: Provenance::new().with("index", index),
+            provenance: Provenance::new().with("docs", 100).with("k", 10).with("index", shift),
             rows: (0..).zip(log_ids).map(row).collect(),
             ..Workload::default()
         }
     }
 
     #[test]
-    fn times_are_taken_only_from_the_same_index_and_only_if_all_are_there() {
-        let here = workload("a", &[3, 1], None);
-        assert_eq!(matching_times(&here, &workload("a", &[1, 2, 3], Some(7.0))).unwrap().len(), 2);
-        assert_eq!(matching_times(&here, &workload("b", &[1, 2, 3], Some(7.0))), None);
-        assert_eq!(matching_times(&here, &workload("a", &[1, 2], Some(7.0))), None);
-        assert_eq!(matching_times(&here, &workload("a", &[1, 3], None)), None);
+    fn times_are_taken_only_of_the_same_lists_and_only_if_all_are_there() {
+        let here = workload(1, &[3, 1], None);
+        let there = workload(1, &[1, 2, 3], Some(7.0));
+        assert_eq!(matching_times(&here, &there).unwrap().len(), 2);
+        // The same lists, in a file of another form.
+        let other = Workload { provenance: there.provenance.clone().with("index", "another"), ..there.clone() };
+        assert_eq!(matching_times(&here, &other).unwrap().len(), 2);
+        assert_eq!(matching_times(&here, &workload(2, &[1, 2, 3], Some(7.0))), None);
+        let larger = Workload { provenance: Provenance::new().with("docs", 101).with("k", 10), ..there.clone() };
+        assert_eq!(matching_times(&here, &larger), None);
+        assert_eq!(matching_times(&here, &workload(1, &[1, 2], Some(7.0))), None);
+        assert_eq!(matching_times(&here, &workload(1, &[1, 3], None)), None);
     }
 }
