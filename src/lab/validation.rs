@@ -123,6 +123,14 @@ pub struct ValidationOptions {
     pub repeats: u32,
 }
 
+impl ValidationOptions {
+    /// How many seconds a run near the predicted capacity is to last.
+    #[must_use]
+    pub fn lasts_s(&self) -> f64 {
+        self.seconds.max(LEAST_DEADLINES * self.deadline.as_secs())
+    }
+}
+
 /// The log of a run, on offer to whoever keeps logs.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptLog<'a> {

@@ -427,7 +427,7 @@ impl Belt<'_> {
 struct Submitted {
     rows: Vec<u32>,
     picked_up: u64,
-    /// How long that took, in nanoseconds.
+    /// How long it took to prepare it, in nanoseconds.
     prepared: u64,
     /// Why it is not there after all: reported in its turn.
     fault: Option<Fault>,

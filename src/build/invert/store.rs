@@ -24,6 +24,8 @@ struct Inside {
     runs: Vec<Run>,
     kept_bytes: u64,
     runs_on_disk: usize,
+    /// Of these, those that this process has written or is writing.
+    spilled: u64,
     resumed_bytes: u64,
     /// Documents of all batches that are inverted, in runs or not yet.
     num_docs: u64,
@@ -46,6 +48,7 @@ impl Store {
         let inside = Inside {
             journal,
             runs_on_disk: runs.len(),
+            spilled: 0,
             kept_bytes: 0,
             resumed_bytes: segments().map(|segment| segment.text_bytes).sum(),
             num_docs: segments().map(|segment| u64::from(segment.num_docs)).sum(),
@@ -113,8 +116,9 @@ impl Store {
             return Ok(());
         }
         let path = inside.journal.next_path().map_err(|e| at(&self.folder, &e))?;
-        // The first of each worker: what its lists grew in came from heaps.
-        let is_first = inside.runs_on_disk as u64 <= inside.workers;
+        // About the first of each worker: what its lists grew in came from heaps.
+        let is_first = inside.spilled < inside.workers;
+        inside.spilled += 1;
         drop(inside);
         let run = Run::on_disk(source, &path).map_err(|e| at(&path, &e))?;
         if is_first {

@@ -138,13 +138,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !results.compared.is_empty() {
         outln!("{}", tables::validity(&results.compared, arguments.runs));
     }
-    let criterion = arguments.objective.checked()?.within(deadline);
-    outln!("{}", tables::capacities(&results.capacities, &criterion, arguments.seconds));
+    let asked = options(arguments, deadline)?;
+    let criterion = asked.objective.within(deadline);
+    outln!("{}", tables::capacities(&results.capacities, &criterion, asked.lasts_s()));
     validated.print_gpu_note();
     // Whatever has failed, what was measured before is kept.
     let written = write_results(arguments, &validated, &results, &criterion);
     outln!("Took {:.0} s.", started.elapsed().as_secs_f64());
     validated_all.and(written)
+}
+
+/// How it is to be done.
+fn options(arguments: &Arguments, deadline: Nanos) -> Result<ValidationOptions, Failure> {
+    let objective = arguments.objective.checked()?;
+    let (seconds, seed, repeats) = (arguments.seconds, arguments.seed, arguments.runs);
+    Ok(ValidationOptions { deadline, objective, seconds, seed, repeats })
 }
 
 /// Every policy that the machine can run, up to an interrupt or a failure: what comes of each goes to `results`.
@@ -156,9 +164,7 @@ fn validate(
 ) -> Result<(), Failure> {
     let lengths = validated.node.lengths();
     let policies = arguments.options.suited_to(&lengths)?;
-    let objective = arguments.objective.checked()?;
-    let (seconds, seed, repeats) = (arguments.seconds, arguments.seed, arguments.runs);
-    let options = ValidationOptions { deadline, objective, seconds, seed, repeats };
+    let options = options(arguments, deadline)?;
     let provenance = validated.provenance();
     let mut keep = |kept: KeptLog<'_>| {
         if !arguments.log {

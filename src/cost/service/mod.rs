@@ -69,7 +69,7 @@ pub trait ServiceTimes {
     }
 
     /// When the thread of the lane whose batch was started last sees no other end, since it prepares that one; to be asked after
-    /// each start.
+    /// each start. Threads that only let time pass have been told their batches' ends by then, and do not keep to it.
     #[inline]
     fn take_preparing(&mut self) -> Option<Preparing> {
         None

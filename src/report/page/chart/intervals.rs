@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::lines::figure;
 use super::marker;
-use super::plane::WIDTH;
+use super::plane::{WIDTH, upright_tick};
 use crate::report::axis::{Axis, tick_text};
 use crate::report::page::html::{escaped, number};
 
@@ -70,14 +70,7 @@ impl Intervals {
         let mut ticks = String::from("<g class=\"ticks\">");
         for (i, &tick) in axis.ticks().iter().enumerate() {
             let Some(x) = across(tick) else { continue };
-            let class = if i % 2 == 1 { " class=\"alt\"" } else { "" };
-            let _ = write!(svg, "<path d=\"M{x:.1} {TOP}V{bottom:.0}\"/>");
-            let _ = write!(
-                ticks,
-                "<text{class} x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
-                bottom + 17.0,
-                tick_text(tick / factor)
-            );
+            upright_tick(i, x, (TOP, bottom), &tick_text(tick / factor), &mut svg, &mut ticks);
         }
         let _ = write!(
             svg,

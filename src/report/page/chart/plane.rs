@@ -14,6 +14,22 @@ const RIGHT: f64 = 30.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 52.0;
 
+/// Number `i` of the ticks along the bottom, at `x`: its line from `top` to `bottom` into `grid`, and what is written there into
+/// `ticks`.
+pub(super) fn upright_tick(
+    i: usize,
+    x: f64,
+    (top, bottom): (f64, f64),
+    text: &str,
+    grid: &mut String,
+    ticks: &mut String,
+) {
+    // Every other one may be left out where there is little room.
+    let class = if i % 2 == 1 { " class=\"alt\"" } else { "" };
+    let _ = write!(grid, "<path d=\"M{x:.1} {top}V{bottom:.0}\"/>");
+    let _ = write!(ticks, "<text{class} x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{text}</text>", bottom + 17.0);
+}
+
 /// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::report::page) enum Unit {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::lines::figure;
-use super::plane::WIDTH;
+use super::plane::{WIDTH, upright_tick};
 use crate::ids::ProcessorId;
 use crate::machine::Class;
 use crate::report::axis::{Axis, tick_text};
@@ -77,14 +77,7 @@ fn frame(from: Nanos, to: Nanos, bottom: f64, svg: &mut String) {
     let mut ticks = String::from("</g><g class=\"ticks\">");
     for (i, &tick) in axis.ticks().iter().enumerate().filter(|(_, tick)| **tick <= end_ms) {
         let x = LEFT + tick / end_ms * (WIDTH - LEFT - 16.0);
-        let class = if i % 2 == 1 { " class=\"alt\"" } else { "" };
-        let _ = write!(svg, "<path d=\"M{x:.1} {TOP}V{bottom:.0}\"/>");
-        let _ = write!(
-            ticks,
-            "<text{class} x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
-            bottom + 17.0,
-            tick_text(tick)
-        );
+        upright_tick(i, x, (TOP, bottom), &tick_text(tick), svg, &mut ticks);
     }
     let _ = write!(
         svg,
