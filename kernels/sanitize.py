@@ -2,13 +2,16 @@
 """Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes docs/sanitizer.md:
 
     kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
+                        [--results FILE]
 
 TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests'
 names. Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the
 same.
 
 Each test runs by itself: first under Nsight Compute (`ncu`), which tells the kernels that it launches, one test after another,
-since the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. Exits with 1
+since the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. With --results
+what is found is added to a file, a line each, as it comes, and what that file has of the same binaries is not done again: so a
+run that was ended goes on. Exits with 1
 if a tool complains, a test fails, or a kernel of kernels/ is not launched by any test: then the document says so, too.
 """
 
@@ -16,7 +19,10 @@ import argparse
 import collections
 import concurrent.futures
 import csv
+import functools
+import hashlib
 import io
+import json
 import os
 import pathlib
 import re
@@ -39,6 +45,33 @@ Test = collections.namedtuple("Test", "binary name")
 OPTIONS = {"initcheck": ["--check-api-memory-access", "no"]}
 # What a tool said of a test: whether all is well, its verdict, the seconds that it took, what it printed.
 Outcome = collections.namedtuple("Outcome", "is_well verdict seconds output")
+
+
+class Results:
+    """What was found, by test and tool, in a file that outlives the run; without a path it is kept nowhere."""
+
+    def __init__(self, path):
+        self.path = path
+        self.digests = {}
+        self.found = {}
+        if path and path.exists():
+            for line in path.read_text().splitlines():
+                record = json.loads(line)
+                self.found[tuple(record.pop("of"))] = record
+
+    def _key(self, test, tool):
+        if test.binary not in self.digests:
+            with open(test.binary, "rb") as binary:
+                self.digests[test.binary] = hashlib.sha256(binary.read()).hexdigest()[:16]
+        return (self.digests[test.binary], test.name, tool)
+
+    def get(self, test, tool):
+        return self.found.get(self._key(test, tool))
+
+    def add(self, test, tool, record):
+        if self.path:
+            with open(self.path, "a") as file:
+                file.write(json.dumps({"of": self._key(test, tool), **record}) + "\n")
 
 
 def kernels_of_sources():
@@ -93,15 +126,26 @@ def launches(test, seconds):
     return {row["Kernel Name"].split("(")[0] for row in rows if (row.get("ID") or "").isdigit()}, None
 
 
+@functools.cache
+def options(tool):
+    """Returns a tool's options. Racecheck's workers, several threads of its own in the tested process, crash now and then
+    (2025.3): where the tool has that option there is one."""
+    workers = "--racecheck-num-workers"
+    if tool == "racecheck" and workers in subprocess.run(["compute-sanitizer", "--help"], capture_output=True, text=True).stdout:
+        return [workers, "1"]
+    return OPTIONS.get(tool, [])
+
+
 def check(tool, test, seconds):
     """Returns the Outcome of one test under one tool."""
-    sanitizer = ["compute-sanitizer", "--tool", tool, *OPTIONS.get(tool, []), "--error-exitcode", "9"]
+    sanitizer = ["compute-sanitizer", "--tool", tool, *options(tool), "--error-exitcode", "9"]
     status, output, took = run(sanitizer, test, seconds)
     verdicts = re.findall(r"^=+ (.*SUMMARY.*)$", output, re.M)
     verdict = verdicts[-1] if verdicts else f"stopped after {took:.0f} s" if status is None else "no summary"
     has_passed = re.search(rf"^test {re.escape(test.name)} \.\.\. ok", output, re.M) is not None
     if not has_passed and verdicts:
-        verdict += ", but the test failed"
+        crashed = "process didn't terminate successfully" in output
+        verdict += ", then the process was ended by a signal" if crashed else ", but the test failed"
     return Outcome(status == 0 and has_passed and CLEAN.search(verdict) is not None, verdict, took, output)
 
 
@@ -127,7 +171,7 @@ def document(tools, sources, launched, outcomes, wall_seconds):
     lines = [
         "# The kernels under compute-sanitizer",
         "",
-        f"Written by `kernels/sanitize.py` on {time.strftime('%Y-%m-%d')} in one run of {wall_seconds:.0f} s:",
+        f"Written by `kernels/sanitize.py` on {time.strftime('%Y-%m-%d')} after {wall_seconds:.0f} s:",
         f"{machine()}. Each test compares with its twin on the host;",
         "the build is a debug one, in which what kernels write is poisoned before. With `TANDEM_SANITIZER` set tests try less "
         "of the",
@@ -163,8 +207,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
+    parser.add_argument("--results", type=pathlib.Path)
     arguments = parser.parse_args()
-    began = time.time()
+    results = Results(arguments.results)
+    began = time.time() - max((record["at_s"] for record in results.found.values()), default=0)
     tools = arguments.tools.split(",")
     sources = kernels_of_sources()
     tests = tests_of(arguments.binaries)
@@ -173,27 +219,42 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
 
         def check_and_tell(test, tool):
+            if known := results.get(test, tool):
+                outcomes[test, tool] = Outcome(True, known["verdict"], known["seconds"], "")
+                return
             outcomes[test, tool] = outcome = check(tool, test, arguments.seconds)
+            # What was not well is looked at again.
+            if outcome.is_well:
+                record = {"verdict": outcome.verdict, "seconds": outcome.seconds, "at_s": time.time() - began}
+                results.add(test, tool, record)
             said = f"{tool} {test.name}: {short(outcome.verdict)}, {outcome.seconds:.0f} s"
             print(f"{time.time() - began:4.0f} s: {said}", flush=True)
             if not outcome.is_well:
                 print(outcome.output[-4000:], file=sys.stderr)
 
-        tasks = []
-        for test in tests:
+        def launches_of(test):
+            if known := results.get(test, "ncu"):
+                launched[test] = set(known["kernels"])
+                return True
             launched[test], complaint = launches(test, arguments.seconds)
             if complaint:
-                all_well = False
                 print(complaint, file=sys.stderr)
-            if launched[test] and not ALONE.search(test.name):
-                tasks += [pool.submit(check_and_tell, test, tool) for tool in tools]
-        launching = sum(map(bool, launched.values()))
-        print(f"{time.time() - began:4.0f} s: {launching} of {len(tests)} tests launch kernels", flush=True)
+                return False
+            results.add(test, "ncu", {"kernels": sorted(launched[test]), "at_s": time.time() - began})
+            return True
+
+        tasks = []
+        for test in [test for test in tests if not ALONE.search(test.name)]:
+            all_well &= launches_of(test)
+            tasks += [pool.submit(check_and_tell, test, tool) for tool in tools if launched[test]]
         for task in tasks:
             task.result()
-        for test in tests:
-            for tool in tools if launched[test] and ALONE.search(test.name) else []:
+        for test in [test for test in tests if ALONE.search(test.name)]:
+            all_well &= launches_of(test)
+            for tool in tools if launched[test] else []:
                 check_and_tell(test, tool)
+        launching = sum(map(bool, launched.values()))
+        print(f"{time.time() - began:4.0f} s: {launching} of {len(tests)} tests launch kernels", flush=True)
     text, is_clean = document(tools, sources, launched, outcomes, time.time() - began)
     arguments.out.write_text(text)
     print(arguments.out)

@@ -2,17 +2,20 @@
 //!
 //! No test here asserts a time: what is checked is order, counts and words.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::cost::machine_file::{AfterIdle, Crowding, DispatcherFile, InUse, LaneFile, Quantile, Stalls};
+use tandem::cost::{
+    BatchContention, BatchCost, BatchStream, Contention, Cost, CpuContention, MachineFile, MachineModel,
+};
 use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem::ids::{DocId, JobId, QueryId};
 use tandem::live::{self, Ending, Fleet, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use tandem::machine::{Class, Machine, PerClass};
+use tandem::machine::{Class, Idle, Machine, PerClass};
 use tandem::query::{Mode, Query};
 use tandem::sched::{Ask, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
@@ -62,10 +65,58 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
     })
 }
 
-/// CPU workers and GPUs of one or two streams, one or two batches deep, with and without batch costs; handing over and
-/// deciding take nothing or something.
+/// What a machine file and a workload's own company may say: lanes that take time to be told, speeds, noise and stalls, and
+/// a GPU's thread that prepares one batch while others, which overlap on the device, end.
+fn among_others(model: &MachineModel) -> MachineModel {
+    let quantiles = |points: &[(f64, f64)]| points.iter().map(|&(share, value)| Quantile { share, value }).collect();
+    let lanes = LaneFile {
+        stream: 0.8,
+        spacing: 0.6,
+        in_use: vec![InUse { share: 0.0, times: 1.5, plus_us: 1.0 }, InUse { share: 1.0, times: 1.0, plus_us: 0.0 }],
+        memory_ms: 0.1,
+        after_idle: vec![
+            AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
+            AfterIdle { idle_us: 50.0, hand_over_us: 3.0, times: 1.2 },
+        ],
+        hand_back_us: 1.0,
+        crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 3, times: 1.3 }],
+        beside: BTreeMap::new(),
+        batch_host: 1.2,
+        batch_device: 0.9,
+        speeds: quantiles(&[(0.0, 0.8), (1.0, 1.4)]),
+        speed_lasts_ms: 0.05,
+        noise: quantiles(&[(0.0, 0.9), (1.0, 1.2)]),
+        stalls: Stalls { per_s: 20_000.0, us: quantiles(&[(0.0, 5.0), (1.0, 30.0)]) },
+    };
+    let stream = |queries, host, device, spacing| BatchStream {
+        queries,
+        host,
+        prepared: 0.7,
+        device,
+        spacing,
+        noise: quantiles(&[(0.0, 0.8), (1.0, 1.2)]),
+        host_noise: quantiles(&[(0.0, 0.9), (0.9, 1.0), (1.0, 8.0)]),
+    };
+    let company = Contention {
+        cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 3, times: 1.2 }],
+        cpu_beside_gpu: 1.1,
+        gpu_batches: vec![
+            BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
+            BatchContention { busy_cpus: 3, host: 1.4, device: 1.1 },
+        ],
+        gpu_streams: vec![stream(2, 3.0, 1.0, 0.3), stream(16, 2.0, 1.2, 1.0)],
+        ..Contention::default()
+    };
+    let classes = [Class::CPU, Class::GPU].map(|class| (class, lanes.clone()));
+    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, classes.into(), DispatcherFile::default());
+    // The dispatcher's time is told by `decision` here.
+    MachineModel { dispatcher: None, ..file.model(model, Some(&company), |_| false) }
+}
+
+/// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs; handing over and
+/// deciding take nothing or something, or a machine file says what serving takes.
 fn models() -> impl Strategy<Value = MachineModel> {
-    let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..3)
+    let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..5)
         .prop_map(|(cpus, gpus, streams, depth)| Machine::new(cpus, 0).with_gpus(gpus, streams, depth));
     let batches = BatchCost {
         host_fixed_us: 1.0,
@@ -79,12 +130,17 @@ fn models() -> impl Strategy<Value = MachineModel> {
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];
     let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
-    (machine, batches, overhead(), overhead()).prop_map(|(machine, batches, handoff, decision)| MachineModel {
-        batches: PerClass::two(None, batches),
-        handoff: PerClass::two(handoff, handoff),
-        decision,
-        ..machine.into()
-    })
+    (machine, batches, overhead(), overhead(), any::<bool>()).prop_map(
+        |(machine, batches, handoff, decision, is_among_others)| {
+            let model = MachineModel {
+                batches: PerClass::two(None, batches),
+                handoff: PerClass::two(handoff, handoff),
+                decision,
+                ..machine.into()
+            };
+            if is_among_others { among_others(&model) } else { model }
+        },
+    )
 }
 
 proptest! {

@@ -72,6 +72,9 @@ pub struct BatchStream {
     pub spacing: f64,
     /// Quantiles of the device's time over what is expected of it at that moment, shares ascending.
     pub noise: Vec<Quantile>,
+    /// The same of the thread's, whatever holds it up counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_noise: Vec<Quantile>,
 }
 
 fn one() -> f64 {
@@ -118,6 +121,7 @@ impl Contention {
         }
         for stream in &self.gpu_streams {
             distribution(&format!("`gpu_streams` of {} queries: noise", stream.queries), &stream.noise)?;
+            distribution(&format!("`gpu_streams` of {} queries: host_noise", stream.queries), &stream.host_noise)?;
         }
         if let Some(stream) = self.gpu_streams.iter().find(|stream| !(0.0..=1.0).contains(&stream.prepared)) {
             return Err(format!("`gpu_streams`: a share of {} is prepared, expected 0 to 1", stream.prepared));
@@ -156,8 +160,17 @@ mod tests {
                     device: 1.1,
                     spacing: 0.6,
                     noise: vec![Quantile { share: 0.1, value: 0.8 }, Quantile { share: 0.9, value: 1.3 }],
+                    host_noise: vec![Quantile { share: 0.5, value: 0.9 }, Quantile { share: 1.0, value: 9.0 }],
                 },
-                BatchStream { queries: 2048, host: 1.4, prepared: 0.0, device: 1.0, spacing: 1.0, noise: Vec::new() },
+                BatchStream {
+                    queries: 2048,
+                    host: 1.4,
+                    prepared: 0.0,
+                    device: 1.0,
+                    spacing: 1.0,
+                    noise: Vec::new(),
+                    host_noise: Vec::new(),
+                },
             ],
         };
         let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));
@@ -172,6 +185,11 @@ mod tests {
         assert!(fault(&format!(r#"{{"cpu":[],"gpu_in_use":[{twice},{twice}]}}"#)).contains("shares must ascend"));
         let stream = r#"{"queries":8,"host":1,"device":1,"spacing":1,"noise":[{"share":0.5,"value":1},{"share":0.9,"value":0.5}]}"#;
         let twice = stream.replace(r#",{"share":0.9,"value":0.5}"#, "");
+        let hosts = twice.replace("]}", r#"],"host_noise":[{"share":0.5,"value":-1}]}"#);
+        assert!(
+            fault(&format!(r#"{{"cpu":[],"gpu_streams":[{hosts}]}}"#))
+                .contains("`gpu_streams` of 8 queries: host_noise")
+        );
         assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{twice},{twice}]}}"#)).contains("queries must ascend"));
         assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{stream}]}}"#)).contains("values never fall"));
     }

@@ -1,9 +1,9 @@
 //! How much longer batches take on a GPU's lane that is never without one, laid out to be asked millions of times a second.
 
 use super::Quantile;
-use super::lanes::{interpolated, unit, value_at};
+use super::lanes::{STEP, interpolated, unit, value_at};
 use crate::cost::{BatchStream, Contention};
-use crate::random::ln;
+use crate::random::{ln, mix};
 
 /// What company makes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,12 +66,13 @@ impl BatchCompany {
             let (low, high) = (value(&low.1), value(&high.1));
             low + part * (high - low)
         };
-        let drawn = unit(bits);
-        let noise = |noise: &[Quantile]| value_at(noise, drawn).unwrap_or(1.0);
+        // How the thread varies says nothing of how the device does.
+        let (of_device, of_host) = (unit(bits), unit(mix(bits ^ STEP)));
+        let noise = |noise: &[Quantile], drawn| value_at(noise, drawn).unwrap_or(1.0);
         BatchTimes {
-            host: host * between(&|stream| stream.host),
+            host: host * between(&|stream| stream.host) * between(&|stream| noise(&stream.host_noise, of_host)),
             prepared: between(&|stream| stream.prepared),
-            device: device * between(&|stream| stream.device) * between(&|stream| noise(&stream.noise)),
+            device: device * between(&|stream| stream.device) * between(&|stream| noise(&stream.noise, of_device)),
             // A device is never at a batch for longer than that takes.
             spacing: between(&|stream| stream.spacing.min(1.0)),
         }
@@ -82,11 +83,10 @@ impl BatchCompany {
 mod tests {
     use super::*;
     use crate::cost::BatchContention;
-    use crate::random::mix;
 
     fn stream(queries: u32, host: f64, spacing: f64, noise: &[(f64, f64)]) -> BatchStream {
         let noise = noise.iter().map(|&(share, value)| Quantile { share, value }).collect();
-        BatchStream { queries, host, prepared: 0.5, device: 1.0, spacing, noise }
+        BatchStream { queries, host, prepared: 0.5, device: 1.0, spacing, noise, host_noise: Vec::new() }
     }
 
     fn company() -> Contention {
@@ -141,5 +141,23 @@ mod tests {
         let between = device(256);
         assert!(between.iter().all(|one| (0.899..1.101).contains(one)));
         assert!(device(4096).iter().all(|&one| one == 1.0));
+    }
+
+    #[test]
+    fn the_thread_varies_by_itself_and_stalls_are_as_rare_as_they_were() {
+        let host_noise = [(0.0, 0.9), (0.98, 1.0), (0.98, 10.0), (1.0, 10.0)];
+        let host_noise = host_noise.map(|(share, value)| Quantile { share, value }).to_vec();
+        let streams = vec![BatchStream { host_noise, ..stream(16, 1.5, 1.0, &[(0.0, 0.8), (1.0, 1.2)]) }];
+        let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
+        let times: Vec<BatchTimes> = (0..20_000).map(|i| batches.times(16, 0, mix(i))).collect();
+        let stalled = times.iter().filter(|times| times.host == 15.0).count();
+        assert!((300..500).contains(&stalled), "{stalled} of 20,000");
+        // The device knows nothing of it.
+        let mean = |of: &dyn Fn(&&BatchTimes) -> bool| {
+            let (sum, count) = times.iter().filter(of).fold((0.0, 0.0), |(sum, n), one| (sum + one.device, n + 1.0));
+            sum / count
+        };
+        let (well, held_up) = (mean(&|times| times.host < 15.0), mean(&|times| times.host == 15.0));
+        assert!((well - 1.0).abs() < 0.01 && (held_up - 1.0).abs() < 0.03, "{well}, {held_up}");
     }
 }

@@ -225,7 +225,7 @@ impl LaneCosts {
 }
 
 /// From one draw to the next.
-const STEP: u64 = 0x5851_F42D_4C95_7F2D;
+pub(super) const STEP: u64 = 0x5851_F42D_4C95_7F2D;
 
 /// A number from 0 to below 1.
 #[inline]

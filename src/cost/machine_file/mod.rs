@@ -11,7 +11,7 @@
 //!
 //!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
 //!  a batch's host = profiled · batch_host · speed, its device = profiled · batch_device
-//!  with a workload's own `gpu_streams`: by its size, the device's · noise, and as far as batches overlap
+//!  with a workload's own `gpu_streams`: by its size, each · its own noise, and as far as batches overlap
 //! ```
 //!
 //! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that

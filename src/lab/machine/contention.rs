@@ -1,11 +1,13 @@
 //! What queries of a workload take in company, for the workload's file: [`Contention`].
 
-use super::fit::{calm_ratio, gpu_in_use, longer, quantiles, rounded};
+use super::fit::{MOMENT_US, calm_ratio, gpu_in_use, longer, quantiles, rounded};
 use super::probe::Busy;
 use super::{FLOOD, MachineSample, OVERLOAD, Stage, USED, counts_up_to, drive_stage, real_gpus};
+use crate::cost::machine_file::Quantile;
 use crate::cost::{BatchContention, BatchStream, Contention, CpuContention, MachineFile};
 use crate::lab::{LabError, Node, Progress};
 use crate::machine::Class;
+use crate::quantile::{median, nearest_rank};
 use crate::time::Nanos;
 
 /// How often the stages take turns.
@@ -115,7 +117,41 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
         device,
         spacing: rounded(calm_ratio(paces.collect())),
         noise: quantiles(&mut rounds.collect::<Vec<f64>>()),
+        host_noise: host_noise(&streamed),
     })
+}
+
+/// Where the thread's noise is told: to its end, since one stall holds up all that waits.
+const HOST_SHARES: [f64; 13] = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
+
+/// Quantiles of what the thread takes over what batches take it in the middle of the moment: how quick it is from moment to moment the
+/// machine's file says. Their own mean, in lines from one to the next, is 1, so that they leave the pace as it is.
+fn host_noise(streamed: &[&MachineSample]) -> Vec<Quantile> {
+    let mut noise = Vec::with_capacity(streamed.len());
+    for round in streamed.chunk_by(|a, b| a.round == b.round) {
+        let mut rest = round;
+        while !rest.is_empty() {
+            let mut expected_us = 0.0;
+            let many = rest.iter().take_while(|sample| {
+                let is_within = expected_us < MOMENT_US;
+                expected_us += sample.profiled.host.as_us();
+                is_within
+            });
+            let (moment, later) = rest.split_at(many.count());
+            let times = |sample: &&MachineSample| sample.host.as_us() / sample.profiled.host.as_us().max(1e-3);
+            // As speeds are told: a batch that was held up is not the moment's speed.
+            let middle = median(moment.iter().map(times).collect());
+            noise.extend(moment.iter().map(|sample| times(sample) / middle.max(1e-3)));
+            rest = later;
+        }
+    }
+    noise.sort_by(f64::total_cmp);
+    let at = |&share: &f64| Some(Quantile { share, value: nearest_rank(&noise, share)? });
+    let mut quantiles: Vec<Quantile> = HOST_SHARES.iter().filter_map(at).collect();
+    let between = |pair: &[Quantile]| (pair[1].share - pair[0].share) * (pair[0].value + pair[1].value) / 2.0;
+    let mean: f64 = quantiles.windows(2).map(between).sum();
+    quantiles.iter_mut().for_each(|quantile| quantile.value = rounded(quantile.value / mean.max(1e-9)));
+    quantiles
 }
 
 fn of_class(samples: &[MachineSample], class: Class) -> Vec<MachineSample> {
@@ -168,12 +204,10 @@ mod tests {
         samples.push(sample(7, 0, 10.0));
         samples.extend((0..40).map(|_| slower(sample(1024, 0, 50.0))));
         let told = |size: usize| {
-            let BatchStream { queries, host, prepared, device, spacing, noise } = stream(size, &samples).unwrap();
-            assert!(
-                queries as usize == size
-                    && prepared == 0.75
-                    && noise.iter().all(|point| (point.value - 1.0).abs() < 1e-9)
-            );
+            let BatchStream { queries, host, prepared, device, spacing, noise, host_noise } =
+                stream(size, &samples).unwrap();
+            assert!(queries as usize == size && prepared == 0.75 && host_noise.len() == HOST_SHARES.len());
+            assert!(noise.iter().chain(&host_noise).all(|point| (point.value - 1.0).abs() < 1e-9));
             (host, device, spacing)
         };
         assert_eq!([told(16), told(1024)], [(1.0, 1.25, 0.6), (1.0, 1.25, 1.0)]);
@@ -192,6 +226,26 @@ mod tests {
         let noise = stream(16, &samples).unwrap().noise;
         let values: Vec<f64> = noise.iter().map(|point| point.value).collect();
         assert_eq!((values[0], values[values.len() / 2], values[values.len() - 1]), (0.75, 1.0, 1.25));
+    }
+
+    #[test]
+    fn what_holds_the_thread_up_now_and_then_is_noise_and_leaves_the_pace() {
+        // 8 us by the formula, and 408 for one of a hundred; in the second round the thread takes twice as long for all.
+        let at = |round, i: u64, times: f64| {
+            let host = Nanos::from_us(times * if i % 100 == 99 { 408.0 } else { 8.0 });
+            MachineSample { round, host, ..sample(16, 0, 50.0) }
+        };
+        let samples: Vec<MachineSample> =
+            (0..2000).map(|i| at(0, i, 1.0)).chain((0..2000).map(|i| at(1, i, 2.0))).collect();
+        let BatchStream { host, host_noise, .. } = stream(16, &samples).unwrap();
+        assert!((host - 1.5 * 1.5).abs() < 1e-9, "{host}");
+        let at = |share| host_noise.iter().find(|point| point.share == share).unwrap().value;
+        // All but one of a hundred are alike, that one takes 51 times as long.
+        assert!(at(0.5) == at(0.0) && at(0.98) == at(0.5), "{host_noise:?}");
+        assert!((at(0.999) / at(0.5) - 51.0).abs() < 0.1 && at(1.0) == at(0.999), "{host_noise:?}");
+        let mean: f64 =
+            host_noise.windows(2).map(|two| (two[1].share - two[0].share) * (two[0].value + two[1].value) / 2.0).sum();
+        assert!((mean - 1.0).abs() < 1e-3, "{mean}");
     }
 
     #[test]

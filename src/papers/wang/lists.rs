@@ -73,12 +73,18 @@ impl SortedLists {
         let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
         let terms: Vec<TermId> = terms.into_iter().collect();
         let made: Vec<(List, Vec<u32>)> = terms.par_iter().map(|&term| Self::make(index, order, term)).collect();
-        let mut words = Vec::with_capacity(made.iter().map(|(_, words)| words.len()).sum());
+        // Gigabytes: written by all cores, each of which meets new pages.
+        let mut words = vec![0; made.iter().map(|(_, words)| words.len()).sum()];
         let mut lists = Vec::with_capacity(made.len());
+        let (mut start, mut rest, mut places) = (0, words.as_mut_slice(), Vec::with_capacity(made.len()));
         for (list, list_words) in made {
-            lists.push(List { start: words.len(), ..list });
-            words.extend_from_slice(&list_words);
+            let (place, later) = rest.split_at_mut(list_words.len());
+            lists.push(List { start, ..list });
+            start += list_words.len();
+            rest = later;
+            places.push((place, list_words));
         }
+        places.into_par_iter().for_each(|(place, list_words)| place.copy_from_slice(&list_words));
         Self { terms, lists, words }
     }
 
@@ -88,7 +94,7 @@ impl SortedLists {
             .postings()
             .map(|(doc, freq)| u64::from(order.new_of_old[doc as usize]) << 32 | u64::from(freq))
             .collect();
-        postings.sort_unstable();
+        postings.par_sort_unstable();
         let len = postings.len() as u32;
         let shift = shift_of(index.num_docs(), len);
         let table_len = postings.last().map_or(0, |last| (last >> 32 >> shift) as usize + 2);

@@ -4,12 +4,9 @@ use cudarc::driver::CudaSlice;
 
 use super::kernels::TermArgument;
 use super::memory::CachedGpu;
+use super::transfer::Transfer;
 use crate::cache::{KeepAll, ListStore, Prefixes, Sizes};
-use crate::gpu::GpuError;
 use crate::papers::ExperimentError;
-
-/// Words that are gathered before they are copied.
-const PIECE_WORDS: usize = 8 << 20;
 
 /// The cache: its memory, and where each list's beginning is.
 #[derive(Debug)]
@@ -32,38 +29,27 @@ impl Resident {
             .map(|list| (list, lists.bytes(list, prefixes.postings(list))))
             .collect();
         ListStore::new(lists.num_lists(), cache_bytes, KeepAll).pin(&cached)?;
-        let num_words = cached.iter().map(|&(_, bytes)| bytes as usize / 4).sum();
-        let mut d_words = gpu.alloc::<u32>(num_words)?;
-        let base = gpu.address(&d_words);
+        let bytes = cached.iter().map(|&(_, bytes)| bytes).sum();
+        let mut transfer = Transfer::new(gpu, bytes)?;
+        let base = transfer.address(gpu);
         let mut terms = vec![TermArgument::default(); lists.num_lists()];
-        let (mut piece, mut copied) = (Vec::with_capacity(PIECE_WORDS), 0);
-        let mut flush = |piece: &mut Vec<u32>, copied: &mut usize| {
-            let mut target = d_words.slice_mut(*copied..*copied + piece.len());
-            let sent = gpu.stream.memcpy_htod(piece.as_slice(), &mut target);
-            sent.map_err(|e| GpuError::of("copying lists to the cache", &e))?;
-            // The piece is filled again at once.
-            gpu.wait("copying lists to the cache")?;
-            *copied += piece.len();
-            piece.clear();
-            Ok::<_, GpuError>(())
-        };
         for (list, _) in cached {
-            if piece.len() >= PIECE_WORDS {
-                flush(&mut piece, &mut copied)?;
-            }
             let held = prefixes.postings(list);
-            let (postings, table_len) = (lists.list(list), lists.table_len(list, held) as usize);
-            terms[list as usize] =
-                term_at(base + 4 * (copied + piece.len()) as u64, held, table_len as u32, postings.shift);
-            piece.extend_from_slice(&postings.docs[..held as usize]);
-            piece.extend_from_slice(&postings.freqs[..held as usize]);
-            piece.extend_from_slice(&postings.table[..table_len - 1]);
-            piece.push(held);
+            let (postings, table_len) = (lists.list(list), lists.table_len(list, held));
+            let place = if held == lists.len(list) {
+                transfer.push(gpu, lists.words(list), true)?
+            } else {
+                let place = transfer.push(gpu, &postings.docs[..held as usize], true)?;
+                transfer.push(gpu, &postings.freqs[..held as usize], true)?;
+                transfer.push(gpu, &postings.table[..table_len as usize - 1], true)?;
+                transfer.push(gpu, &[held], false)?;
+                place
+            };
+            terms[list as usize] = term_at(base + 4 * place as u64, held, table_len, postings.shift);
         }
-        if !piece.is_empty() {
-            flush(&mut piece, &mut copied)?;
-        }
-        Ok(Self { _d_words: d_words, terms })
+        transfer.flush(gpu)?;
+        gpu.wait("copying lists to the cache")?;
+        Ok(Self { _d_words: transfer.into_memory(), terms })
     }
 
     /// The list's beginning, without a weight.

@@ -1,4 +1,4 @@
-//! S_b: one copy after another into the buffer, from page-locked memory.
+//! Lists to the device, one copy after another from page-locked memory: S_c once, S_b batch after batch.
 //!
 //! Descriptors and short lists are gathered in two staging buffers in turn, one being filled while the other travels. Long
 //! lists are copied from where they lie if the host's lists are page-locked, and are gathered, too, if not.
@@ -13,7 +13,7 @@ const STAGING_WORDS: usize = 2 << 20;
 /// A list of so many words is worth a copy of its own: 64 KiB take the bus as long as a call takes.
 const DIRECT_WORDS: usize = 16 << 10;
 
-/// The buffer and the way to it.
+/// Memory of the device and the way to it.
 #[derive(Debug)]
 pub(super) struct Transfer {
     d_buffer: CudaSlice<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    /// A buffer of so many bytes.
+    /// So many bytes, of which nothing is filled.
     pub(super) fn new(gpu: &CachedGpu<'_>, buffer_bytes: u64) -> Result<Self, GpuError> {
         let d_buffer = gpu.alloc::<u32>((buffer_bytes / 4) as usize)?;
         let side = || {
@@ -40,7 +40,7 @@ impl Transfer {
         Ok(Self { d_buffer, staging: [side()?, side()?], side: 0, filled: 0, target: 0 })
     }
 
-    /// Where the buffer begins on the device.
+    /// Where they begin on the device.
     pub(super) fn address(&self, gpu: &CachedGpu<'_>) -> u64 {
         gpu.address(&self.d_buffer)
     }
@@ -50,9 +50,13 @@ impl Transfer {
         (self.filled, self.target) = (0, 0);
     }
 
-    /// Enqueues these words behind those before; returns their place in the buffer.
-    ///
-    /// `locked` words outlive the batch and may be copied from where they lie.
+    /// What was filled, once all copies have been waited for.
+    pub(super) fn into_memory(self) -> CudaSlice<u32> {
+        self.d_buffer
+    }
+
+    /// Enqueues these words behind those before; returns their place. Words of lists (`is_list`) outlive the copy, and may go from
+    /// where they lie.
     ///
     /// # Panics
     /// If the buffer has no room: batches are made to fit.
