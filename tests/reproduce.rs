@@ -43,6 +43,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
     for (arguments, expected) in [
         (vec!["reproduce", "tatikonda-fig"], "did you mean tatikonda-fig4"),
         (vec!["reproduce", "moon"], "--list"),
+        (vec!["reproduce", "wei-table5,moon", "--docs", "1000"], "\"moon\""),
         (vec!["reproduce", "ding-fig3", "--docs", "20000", "--limit", "20", "--data", "."], "expected corpus/"),
         (vec!["reproduce", "tatikonda-fig7", "-k", "0"], "expected 1 to 1000"),
         (vec!["reproduce", "tatikonda-fig4", "--seconds", "-1"], "--seconds"),
@@ -51,7 +52,33 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
         let output = tandem(dir.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(expected), "{arguments:?}: {}", text(&output.stderr));
+        // Nothing is measured if a later name is wrong.
+        assert!(!text(&output.stdout).contains("paper"), "{arguments:?}: {}", text(&output.stdout));
     }
+}
+
+#[test]
+fn figures_named_together_are_those_named_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = |names: &str, out: &str| {
+        let small = ["--docs", "20000", "--limit", "1000", "--cpus", "2", "--out", out];
+        let output = tandem(dir.path(), &[&["reproduce", names], &small[..]].concat());
+        assert!(output.status.success(), "{names}: {}", text(&output.stderr));
+        let rows = |name: &str| {
+            let table = std::fs::read_to_string(dir.path().join(format!("{out}/{name}.csv")));
+            let is_same = |line: &&str| !line.starts_with("# command: ");
+            table.map(|table| table.lines().filter(is_same).collect::<Vec<_>>().join("\n")).unwrap_or_default()
+        };
+        // Counts, which don't vary.
+        ["wang-fig3", "wang-fig7"].map(rows)
+    };
+    let [fig3, fig7] = rows("wang-fig3,wang-fig7", "together");
+    assert!(fig3.contains(" queries train, ") && fig7.contains("VFB: moved, over Qtf"), "{fig3}\n{fig7}");
+    let [alone, none] = rows("wang-fig3", "alone");
+    assert_eq!((alone, none.as_str()), (fig3.clone(), ""));
+    assert_eq!(rows("wang-fig7", "alone")[1], fig7);
+    // Behind another paper's nothing is left of what was made for the first.
+    assert_eq!(rows("wang-fig7,wei-table6,wang-fig3", "other"), [fig3, fig7]);
 }
 
 #[test]

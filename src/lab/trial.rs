@@ -91,9 +91,10 @@ impl<'v, 'a> Trial<'v, 'a> {
     /// Drives at rates around the predicted capacity. `first`: how the machine served before all of them.
     fn run(mut self, first: &[Calibration]) -> Result<(), LabError> {
         self.try_rates()?;
+        // The measured one is known now, whatever becomes of the simulations beside it.
         let capacity = self.capacity(first)?;
         self.validated.capacity = Some(capacity);
-        Ok(())
+        if live::interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
     }
 
     fn try_rates(&mut self) -> Result<(), LabError> {
@@ -134,7 +135,7 @@ impl<'v, 'a> Trial<'v, 'a> {
         Ok(ValidationCapacityRow {
             policy: self.policy.name().to_owned(),
             criterion: self.validation.criterion(),
-            predicted_qps: simulated_qps[0],
+            predicted_qps: simulated_qps[0].unwrap_or(self.predicted_qps),
             measured_qps,
             measured_high_qps: high,
             queries: self.count,
@@ -143,7 +144,7 @@ impl<'v, 'a> Trial<'v, 'a> {
             handoff: calibration.handoff,
             profiled_qps: simulated_qps[1],
             backlog_qps: simulated_qps[2],
-            hindsight_qps: simulated_qps.get(3).copied(),
+            hindsight_qps: simulated_qps.get(3).copied().flatten(),
         })
     }
 

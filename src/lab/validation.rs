@@ -75,12 +75,12 @@ pub struct ValidationCapacityRow {
     /// What handing a query over and its results back takes beyond.
     pub handoff: PerClass<Nanos>,
     /// The capacity by simulation with what backlogs took right before runs near it: a check of what a machine file says.
-    /// Where there is none, the prediction itself.
-    pub backlog_qps: f64,
+    /// Where there is none, the prediction itself. This and the next two are `None` if an interrupt ended their simulation.
+    pub backlog_qps: Option<f64>,
     /// The capacity by simulation if queries took exactly what they took when they were profiled alone.
-    pub profiled_qps: f64,
+    pub profiled_qps: Option<f64>,
     /// The capacity by simulation with what queries took in the live run that sets `measured_qps`: what is left of the
-    /// error then is the simulator's, the rest that of costs found beforehand. `None` if no live run held.
+    /// error then is the simulator's, the rest that of costs found beforehand. `None`, too, if no live run held.
     pub hindsight_qps: Option<f64>,
 }
 
@@ -259,7 +259,9 @@ impl<'a> Validation<'a> {
         let rate_qps = self.glance(policy, calibration)?;
         let least = (LEAST_DEADLINES * self.options.deadline.as_secs() * rate_qps) as usize;
         let count = self.queries_in(self.options.seconds, rate_qps).max(least.min(MOST_QUERIES));
-        Ok((self.capacities(policy, &[self.known(calibration)], count)?.into_iter().sum(), count))
+        let found = self.capacities(policy, &[self.known(calibration)], count)?;
+        let qps = found.into_iter().flatten().next().ok_or(LabError::Interrupted)?;
+        Ok((qps, count))
     }
 
     /// The capacity by simulation, roughly.
@@ -276,13 +278,13 @@ impl<'a> Validation<'a> {
     }
 
     /// The capacities by simulation with what queries cost by each calibration, or alone, for runs of `count` queries:
-    /// those of the live runs.
+    /// those of the live runs. `None` for those that an interrupt ended.
     pub(super) fn capacities(
         &self,
         policy: &dyn PolicyFactory,
         calibrations: &[Option<&Calibration>],
         count: usize,
-    ) -> Result<Vec<f64>, LabError> {
+    ) -> Result<Vec<Option<f64>>, LabError> {
         let arrivals = self.draw(count);
         let options = self.options;
         let experiment =
@@ -298,7 +300,11 @@ impl<'a> Validation<'a> {
             Ok(found.qps)
         };
         let found: Vec<Result<f64, LabError>> = experiments.par_iter().map(of).collect();
-        found.into_iter().collect()
+        let known = |found: Result<f64, LabError>| match found {
+            Err(LabError::Interrupted) => Ok(None),
+            found => found.map(Some),
+        };
+        found.into_iter().map(known).collect()
     }
 
     /// What runs are judged by.

@@ -1,7 +1,10 @@
 //! What experiments run on.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{ExperimentError, Findings};
@@ -65,6 +68,29 @@ pub struct Context<'a> {
     /// PageRank, a number a line in the order of the index's documents; drawn from the seed where an experiment wants it and
     /// there is none.
     pub page_rank: Option<&'a Path>,
+    /// What one experiment made that the next of its paper uses, too.
+    pub kept: Kept,
+}
+
+/// One thing, of any kind, that takes long to make or much memory; a second one takes its place.
+#[derive(Debug, Default)]
+pub struct Kept(RefCell<Option<Rc<dyn Any>>>);
+
+impl Kept {
+    /// It, if it is of this kind.
+    pub(super) fn get<T: 'static>(&self) -> Option<Rc<T>> {
+        self.0.borrow().clone().and_then(|kept| kept.downcast().ok())
+    }
+
+    /// Keeps this in its place.
+    pub(super) fn put<T: 'static>(&self, made: &Rc<T>) {
+        self.0.replace(Some(Rc::<T>::clone(made)));
+    }
+
+    /// Keeps nothing any more.
+    pub fn clear(&self) {
+        self.0.replace(None);
+    }
 }
 
 impl fmt::Debug for Context<'_> {

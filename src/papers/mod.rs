@@ -50,7 +50,7 @@ mod wang_gpu;
 mod wang_gpu;
 mod wei;
 
-pub use context::{Context, Input, InputSource, RealLog, RealSource, Steps};
+pub use context::{Context, Input, InputSource, Kept, RealLog, RealSource, Steps};
 pub use error::ExperimentError;
 pub use findings::{Chart, Findings, Line};
 pub use registry::{EXPERIMENTS, Experiment, GpuUse, Here, Run};

@@ -55,10 +55,10 @@ struct CapacityLine {
     gpu_slowdown: Digits<4>,
     cpu_handoff_us: Digits<4>,
     gpu_handoff_us: Digits<4>,
-    profiled_qps: Digits<6>,
+    profiled_qps: Option<Digits<6>>,
     hindsight_qps: Option<Digits<6>>,
     objective: String,
-    backlog_qps: Digits<6>,
+    backlog_qps: Option<Digits<6>>,
 }
 
 /// A line of `validation_service.csv`.
@@ -143,10 +143,10 @@ pub fn write_validation_capacity(
         gpu_slowdown: Digits(row.slowdown[Class::GPU]),
         cpu_handoff_us: Digits(row.handoff[Class::CPU].as_us()),
         gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
-        profiled_qps: Digits(row.profiled_qps),
+        profiled_qps: row.profiled_qps.map(Digits),
         hindsight_qps: row.hindsight_qps.map(Digits),
         objective: row.criterion.to_string(),
-        backlog_qps: Digits(row.backlog_qps),
+        backlog_qps: row.backlog_qps.map(Digits),
     };
     write_csv(path, provenance, rows.iter().map(line))
 }

@@ -15,8 +15,7 @@ use super::defaults::Bars;
 use super::options::{check_k, check_seconds};
 use super::output::{result, result_file, say};
 use crate::files::{Provenance, check_writable, this_machine};
-use crate::lab::Progress;
-use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here};
+use crate::papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here, Kept, Run};
 use crate::query::Mode;
 use crate::report::table::Table;
 use crate::report::table::fitted;
@@ -24,12 +23,13 @@ use crate::report::table::fitted;
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Arguments {
-    /// Table or figure to re-run, such as tatikonda-fig4
-    #[arg(required_unless_present = "list")]
-    name: Option<String>,
+    /// Tables and figures to re-run, between commas, such as tatikonda-fig4; those of Wang et al. one after another share the lists
+    /// that they stand on
+    #[arg(required_unless_present = "list", value_name = "NAME,...")]
+    names: Option<String>,
     /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says
     /// why not, and what comes nearest
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with = "names")]
     list: bool,
     /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
     #[arg(requires = "queries")]
@@ -80,7 +80,7 @@ pub(super) struct Arguments {
 const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Some(name) = &arguments.name else {
+    let Some(names) = &arguments.names else {
         let known = |e: &Experiment| {
             json!({
                 "name": e.name, "is_here": matches!(e.here, Here::Measured(_)), "what": e.what, "paper": e.paper, "gpu": e.gpu.name(),
@@ -90,16 +90,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         result("experiments", EXPERIMENTS.iter().map(known).collect::<Vec<_>>());
         return say(&list());
     };
-    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
-    let run = match experiment.here {
-        Here::Measured(run) => run,
-        Here::Lacks(reason) => {
-            return Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}")));
-        }
-    };
+    let experiments: Vec<(&Experiment, Run)> = names.split(',').map(named).collect::<Result<_, Failure>>()?;
     check_k(arguments.k)?;
     check_seconds(arguments.seconds, MAX_SECONDS)?;
-    check_writable(&arguments.out.join(format!("{name}.csv")))?;
+    for (experiment, _) in &experiments {
+        check_writable(&arguments.out.join(format!("{}.csv", experiment.name)))?;
+    }
     let cores = cores(arguments);
     let source =
         |docs, limit| inputs::chosen(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
@@ -119,11 +115,33 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
         page_rank: arguments.page_rank.as_deref(),
+        kept: Kept::default(),
     };
-    let machine = format!("{} ({cores} used at most)", this_machine());
+    let mut paper = None;
+    for (experiment, run) in experiments {
+        if paper.replace(experiment.paper).is_some_and(|before| before != experiment.paper) {
+            context.kept.clear();
+        }
+        reproduce(arguments, experiment, run, &context)?;
+    }
+    Ok(())
+}
+
+/// The table or figure of this name, which this version can re-run.
+fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
+    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
+    match experiment.here {
+        Here::Measured(run) => Ok((experiment, run)),
+        Here::Lacks(reason) => Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}"))),
+    }
+}
+
+fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: &Context<'_>) -> Result<(), Failure> {
+    let name = experiment.name;
+    let machine = format!("{} ({} used at most)", this_machine(), context.cores);
     say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
-    let findings = run(&context);
-    bars.end();
+    let findings = run(context);
+    context.progress.end();
     let findings = findings?;
     say(&fitted(&findings.to_string()))?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);

@@ -111,8 +111,8 @@ pub(super) fn capacities(rows: &[ValidationCapacityRow], criterion: &Criterion, 
             row.gpu.to_owned(),
             cost_while_serving(row, Class::CPU),
             cost_while_serving(row, Class::GPU),
-            rate(row.profiled_qps),
-            rate(row.backlog_qps),
+            rate_if_any(row.profiled_qps),
+            rate_if_any(row.backlog_qps),
             rate_if_any(row.hindsight_qps),
         ]);
     }
@@ -168,8 +168,8 @@ mod tests {
             gpu: "replay",
             slowdown: PerClass::two(12.345, 1.0),
             handoff: PerClass::two(Nanos(1_234_567), Nanos(12_345)),
-            profiled_qps: 1_123_456.0,
-            backlog_qps: 1_123_456.0,
+            profiled_qps: Some(1_123_456.0),
+            backlog_qps: Some(1_123_456.0),
             hindsight_qps: None,
         };
         let printed = capacities(&[row], &criterion, 1.5);

@@ -29,7 +29,7 @@ const OWN_THREADS: usize = 2;
 
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
-    let mut world = World::of(context, &mut findings)?;
+    let mut world = World::to_train(context, &mut findings)?;
     let memory = world.share_bytes(MEMORY_SHARE);
     let mut curves = Curves::new(context.cores);
     let mut has_gpu = false;

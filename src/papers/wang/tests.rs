@@ -51,7 +51,7 @@ impl Small {
         let order = self.order();
         let lists = SortedLists::of(&self.index, &order, &self.queries);
         let bytes = SortedLists::bytes_of_all_terms(&self.index);
-        World::new(lists, order.documents, Ranking::default(), &self.queries, bytes, k).ok().map(|(_, world)| world)
+        World::new(lists, order.documents, Ranking::default(), &self.queries, bytes, k).ok()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What all figures stand on: documents in global order, lists, both halves of the log, and what the first half visited.
 
+use std::rc::Rc;
+
 use rayon::prelude::*;
 
 use super::halves::{Halves, RankedQuery};
@@ -49,14 +51,42 @@ pub(in crate::papers) struct World {
     /// Bytes of the lists of all terms, in the log or not: what M is a share of.
     pub(super) index_bytes: u64,
     pub(in crate::papers) k: usize,
+    /// What it was made from, in words,
+    name: String,
+    /// and queries that were left out: those that no document answers, and those of too many terms.
+    left_out: (usize, usize),
 }
 
 impl World {
-    /// Makes it from what the user names, and says in the findings what it is.
-    pub(super) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+    /// That of the figure before, or else made from what the user names; says in the findings what it is.
+    pub(super) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Rc<Self>, ExperimentError> {
+        let world = match context.kept.get() {
+            Some(world) => world,
+            None => {
+                let world = Rc::new(Self::make(context)?);
+                context.kept.put(&world);
+                world
+            }
+        };
+        world.tell(context, findings);
+        Ok(world)
+    }
+
+    /// The same for who trains it anew: later figures make their own.
+    pub(super) fn to_train(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+        let kept = context.kept.get();
+        context.kept.clear();
+        let world = match kept.and_then(Rc::into_inner) {
+            Some(world) => world,
+            None => Self::make(context)?,
+        };
+        world.tell(context, findings);
+        Ok(world)
+    }
+
+    fn make(context: &Context<'_>) -> Result<Self, ExperimentError> {
         check_k(context.k)?;
         let input = context.input(DOCS, QUERIES)?;
-        findings.provenance("input", &input.name);
         let num_docs = input.index.num_docs();
         let page_rank = match context.page_rank {
             Some(path) => page_rank::read(path, num_docs)?,
@@ -66,24 +96,26 @@ impl World {
         let ranking = Ranking::default();
         let order = GlobalOrder::of(&input.index, &ranking, &page_rank);
         let lists = SortedLists::of(&input.index, &order, &input.queries);
-        let ((num_empty, num_long), world) =
-            Self::new(lists, order.documents, ranking, &input.queries, index_bytes, context.k)?;
-        let origin = if context.page_rank.is_some() { "read" } else { "drawn" };
-        findings.note(format!(
-            "{} queries train, {} are measured; {} that no document answers and {} of too many terms are left out. The \
-             lists of all terms take {:.1} MB on the device, those of the log's {:.1} MB; PageRank is {origin}. M is a \
-             share of the former.",
-            world.train.len(),
-            world.test.len(),
-            num_empty,
-            num_long,
-            index_bytes as f64 / 1e6,
-            world.lists.all_bytes() as f64 / 1e6,
-        ));
-        Ok(world)
+        let world = Self::new(lists, order.documents, ranking, &input.queries, index_bytes, context.k)?;
+        Ok(Self { name: input.name, ..world })
     }
 
-    /// From lists that are there. Also how many queries were left out: empty ones, and those of too many terms.
+    fn tell(&self, context: &Context<'_>, findings: &mut Findings) {
+        findings.provenance("input", &self.name);
+        let (num_empty, num_long) = self.left_out;
+        let origin = if context.page_rank.is_some() { "read" } else { "drawn" };
+        findings.note(format!(
+            "{} queries train, {} are measured; {num_empty} that no document answers and {num_long} of too many terms are \
+             left out. The lists of all terms take {:.1} MB on the device, those of the log's {:.1} MB; PageRank is \
+             {origin}. M is a share of the former.",
+            self.train.len(),
+            self.test.len(),
+            self.index_bytes as f64 / 1e6,
+            self.lists.all_bytes() as f64 / 1e6,
+        ));
+    }
+
+    /// From lists that are there.
     pub(super) fn new(
         lists: SortedLists,
         documents: Documents,
@@ -91,15 +123,16 @@ impl World {
         queries: &[Query],
         index_bytes: u64,
         k: usize,
-    ) -> Result<((usize, usize), Self), ExperimentError> {
+    ) -> Result<Self, ExperimentError> {
         let ranker = Ranker { documents: &documents, ranking };
         let halves = Halves::of(queries, &lists, &ranker)?;
         let left_out = (halves.num_empty, halves.num_long);
         let Halves { train, test, .. } = halves;
         let (visits, probe) = (Visits::new(&lists), Visits::new(&lists));
-        let mut world = Self { lists, documents, ranking, train, test, visits, probe, index_bytes, k };
+        let name = String::new();
+        let mut world = Self { lists, documents, ranking, train, test, visits, probe, index_bytes, k, name, left_out };
         world.train_for(k);
-        Ok((left_out, world))
+        Ok(world)
     }
 
     /// Learns what the training half visits when its queries ask for `k` documents.
