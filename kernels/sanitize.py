@@ -19,7 +19,6 @@ import argparse
 import collections
 import concurrent.futures
 import csv
-import functools
 import hashlib
 import io
 import json
@@ -67,6 +66,11 @@ class Results:
 
     def get(self, test, tool):
         return self.found.get(self._key(test, tool))
+
+    def seconds_of(self, tests):
+        """How long the runs before took with these tests."""
+        known = {self._key(test, None)[0] for test in tests}
+        return max((record["at_s"] for of, record in self.found.items() if of[0] in known), default=0)
 
     def add(self, test, tool, record):
         if self.path:
@@ -126,23 +130,14 @@ def launches(test, seconds):
     return {row["Kernel Name"].split("(")[0] for row in rows if (row.get("ID") or "").isdigit()}, None
 
 
-@functools.cache
-def options(tool):
-    """Returns a tool's options. Racecheck's workers, several threads of its own in the tested process, crash now and then
-    (2025.3): where the tool has that option there is one."""
-    workers = "--racecheck-num-workers"
-    if tool == "racecheck" and workers in subprocess.run(["compute-sanitizer", "--help"], capture_output=True, text=True).stdout:
-        return [workers, "1"]
-    return OPTIONS.get(tool, [])
-
-
 def check(tool, test, seconds):
     """Returns the Outcome of one test under one tool."""
-    sanitizer = ["compute-sanitizer", "--tool", tool, *options(tool), "--error-exitcode", "9"]
+    sanitizer = ["compute-sanitizer", "--tool", tool, *OPTIONS.get(tool, []), "--error-exitcode", "9"]
     status, output, took = run(sanitizer, test, seconds)
     verdicts = re.findall(r"^=+ (.*SUMMARY.*)$", output, re.M)
     verdict = verdicts[-1] if verdicts else f"stopped after {took:.0f} s" if status is None else "no summary"
-    has_passed = re.search(rf"^test {re.escape(test.name)} \.\.\. ok", output, re.M) is not None
+    # The line of the test itself may have what the tool prints in its middle.
+    has_passed = "test result: ok. 1 passed" in output
     if not has_passed and verdicts:
         crashed = "process didn't terminate successfully" in output
         verdict += ", then the process was ended by a signal" if crashed else ", but the test failed"
@@ -187,6 +182,7 @@ def document(tools, sources, launched, outcomes, wall_seconds):
     ]
     lines += [f"- Not clean: `{test.name}` under {tool}: {outcomes[test, tool].verdict}" for test, tool in failed]
     lines += [f"- Not launched by any test: `{kernel}` of {sources[kernel]}" for kernel in missing]
+    lines += [""] if failed or missing else []
     lines += ["| test | kernels that it launches | " + " | ".join(f"{tool} | s" for tool in tools) + " |",
               "| --- | --- |" + " --- | ---: |" * len(tools)]
     for test in sorted(checked, key=lambda test: (file_of(test), test.name)):
@@ -210,10 +206,10 @@ def main():
     parser.add_argument("--results", type=pathlib.Path)
     arguments = parser.parse_args()
     results = Results(arguments.results)
-    began = time.time() - max((record["at_s"] for record in results.found.values()), default=0)
     tools = arguments.tools.split(",")
     sources = kernels_of_sources()
     tests = tests_of(arguments.binaries)
+    began = time.time() - results.seconds_of(tests)
     all_well = bool(tests)
     launched, outcomes = {}, {}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

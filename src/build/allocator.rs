@@ -16,8 +16,8 @@ pub(super) fn give_back() {
     }
 }
 
-/// Has large blocks given back as soon as they are free, in all of the process and from now on: growing lists and what is packed of them leave no holes. Left to
-/// itself the allocator takes blocks of up to 32 MiB from heaps once it has seen such a block freed.
+/// Has large blocks given back as soon as they are free, in all of the process and from now on: growing lists and what is packed
+/// of them leave no holes. Left to itself the allocator takes blocks of up to 32 MiB from heaps once it has seen such a block freed.
 pub(super) fn give_back_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it sets a number of the allocator's, under its own lock; any thread may call it at any time.

@@ -60,7 +60,7 @@ pub struct ValidationCapacityRow {
     pub policy: String,
     /// What runs came up to.
     pub criterion: Criterion,
-    /// By simulation.
+    /// By simulation; where an interrupt ended that, the first one, which the rates were chosen by.
     pub predicted_qps: f64,
     /// The highest live rate below the first that failed.
     pub measured_qps: f64,

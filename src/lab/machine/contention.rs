@@ -1,6 +1,6 @@
 //! What queries of a workload take in company, for the workload's file: [`Contention`].
 
-use super::fit::{MOMENT_US, calm_ratio, gpu_in_use, longer, quantiles, rounded};
+use super::fit::{calm_ratio, gpu_in_use, longer, moments_of, quantiles, rounded};
 use super::probe::Busy;
 use super::{FLOOD, MachineSample, OVERLOAD, Stage, USED, counts_up_to, drive_stage, real_gpus};
 use crate::cost::machine_file::Quantile;
@@ -127,23 +127,14 @@ const HOST_SHARES: [f64; 13] = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95
 /// Quantiles of what the thread takes over what batches take it in the middle of the moment: how quick it is from moment to moment the
 /// machine's file says. Their own mean, in lines from one to the next, is 1, so that they leave the pace as it is.
 fn host_noise(streamed: &[&MachineSample]) -> Vec<Quantile> {
+    let rounds = streamed.chunk_by(|a, b| a.round == b.round);
+    let moments = rounds.flat_map(|round| moments_of(round, |sample| sample.profiled.host.as_us()));
     let mut noise = Vec::with_capacity(streamed.len());
-    for round in streamed.chunk_by(|a, b| a.round == b.round) {
-        let mut rest = round;
-        while !rest.is_empty() {
-            let mut expected_us = 0.0;
-            let many = rest.iter().take_while(|sample| {
-                let is_within = expected_us < MOMENT_US;
-                expected_us += sample.profiled.host.as_us();
-                is_within
-            });
-            let (moment, later) = rest.split_at(many.count());
-            let times = |sample: &&MachineSample| sample.host.as_us() / sample.profiled.host.as_us().max(1e-3);
-            // As speeds are told: a batch that was held up is not the moment's speed.
-            let middle = median(moment.iter().map(times).collect());
-            noise.extend(moment.iter().map(|sample| times(sample) / middle.max(1e-3)));
-            rest = later;
-        }
+    for moment in moments {
+        let times = |sample: &&MachineSample| sample.host.as_us() / sample.profiled.host.as_us().max(1e-3);
+        // As speeds are told: a batch that was held up is not the moment's speed.
+        let middle = median(moment.iter().map(times).collect());
+        noise.extend(moment.iter().map(|sample| times(sample) / middle.max(1e-3)));
     }
     noise.sort_by(f64::total_cmp);
     let at = |&share: &f64| Some(Quantile { share, value: nearest_rank(&noise, share)? });

@@ -19,7 +19,7 @@ const USE: [f64; 11] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1
 /// Where idle times are parted, in microseconds.
 const IDLE_US: [f64; 9] = [0.0, 1.0, 4.0, 15.0, 60.0, 200.0, 1000.0, 4000.0, f64::INFINITY];
 /// Stretches in which a core's speed is told.
-pub(super) const MOMENT_US: f64 = 1000.0;
+const MOMENT_US: f64 = 1000.0;
 /// Up to so many busy lanes there is no company to speak of.
 const FEW: usize = 4;
 /// Fewer samples than this tell nothing.
@@ -218,6 +218,19 @@ fn crowding(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64
     found
 }
 
+/// What follows each other on a lane, in stretches of which [`MOMENT_US`] are expected; the last is what is left.
+pub(super) fn moments_of<T>(samples: &[T], expected_us: impl Fn(&T) -> f64) -> impl Iterator<Item = &[T]> {
+    let mut sum = 0.0;
+    samples.chunk_by(move |sample, _| {
+        sum += expected_us(sample);
+        let is_within = sum < MOMENT_US;
+        if !is_within {
+            sum = 0.0;
+        }
+        is_within
+    })
+}
+
 /// How fast cores are from moment to moment.
 #[derive(Debug, Default)]
 struct Moments {
@@ -241,20 +254,16 @@ impl Moments {
         let (mut pairs, mut all) = (Vec::new(), Vec::new());
         for queries in lanes.values() {
             let mut before = None;
-            let mut first = 0;
-            let mut sum = 0.0;
-            for i in 0..queries.len() {
-                sum += queries[i].1;
-                if sum < MOMENT_US {
+            for some in moments_of(queries, |(_, expected)| *expected) {
+                if some.iter().map(|(_, expected)| expected).sum::<f64>() < MOMENT_US {
                     continue;
                 }
-                let some = &queries[first..=i];
                 // The middle of the queries: one that was held up is not the core's speed.
                 let speed = median(some.iter().map(|(worked, expected)| worked / expected).collect());
                 moments.residuals.extend(some.iter().map(|(worked, expected)| worked / expected / speed));
                 pairs.extend(before.map(|before| (before, speed)));
                 all.push(speed);
-                (before, first, sum) = (Some(speed), i + 1, 0.0);
+                before = Some(speed);
             }
         }
         if all.len() < ENOUGH {
