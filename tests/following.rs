@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use far_times::{far_evenly, tier_model};
 use proptest::prelude::*;
-use tandem::cache::{AtOnce, FarCurve, OnlineOptions, OnlineTier, Pages, Residency};
+use tandem::cache::{AtOnce, FarCurve, OnlineOptions, OnlineTier, Pages, ReadRates, Residency};
 use tandem::cost::{
     BatchCost, BatchLoad, Cost, Far, Following, FollowingPace, IndexPages, ListOfPages, MachineModel, Measured,
     MeasuredTimes, PageLayout, Retold, ServiceTimes, Workload, WorkloadRow,
@@ -77,7 +77,7 @@ fn world(blocks: &[u32], learned: &[u16], named: &[Vec<usize>], far_us: &[u16]) 
     let near: Vec<PerClass<Cost>> = workload.rows.iter().map(near_costs).collect();
     let queries =
         (0..).map(QueryId).zip(&near).map(|(id, &cost)| SimQuery { id, service: cost, estimate: cost }).collect();
-    World { workload, pages: IndexPages { provenance, layout, lists }, queries, near }
+    World { workload, pages: IndexPages { provenance, layout, rates: ReadRates::default(), lists }, queries, near }
 }
 
 /// A query of lists of these lengths, ascending.
@@ -315,7 +315,7 @@ fn batches_of_one_lane_find_far_what_the_bench_counts() {
     let list = |from: u32| (from..30_000).step_by(2).map(|doc| (doc, 1 + doc % 5)).collect();
     let names = ["a", "b", "c", "d", "e", "f"];
     let lists: Vec<(&str, Vec<(u32, u32)>)> = (0..).zip(names).map(|(from, name)| (name, list(100 * from))).collect();
-    let index = Index::from_lists(&lists).unwrap();
+    let index = Arc::new(Index::from_lists(&lists).unwrap());
     let query = |id: u32, terms: &[&str]| Query::prepare(QueryId(id), "q", terms, &index).unwrap();
     let learned: Vec<Query> = (0..40).map(|id| query(id, &["a", "b"])).collect();
     // They turn from some lists to others.
@@ -349,7 +349,7 @@ fn batches_of_one_lane_find_far_what_the_bench_counts() {
     let near = vec![PerClass::from_fn(|_| Cost::alone(Nanos::from_us(20.0))); queries.len()];
     for (batch, share, epoch) in [(1, 0.5, 16), (7, 0.3, 16), (32, 0.5, 8), (100, 0.2, 64)] {
         let options = OnlineOptions { copy_reads: 8.0, ..OnlineOptions::of_pages(128, epoch) };
-        let counted = count_residency(&index, &rows, &learned, &queries, &[share], options, batch)[0];
+        let counted = count_residency(&index, (&rows, &pages.rates), &learned, &queries, &[share], options, batch)[0];
         let num_frames = (f64::from(num_pages) * share) as u64;
         let bytes = STAYING + pages.layout.headers_bytes + PAGE_BYTES * num_frames;
         let far = || workload.far_costs(&near, false).unwrap();
@@ -361,7 +361,7 @@ fn batches_of_one_lane_find_far_what_the_bench_counts() {
         let found = times.followed().next().unwrap();
         assert_eq!((found.reads.far_share(), found.pages), (counted.online, counted.moved_pages), "batches of {batch}");
         assert!(counted.moved_pages > 0 && counted.online > 0.0 && end > Nanos::ZERO, "{counted:?}");
-        let all: f64 = queries.iter().flat_map(query_reads).map(|read| read.reads).sum();
+        let all: f64 = queries.iter().flat_map(|query| query_reads(query, &pages.rates)).map(|read| read.reads).sum();
         assert!((found.reads.all / all - 1.0).abs() < 1e-12);
     }
 }

@@ -19,6 +19,8 @@
 //! | `prefixes` | [`Prefixes`]: what is held |
 //! | `batches` | [`BatchMaker`]: queries with the lists that they miss, up to a buffer's size |
 //! | `model` | [`ThroughputModel`]: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
+//! | `learned` | [`LearnedReads`]: how often lists are going to be read, by how often a log's queries read them |
+//! | `read_rates` | [`ReadRates`]: what of the documents that could be looked up in a list is read of it |
 //! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
 //! | `pages`, `online` | [`OnlineTier`]: pages of blocks near and far, following the queries in epochs |
 //! | `near` | [`NearBlocks`]: a map as a query sees it: which share of each list is far |
@@ -37,6 +39,7 @@ mod batches;
 mod epochs;
 mod error;
 mod far_curve;
+mod learned;
 mod model;
 mod near;
 mod online;
@@ -45,6 +48,7 @@ mod placed;
 mod prefixes;
 mod qtf;
 mod qtf_df;
+mod read_rates;
 mod residency;
 mod sizes;
 mod space;
@@ -59,12 +63,14 @@ pub use batches::{Batch, BatchMaker, Footprint, Walk};
 pub use epochs::{Carrier, Epochs, NotedReads, SAMPLED};
 pub use error::CacheError;
 pub use far_curve::FarCurve;
+pub use learned::{LearnedReads, ListSize};
 pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
 pub use near::{NearBlocks, Reads};
 pub use online::{Moves, OnlineOptions, OnlineTier};
 pub use pages::{ListPages, Pages, Run};
 pub use placed::{Arrivals, PlacedLists};
 pub use prefixes::Prefixes;
+pub use read_rates::ReadRates;
 pub use residency::{AtOnce, Followed, Pace, Residency};
 pub use sizes::Sizes;
 pub use space::{Move, Space};

@@ -522,11 +522,16 @@ fn a_static_store_refuses_what_it_has_no_room_for() {
 #[test]
 fn all_lists_of_a_query_are_read_as_often_and_their_blocks_share_that() {
     let mut reads = BlockReads::default();
-    reads.record(expected_reads([(7, 100), (2, 128_000)].into_iter(), 128));
+    reads.record(expected_reads([(7, 100), (2, 128_000)].into_iter(), 128, &ReadRates::default()));
     assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 0.1), (7, 100.0)]);
     // By itself a list is read by blocks.
-    reads.record(expected_reads([(2, 128_000)].into_iter(), 128));
+    reads.record(expected_reads([(2, 128_000)].into_iter(), 128, &ReadRates::default()));
     assert_eq!(reads.iter().collect::<Vec<_>>(), [(2, 1.1), (7, 100.0)]);
+    // Of the shortest list's documents few go on to long ones.
+    let rates = ReadRates::counted([(100, 1.0, 1.0), (128_000, 100.0, 5.0)]);
+    let read: Vec<f64> =
+        expected_reads([(7, 100), (2, 128_000)].into_iter(), 128, &rates).map(|read| read.reads).collect();
+    assert!((read[0] - 100.0).abs() < 1e-4 && (read[1] - 5.0).abs() < 1e-4, "{read:?}");
 }
 
 #[test]

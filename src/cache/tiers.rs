@@ -15,6 +15,8 @@
 //! query reads far under *any* budget follows from where its lists lie in the order ([`FarCurve`]). So whoever simulates a
 //! budget reckons with the very map that an executor has.
 
+use super::ReadRates;
+
 /// Consecutive blocks that are as warm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmBlocks {
@@ -22,7 +24,7 @@ pub struct WarmBlocks {
     pub first_block: u32,
     /// how many there are,
     pub num_blocks: u32,
-    /// and how often each is expected to be read; not negative.
+    /// and how often each, or each of its rows, is expected to be read, as for all others; not negative.
     pub reads: f32,
 }
 
@@ -131,13 +133,19 @@ impl ListRead {
 
 /// What a query is expected to read of its lists, each with its number and postings; `block_len` postings are a block.
 ///
-/// A list by itself is read by blocks: nothing is looked up in it.
-pub fn expected_reads<I: Iterator<Item = (u32, u32)> + Clone>(
+/// Documents of the shortest list are looked up in the others, as many as `rates` have it. A list by itself is read by blocks: nothing
+/// is looked up in it.
+pub fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
     lists: I,
     block_len: u32,
-) -> impl Iterator<Item = ListRead> + use<I> {
+    rates: &'a ReadRates,
+) -> impl Iterator<Item = ListRead> + use<'a, I> {
     let (num_lists, shortest) =
         lists.clone().fold((0_u32, u32::MAX), |(count, least), (_, len)| (count + 1, least.min(len)));
     let reads = f64::from(if num_lists > 1 { shortest } else { shortest.div_ceil(block_len) });
-    lists.map(move |(list, len)| ListRead { list, num_blocks: len.div_ceil(block_len).max(1), reads })
+    lists.map(move |(list, len)| ListRead {
+        list,
+        num_blocks: len.div_ceil(block_len).max(1),
+        reads: reads * rates.of(len),
+    })
 }

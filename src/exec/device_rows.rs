@@ -1,6 +1,6 @@
 //! What blocks take in a GPU's memory, and what queries are expected to read there: known from an index alone, without a GPU.
 
-use crate::cache::{BlockReads, ListRead, Pages, expected_reads};
+use crate::cache::{BlockReads, LearnedReads, ListRead, ListSize, Pages, ReadRates, expected_reads};
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
 use crate::query::Query;
@@ -10,16 +10,26 @@ pub const ROW_BYTES: u64 = 16;
 const HEADER_BYTES: u64 = 16;
 
 /// What a query is expected to read of its lists, which are numbered as terms are.
-pub fn query_reads(query: &Query) -> impl Iterator<Item = ListRead> + use<'_> {
-    expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), BLOCK_LEN as u32)
+pub fn query_reads<'a>(query: &'a Query, rates: &'a ReadRates) -> impl Iterator<Item = ListRead> + use<'a> {
+    expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), BLOCK_LEN as u32, rates)
 }
 
 /// How often these queries are expected to read a block of each list.
 #[must_use]
-pub fn block_reads(queries: &[Query]) -> BlockReads {
+pub fn block_reads(queries: &[Query], rates: &ReadRates) -> BlockReads {
     let mut reads = BlockReads::default();
-    queries.iter().for_each(|query| reads.record(query_reads(query)));
+    queries.iter().for_each(|query| reads.record(query_reads(query, rates)));
     reads
+}
+
+/// What queries of a log are expected to read of each list, to tell what others will.
+#[must_use]
+pub fn learned_reads(log: &[Query], rates: &ReadRates) -> LearnedReads {
+    let mut learned = LearnedReads::default();
+    for (number, query) in log.iter().enumerate() {
+        query_reads(query, rates).for_each(|read| learned.record(number, read.list, read.reads));
+    }
+    learned
 }
 
 /// Rows of 16 bytes that blocks take in a GPU's memory: `kernels/lists.cuh` says of what.
@@ -27,8 +37,6 @@ pub fn block_reads(queries: &[Query]) -> BlockReads {
 pub struct DeviceRows {
     /// By block, those of short lists behind the others, one for each term.
     rows: Vec<u32>,
-    /// By block: bits of a document.
-    doc_widths: Vec<u8>,
     num_long_blocks: u32,
 }
 
@@ -38,7 +46,7 @@ impl DeviceRows {
     pub fn new(index: &Index) -> Self {
         let num_long_blocks = index.blocks().len() as u32;
         let num_blocks = num_long_blocks as usize + index.num_terms() as usize;
-        let mut found = Self { rows: vec![0; num_blocks], doc_widths: vec![0; num_blocks], num_long_blocks };
+        let mut found = Self { rows: vec![0; num_blocks], num_long_blocks };
         let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
         for term in (0..index.num_terms()).map(TermId) {
             let list = index.list(term);
@@ -51,7 +59,6 @@ impl DeviceRows {
                 let freq_width = width(freqs[..len].iter().max().map_or(0, |most| most - 1));
                 let at = first_block as usize + block;
                 found.rows[at] = value_rows(len, doc_width) + byte_rows(len) + value_rows(len, freq_width);
-                found.doc_widths[at] = doc_width as u8;
             }
         }
         found
@@ -66,16 +73,21 @@ impl DeviceRows {
         }
     }
 
-    /// Rows of a block,
+    /// By list: how long it is, and its rows.
+    #[must_use]
+    pub fn list_sizes(&self, index: &Index) -> Vec<ListSize> {
+        let size = |term: u32| {
+            let (first_block, num_blocks) = self.blocks(index, TermId(term));
+            let rows = (first_block..first_block + num_blocks).map(|block| u64::from(self.rows(block))).sum();
+            ListSize { postings: index.list(TermId(term)).doc_freq(), rows }
+        };
+        (0..index.num_terms()).map(size).collect()
+    }
+
+    /// Rows of a block.
     #[must_use]
     pub fn rows(&self, block: u32) -> u32 {
         self.rows[block as usize]
-    }
-
-    /// and bits of one of its documents.
-    #[must_use]
-    pub fn doc_width(&self, block: u32) -> u32 {
-        u32::from(self.doc_widths[block as usize])
     }
 
     /// Bytes of the headers of all blocks.

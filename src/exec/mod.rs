@@ -5,6 +5,7 @@
 //! The reference is the exhaustive one in [`cpu`].
 
 pub mod cpu;
+mod device_reads;
 mod device_rows;
 #[cfg(feature = "gpu")]
 pub mod gpu;
@@ -18,7 +19,8 @@ use crate::ids::DocId;
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 
-pub use device_rows::{DeviceRows, ROW_BYTES, block_reads, byte_rows, query_reads, value_rows};
+pub use device_reads::{ReadCounter, RowsRead, read_rates};
+pub use device_rows::{DeviceRows, ROW_BYTES, block_reads, byte_rows, learned_reads, query_reads, value_rows};
 pub use topk::TopK;
 
 /// One result.

@@ -21,7 +21,7 @@ pub struct GpuMemory;
 impl GpuMemory {
     /// Of no GPU.
     #[must_use]
-    pub fn new(_: u64, _: &[Query]) -> Self {
+    pub fn new(_: u64, _: &Arc<Index>, _: &[Query]) -> Self {
         Self
     }
 

@@ -1,18 +1,15 @@
 //! What batches share of what they read: whether blocks, gathered once for all queries of a batch, would be fewer bytes than
 //! the reads of single queries.
 //!
-//! The reads are those of `kernels/drive.cuh` where the threshold is the final one: a bound from below, and near what kernels do,
-//! whose thresholds begin at scores that are known. A list drives block by block; of a block that may reach the threshold the
-//! impacts are read, and of a posting that may, its document; this one is looked up in the lists behind, four documents at a time,
-//! and where it is found its frequency is read.
+//! Each read of a thread counts by itself: less crosses the bus, since a warp's requests and its caches share sectors.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::cache::BlockReads;
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::{DeviceRows, ExecError, Executor, Hit, byte_rows, value_rows};
-use crate::index::{BLOCK_LEN, Bm25, Index, PostingList};
+use crate::exec::{DeviceRows, ExecError, ReadCounter, RowsRead};
+use crate::index::Index;
 use crate::query::{Mode, Query};
 
 /// Bytes of a sector, which a read across the bus is made of, and of the pieces that are counted beside whole blocks.
@@ -52,17 +49,15 @@ pub fn count_gathers(
     k: usize,
     sizes: &[usize],
 ) -> Result<Vec<Gathers>, ExecError> {
-    let norms = index.built_with().norms(index.doc_lengths(), index.average_length());
     let pages = rows.pages(index, learned, PAGE_ROWS);
     let border = PAGE_ROWS * (f64::from(pages.num_pages()) * near_share) as u32;
-    let counter = Counter { index, rows, first_rows: pages.first_rows(), border, norms };
-    let mut cpu = CpuExecutor::new(Arc::clone(index), index.built_with());
+    let far = Far { index, rows, first_rows: pages.first_rows(), border };
+    let mut counter = ReadCounter::new(index, CpuExecutor::new(Arc::clone(index), index.built_with()), k);
     let mut touched = Vec::with_capacity(queries.len());
-    let mut hits: Vec<Hit> = Vec::new();
     for query in queries {
-        cpu.search(query, mode, k, &mut hits)?;
-        let floor = if hits.len() == k { hits[k - 1].score } else { 0.0 };
-        touched.push(counter.count(query, mode, floor));
+        let mut of_query = Touched::default();
+        counter.count(query, mode, &mut |read| far.note(&mut of_query, read))?;
+        touched.push(of_query);
     }
     let gathers = |&size: &usize| {
         let batches: Vec<&[Touched]> =
@@ -105,36 +100,25 @@ struct Touched {
     pieces: HashMap<u32, u128>,
 }
 
-struct Counter<'a> {
+/// What is far.
+struct Far<'a> {
     index: &'a Index,
     rows: &'a DeviceRows,
     first_rows: &'a [u32],
     /// Blocks whose first row is below it are near.
     border: u32,
-    norms: Vec<f32>,
 }
 
-/// A list of a query, as the kernels have it.
-struct Term<'a> {
-    list: PostingList<'a>,
-    first_block: u32,
-    weight: f32,
-    /// What it and those behind it add at most.
-    rest: f32,
-    /// The block that was decoded last.
-    decoded: usize,
-    docs: [u32; BLOCK_LEN],
-}
-
-impl Counter<'_> {
-    /// A read of rows of a block, from one on, if it is far.
-    fn read(&self, touched: &mut Touched, block: u32, row: u32, num_rows: u32) {
+impl Far<'_> {
+    /// Notes a read, if it is far.
+    fn note(&self, touched: &mut Touched, read: RowsRead) {
+        let block = self.rows.blocks(self.index, read.term).0 + read.block;
         if self.first_rows[block as usize] < self.border {
             return;
         }
         let first = ROW_BYTES * u64::from(self.first_rows[block as usize]);
-        let from = first + ROW_BYTES * u64::from(row);
-        let to = from + ROW_BYTES * u64::from(num_rows.max(1));
+        let from = first + ROW_BYTES * u64::from(read.first_row);
+        let to = from + ROW_BYTES * u64::from(read.num_rows);
         touched.reads += 1;
         touched.sectors += (to - 1) / SECTOR_BYTES - from / SECTOR_BYTES + 1;
         let pieces = touched.pieces.entry(block).or_insert(0);
@@ -142,127 +126,12 @@ impl Counter<'_> {
             *pieces |= 1 << (piece - first / PIECE_BYTES);
         }
     }
-
-    /// A read of documents, or of four of them: the one or two rows of their bits.
-    fn read_doc(&self, touched: &mut Touched, block: u32, position: usize) {
-        let width = self.rows.doc_width(block);
-        if width > 0 {
-            let bit = position as u32 / 4 * width;
-            let (low, high) = (bit / 32, (bit + width - 1) / 32);
-            self.read(touched, block, low, high - low + 1);
-        }
-    }
-
-    /// What a query reads of whose results none scores less than `floor`.
-    fn count(&self, query: &Query, mode: Mode, floor: f32) -> Touched {
-        let bm25: Bm25 = self.index.built_with();
-        let mut touched = Touched::default();
-        let mut terms: Vec<Term<'_>> = Vec::new();
-        for term in &query.terms {
-            let list = self.index.list(term.term);
-            let weight = bm25.weight(self.index.num_docs(), term.doc_freq, term.qtf);
-            let (first_block, _) = self.rows.blocks(self.index, term.term);
-            let rest = weight * list.max_impact();
-            terms.push(Term { list, first_block, weight, rest, decoded: usize::MAX, docs: [0; BLOCK_LEN] });
-        }
-        let mut total = 0.0;
-        for term in terms.iter_mut().rev() {
-            total += term.rest;
-            term.rest = total;
-        }
-        let needs_all = mode == Mode::And && terms.len() > 1;
-        let drivers = if needs_all { 1 } else { terms.iter().take_while(|term| term.rest >= floor).count() };
-        let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
-        for driver in 0..drivers {
-            let (list, first_block, weight) = (terms[driver].list, terms[driver].first_block, terms[driver].weight);
-            let rest = terms.get(driver + 1).map_or(0.0, |next| next.rest);
-            for block in 0..list.num_blocks() {
-                if weight * list.block_max_impact(block) + rest < floor {
-                    continue;
-                }
-                let number = first_block + block as u32;
-                let len = list.decode_docs(block, &mut docs);
-                list.decode_freqs(block, &mut freqs);
-                let doc_rows = value_rows(len, self.rows.doc_width(number));
-                self.read(&mut touched, number, doc_rows, byte_rows(len));
-                for position in 0..len {
-                    let own = Bm25::score(weight, freqs[position], self.norms[docs[position] as usize]);
-                    if own + rest >= floor {
-                        self.read_doc(&mut touched, number, position);
-                        self.follow(&mut touched, &mut terms, driver, docs[position], own, floor, needs_all);
-                    }
-                }
-            }
-        }
-        touched
-    }
-
-    /// Looks a document up in the lists behind the one that drives, as long as it may reach the floor.
-    #[expect(clippy::too_many_arguments, reason = "one step of one loop, which has all of these")]
-    fn follow(
-        &self,
-        touched: &mut Touched,
-        terms: &mut [Term<'_>],
-        driver: usize,
-        doc: u32,
-        own: f32,
-        floor: f32,
-        needs_all: bool,
-    ) {
-        let mut score = own;
-        let (before, behind) = terms.split_at_mut(driver + 1);
-        for term in behind {
-            if score + term.rest < floor {
-                return;
-            }
-            match self.look_up(touched, term, doc) {
-                Some(found) => score += found,
-                None if needs_all => return,
-                None => {}
-            }
-        }
-        if score < floor {
-            return;
-        }
-        for term in &mut before[..driver] {
-            if self.look_up(touched, term, doc).is_some() {
-                return;
-            }
-        }
-    }
-
-    /// What a list adds to a document, if it has it.
-    fn look_up(&self, touched: &mut Touched, term: &mut Term<'_>, doc: u32) -> Option<f32> {
-        let block = term.list.last_docs().partition_point(|&last| last < doc);
-        if block >= term.list.num_blocks() {
-            return None;
-        }
-        let len = term.list.block_len(block);
-        if term.decoded != block {
-            term.list.decode_docs(block, &mut term.docs);
-            term.decoded = block;
-        }
-        let position = term.docs[..len].partition_point(|&other| other < doc);
-        let number = term.first_block + block as u32;
-        self.read_doc(touched, number, position.min(len - 1));
-        if position == len || term.docs[position] != doc {
-            return None;
-        }
-        let rows = self.rows.rows(number);
-        let freq_row = value_rows(len, self.rows.doc_width(number)) + byte_rows(len);
-        if rows > freq_row {
-            let per_row = (rows - freq_row) as usize;
-            self.read(touched, number, freq_row + (position * per_row / len) as u32, 1);
-        }
-        let freq = term.list.freq_at(block, position);
-        Some(Bm25::score(term.weight, freq, self.norms[doc as usize]))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::expected_reads;
+    use crate::cache::{ReadRates, expected_reads};
     use crate::ids::QueryId;
 
     #[test]
@@ -274,7 +143,8 @@ mod tests {
         let query = Query::prepare(QueryId(0), "q", &["rare", "some", "many"], &index).unwrap();
         let queries = vec![query; 4];
         let mut learned = BlockReads::default();
-        learned.record(expected_reads([(index.term("rare").unwrap().0, 200)].into_iter(), 128));
+        let rare = [(index.term("rare").unwrap().0, 200)];
+        learned.record(expected_reads(rare.into_iter(), 128, &ReadRates::default()));
         for mode in [Mode::Or, Mode::And] {
             let count = |near_share: f64, sizes: &[usize]| {
                 count_gathers(&index, &rows, (&learned, near_share), &queries, mode, 10, sizes).unwrap()

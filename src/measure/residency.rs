@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::cache::{AtOnce, BlockReads, Followed, OnlineOptions, OnlineTier, Reads, Residency as Played};
-use crate::exec::{DeviceRows, block_reads, query_reads};
+use crate::cache::{
+    AtOnce, BlockReads, Followed, LearnedReads, OnlineOptions, OnlineTier, ReadRates, Reads, Residency as Played,
+};
+use crate::exec::{DeviceRows, block_reads, learned_reads, query_reads};
 use crate::index::Index;
 use crate::query::Query;
 
@@ -34,7 +36,7 @@ pub struct Residency {
     pub decide_ms: f64,
 }
 
-/// Counts `queries`, learned from `log`, with such shares of all pages near. They come in batches of so many, each of which sees one
+/// Counts `queries`, learned from `log`, with such shares of all pages near; `rates` tell what they read. They come in batches of so many, each of which sees one
 /// map; what an epoch asks for is [done by the next batch](AtOnce).
 ///
 /// # Panics
@@ -42,14 +44,16 @@ pub struct Residency {
 #[must_use]
 pub fn count_residency(
     index: &Index,
-    rows: &DeviceRows,
+    (rows, rates): (&DeviceRows, &ReadRates),
     log: &[Query],
     queries: &[Query],
     near_shares: &[f64],
     options: OnlineOptions,
     batch_queries: usize,
 ) -> Vec<Residency> {
-    let (learned, told) = (block_reads(log), block_reads(queries));
+    let learned = block_reads(log, rates);
+    let order_of = |log| ListOrder::new(index, rows, &learned_reads(log, rates));
+    let (order_learned, order_told) = (order_of(log), order_of(queries));
     let tier_of = |reads: &BlockReads, near_share: f64| {
         let pages = Arc::new(rows.pages(index, reads, options.page_rows));
         let num_frames = (f64::from(pages.num_pages()) * near_share) as u32;
@@ -59,13 +63,8 @@ pub fn count_residency(
     };
     let last_from = queries.len() - queries.len() / 4;
     let count = |&near_share: &f64| {
-        let still = tier_of(&learned, near_share);
-        let far = |tier: &OnlineTier, queries: &[Query]| {
-            let mut reads = Reads::default();
-            queries.iter().for_each(|query| reads += tier.near().reads(query_reads(query)));
-            reads.far_share()
-        };
-        let mut following = Played::new(still.clone());
+        let far = |order: &ListOrder, queries: &[Query]| order.far_share(queries, rates, near_share);
+        let mut following = Played::new(tier_of(&learned, near_share));
         let (mut before_last, mut decide_ms) = (Reads::default(), 0.0);
         for (number, batch) in queries.chunks(batch_queries).enumerate() {
             let batch: Vec<&Query> = batch.iter().collect();
@@ -73,7 +72,7 @@ pub fn count_residency(
                 before_last = following.followed().reads;
             }
             let (epochs, began) = (following.followed().epochs, std::time::Instant::now());
-            let map = following.start(&batch, query_reads, &mut AtOnce);
+            let map = following.start(&batch, |query| query_reads(query, rates), &mut AtOnce);
             decide_ms += if following.followed().epochs > epochs { began.elapsed().as_secs_f64() * 1e3 } else { 0.0 };
             following.leave(map);
         }
@@ -81,17 +80,51 @@ pub fn count_residency(
         let last = Reads { far: reads.far - before_last.far, all: reads.all - before_last.all };
         Residency {
             near_share,
-            learned: far(&still, queries),
+            learned: far(&order_learned, queries),
             online: reads.far_share(),
             online_last: last.far_share(),
-            told: far(&tier_of(&told, near_share), queries),
-            learned_last: far(&still, &queries[last_from..]),
+            told: far(&order_told, queries),
+            learned_last: far(&order_learned, &queries[last_from..]),
             moved_pages: pages,
             epochs,
             decide_ms: decide_ms / epochs.max(1) as f64,
         }
     };
     near_shares.iter().map(count).collect()
+}
+
+/// Lists, those first whose rows are expected to be read most: what stays near where nothing follows the queries.
+struct ListOrder {
+    /// By list: where its rows begin, and how many there are.
+    rows: Vec<(u64, u64)>,
+    num_rows: u64,
+}
+
+impl ListOrder {
+    fn new(index: &Index, rows: &DeviceRows, learned: &LearnedReads) -> Self {
+        let sizes = rows.list_sizes(index);
+        let row_reads = learned.row_reads(&sizes);
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by(|&a, &b| row_reads[b].total_cmp(&row_reads[a]).then(a.cmp(&b)));
+        let (mut placed, mut num_rows) = (vec![(0, 0); sizes.len()], 0);
+        for list in order {
+            placed[list] = (num_rows, sizes[list].rows);
+            num_rows += sizes[list].rows;
+        }
+        Self { rows: placed, num_rows }
+    }
+
+    /// What share of the reads of queries is far with such a share of all rows near.
+    fn far_share(&self, queries: &[Query], rates: &ReadRates, near_share: f64) -> f64 {
+        let border = self.num_rows as f64 * near_share;
+        let mut sum = Reads::default();
+        for read in queries.iter().flat_map(|query| query_reads(query, rates)) {
+            let (from, rows) = self.rows[read.list as usize];
+            let near = ((border - from as f64) / rows.max(1) as f64).clamp(0.0, 1.0);
+            sum += Reads { far: read.reads * (1.0 - near), all: read.reads };
+        }
+        sum.far_share()
+    }
 }
 
 #[cfg(test)]
@@ -106,11 +139,18 @@ mod tests {
         let index = Index::from_lists(&lists).unwrap();
         let rows = DeviceRows::new(&index);
         // Documents two apart take 8 bits, frequencies up to 5 three: 8 rows, a byte each 8, 3 more.
-        assert_eq!((rows.rows(0), rows.doc_width(0)), (8 + 8 + 3, 8));
+        assert_eq!(rows.rows(0), 8 + 8 + 3);
         let log = |terms: &[&str]| vec![Query::prepare(QueryId(0), "q", terms, &index).unwrap(); 64];
         let options = OnlineOptions { page_rows: 128, half_life_queries: 16, ..OnlineOptions::of_epochs(8) };
-        let [found] = count_residency(&index, &rows, &log(&["a", "b"]), &log(&["c", "d"]), &[0.5], options, 1)[..]
-        else {
+        let [found] = count_residency(
+            &index,
+            (&rows, &ReadRates::default()),
+            &log(&["a", "b"]),
+            &log(&["c", "d"]),
+            &[0.5],
+            options,
+            1,
+        )[..] else {
             panic!("one share was asked for");
         };
         // Half of the pages hold two of four lists: none of those that are asked for now, but for the page at the border.

@@ -4,7 +4,7 @@
 use super::{Arguments, Measurement, input, learned_from};
 use crate::cache::OnlineOptions;
 use crate::cli::Failure;
-use crate::exec::{DeviceRows, block_reads};
+use crate::exec::{DeviceRows, block_reads, read_rates};
 use crate::measure::{Gathers, Residency, count_gathers, count_residency};
 use crate::query::Mode;
 use crate::report::table::Table;
@@ -22,8 +22,9 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let log = learned_from(arguments, &index, &mut queries)?;
     let rows = DeviceRows::new(&index);
     let options = OnlineOptions::of_epochs(arguments.gpu_memory_epoch);
-    let residency = count_residency(&index, &rows, &log, &queries, &NEAR_SHARES, options, 1);
-    let learned = block_reads(&log);
+    let rates = read_rates(&index, &log);
+    let residency = count_residency(&index, (&rows, &rates), &log, &queries, &NEAR_SHARES, options, 1);
+    let learned = block_reads(&log, &rates);
     let mut gathers = Vec::new();
     for mode in MODES {
         for share in GATHER_SHARES {

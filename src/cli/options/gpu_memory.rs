@@ -2,6 +2,7 @@
 //! simulated.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::cache::OnlineOptions;
 use crate::cli::index::bytes;
@@ -179,7 +180,7 @@ impl GpuMemoryArguments {
     /// all lists far. The pages themselves are those of the index, by what these queries read.
     pub(in crate::cli) fn played(
         &self,
-        index: &Index,
+        index: &Arc<Index>,
         queries: &[Query],
         workload: &Workload,
         copy_rate: CopyRateArgument,
@@ -209,11 +210,11 @@ impl GpuMemoryArguments {
     }
 
     /// The budget, with what the log says; `None` if all of the index is to lie there.
-    pub(in crate::cli) fn open(&self, index: &Index, queries: &[Query]) -> Result<Option<GpuMemory>, Failure> {
+    pub(in crate::cli) fn open(&self, index: &Arc<Index>, queries: &[Query]) -> Result<Option<GpuMemory>, Failure> {
         let Some(bytes) = self.gpu_memory else { return Ok(None) };
         let memory = match &self.gpu_memory_log {
-            Some(log) => GpuMemory::new(bytes, &defaults::read_queries(log, index)?),
-            None => GpuMemory::new(bytes, queries),
+            Some(log) => GpuMemory::new(bytes, index, &defaults::read_queries(log, index)?),
+            None => GpuMemory::new(bytes, index, queries),
         };
         Ok(Some(match self.gpu_memory_epoch {
             Some(epoch_queries) => memory.online(OnlineOptions::of_epochs(epoch_queries)),

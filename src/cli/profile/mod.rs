@@ -112,7 +112,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // The index goes up to the GPU once more.
     drop(executors);
     if let Some(staying_bytes) = staying_bytes.filter(|_| arguments.tiered) {
-        let memory = GpuMemory::new(staying_bytes, tiered_log.as_deref().unwrap_or(&queries));
+        let memory = GpuMemory::new(staying_bytes, &index, tiered_log.as_deref().unwrap_or(&queries));
         let bars = defaults::Bars::default();
         measure_far(&index, &queries, &memory, staying_bytes, &mut workload, &options, &bars)?;
     }
@@ -157,7 +157,7 @@ fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
 /// The pages that the queries read, if they are to be written.
 fn write_pages(
     arguments: &Arguments,
-    index: &Index,
+    index: &Arc<Index>,
     queries: &[Query],
     learned: Option<&[Query]>,
     of_workload: &Provenance,

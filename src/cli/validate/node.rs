@@ -112,7 +112,7 @@ fn costs(
     arguments: &Arguments,
     processors: &mut Processors,
     queries: &[Query],
-    index: &Index,
+    index: &Arc<Index>,
 ) -> Result<(String, Workload), Failure> {
     let has_gpu = processors.gpu_name().is_some();
     if let Some(path) = &arguments.workload {
@@ -146,7 +146,7 @@ fn at_work(
     processors: Processors,
     name: &str,
     workload: Workload,
-    (queries, index): (Vec<Query>, &Index),
+    (queries, index): (Vec<Query>, &Arc<Index>),
 ) -> Result<Node, Failure> {
     let estimates = Estimates::default();
     let pages = arguments.gpu_memory.played(index, &queries, &workload, arguments.copy_rate)?;

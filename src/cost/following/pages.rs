@@ -1,13 +1,14 @@
 //! The pages of an index, as far as some queries read them: what a simulation needs to know of where lists lie.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::Demands;
-use crate::cache::{ListPages, ListRead, Pages, expected_reads};
+use crate::cache::{ListPages, ListRead, Pages, ReadRates, expected_reads};
 use crate::cost::{TierError, Workload, WorkloadRow};
-use crate::exec::{DeviceRows, block_reads, query_reads};
+use crate::exec::{DeviceRows, block_reads, read_rates};
 use crate::files::Provenance;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -21,6 +22,8 @@ pub struct IndexPages {
     pub provenance: Provenance,
     /// What all lists have in common.
     pub layout: PageLayout,
+    /// What is read of lists, by their length.
+    pub rates: ReadRates,
     /// The lists, the one first whose pages are.
     pub lists: Vec<ListOfPages>,
 }
@@ -53,14 +56,15 @@ pub struct ListOfPages {
 impl IndexPages {
     /// Of an index, for the queries of a log; pages are ordered by what `learned` reads.
     #[must_use]
-    pub fn of(index: &Index, queries: &[Query], learned: &[Query], page_rows: u32) -> Self {
+    pub fn of(index: &Arc<Index>, queries: &[Query], learned: &[Query], page_rows: u32) -> Self {
         let rows = DeviceRows::new(index);
-        let reads = block_reads(learned);
+        let rates = read_rates(index, learned);
+        let reads = block_reads(learned, &rates);
         let pages = rows.pages(index, &reads, page_rows);
         let mut named: HashMap<u32, BTreeSet<u32>> = HashMap::new();
         for query in queries {
-            for read in query_reads(query) {
-                named.entry(read.list).or_default().insert(query.id.0);
+            for term in &query.terms {
+                named.entry(term.term.0).or_default().insert(query.id.0);
             }
         }
         let order = reads.order(index.num_terms());
@@ -83,6 +87,7 @@ impl IndexPages {
             provenance: Provenance::new().with("index", format!("{:016x}", index.fingerprint())),
             lists,
             layout: PageLayout { num_pages: pages.num_pages(), page_rows, headers_bytes: rows.headers_bytes() },
+            rates,
         }
     }
 
@@ -116,7 +121,7 @@ impl IndexPages {
             if of_row.len() != row.features.terms as usize || postings != row.features.postings {
                 return Err(TierError::PagesOfOtherQueries { query: row.query_id, log_id: row.log_id });
             }
-            Ok(expected_reads(of_row.iter().copied(), BLOCK_LEN as u32).collect::<Vec<ListRead>>())
+            Ok(expected_reads(of_row.iter().copied(), BLOCK_LEN as u32, &self.rates).collect::<Vec<ListRead>>())
         };
         Ok(Demands::new(workload.rows.iter().map(reads).collect::<Result<Vec<_>, _>>()?))
     }

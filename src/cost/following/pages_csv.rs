@@ -13,6 +13,8 @@ use crate::index::BLOCK_LEN;
 
 /// The key of the comment line that holds what all lists have in common.
 const KEY: &str = "pages";
+/// That of what is read of lists, by their length. Files of before are of queries that look all documents up.
+const RATES_KEY: &str = "read_rates";
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -114,6 +116,7 @@ impl IndexPages {
         let missing =
             || InputError::file(path, format!("no line `# {KEY}: {{...}}`: this is no file of an index's pages"));
         let layout = layout.ok_or_else(missing)?;
+        let rates = comment_line::take(&mut provenance, RATES_KEY, |_| Ok(())).map_err(unusable)?.unwrap_or_default();
         for (line, list) in &lists {
             let end = u64::from(list.pages.first_page) + list.pages.blocks.len() as u64;
             if end > u64::from(layout.num_pages) {
@@ -121,7 +124,7 @@ impl IndexPages {
                 return Err(InputError::line(path, *line, fault));
             }
         }
-        Ok(Self { provenance, layout, lists: lists.into_iter().map(|(_, list)| list).collect() })
+        Ok(Self { provenance, layout, rates, lists: lists.into_iter().map(|(_, list)| list).collect() })
     }
 
     /// Writes it, whole or not at all; names that end in `.gz` or `.zst` are compressed.
@@ -130,6 +133,7 @@ impl IndexPages {
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let provenance = comment_line::with(&self.provenance, KEY, Some(&self.layout));
+        let provenance = comment_line::with(&provenance, RATES_KEY, Some(&self.rates));
         let line = |list: &ListOfPages| Line {
             postings: Postings(list.postings),
             reads: Reads(list.reads),

@@ -2,7 +2,7 @@
 
 use super::follower::COPY_SHARE;
 use super::*;
-use crate::cache::ListPages;
+use crate::cache::{ListPages, ReadRates};
 use crate::files::Provenance;
 
 fn two_lists() -> IndexPages {
@@ -15,6 +15,7 @@ fn two_lists() -> IndexPages {
     IndexPages {
         provenance: Provenance::new().with("index", "00c0ffee"),
         layout: PageLayout { num_pages: 9, page_rows: 1024, headers_bytes: 160 },
+        rates: ReadRates::counted([(1000, 2.0, 1.0)]),
         lists: vec![list(1000, 0.1, 0, &[5, 3], &[3, 70]), list(100, 0.0, 1, &[1], &[])],
     }
 }
@@ -41,8 +42,9 @@ fn what_is_no_file_of_pages_is_refused_with_its_place() {
     let good = written(&two_lists());
     for (from, to, expected) in [
         ("# pages: ", "# sides: ", "x: no line `# pages: {...}`: this is no file of an index's pages"),
-        ("\"num_pages\":9", "\"num_pages\":1", "x:5: a list ends in page 1, and there are 1"),
+        ("\"num_pages\":9", "\"num_pages\":1", "x:6: a list ends in page 1, and there are 1"),
         ("\"page_rows\":1024", "\"page_rows\":8", "`pages`: page_rows is 8, expected at least 128"),
+        ("# read_rates: [", "# read_rates: [-1.0,", "`read_rates` is no model: a rate of -1, expected numbers from 0"),
         ("1000,0.1", "0,0.1", "`postings` is \"0\", expected a whole number from 1"),
         ("0.1,0,", "-1,0,", "`reads` is \"-1\", expected a number from 0"),
         ("5;3", "5;x", "`blocks` is \"5;x\", expected whole numbers from 0, between semicolons"),

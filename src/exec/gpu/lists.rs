@@ -13,9 +13,9 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::{OnlineReport, OnlineRows, Reading, Rows, far_curve};
+use super::tiered::{OnlineReport, OnlineRows, Order, Reading, Rows};
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
-use crate::cache::{FarCurve, Placement};
+use crate::cache::FarCurve;
 use crate::exec::ExecError;
 use crate::gpu::Device;
 use crate::index::{Bm25, Index};
@@ -33,7 +33,7 @@ pub(super) struct DeviceLists {
     rows: Rows,
     d_directory: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
-    placement: Option<Placement>,
+    order: Option<Order>,
     pub(super) report: UploadReport,
 }
 
@@ -57,9 +57,9 @@ impl DeviceLists {
     }
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, placement, online, report } = uploaded;
+        let Uploaded { d_blocks, rows, d_directory, d_norms, order, online, report } = uploaded;
         let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, online, d_blocks, rows, d_directory, d_norms, placement, report }
+        Self { host: Arc::clone(index), terms, online, d_blocks, rows, d_directory, d_norms, order, report }
     }
 
     /// The border of a batch, where what lies near may change.
@@ -94,7 +94,7 @@ impl DeviceLists {
 
     /// What share of a query's reads is far, under any budget; `None` where none was given.
     pub(super) fn far_curve(&self, query: &Query) -> Option<FarCurve> {
-        Some(far_curve(&self.host, self.placement.as_ref()?, query))
+        Some(self.order.as_ref()?.far_curve(&self.host, query))
     }
 
     /// The lists as kernels take them, with headers that stay as they are where residency does.

@@ -71,7 +71,7 @@ pub(in crate::cli::bench) fn measure(arguments: &Arguments) -> Result<(String, V
     interrupts::catch();
     let mut resident = defaults::gpu_executor(&index, index.built_with(), None)?;
     let staying_bytes = resident.upload_report().staying_bytes;
-    let memory = GpuMemory::new(staying_bytes, &log);
+    let memory = GpuMemory::new(staying_bytes, &index, &log);
     let mut workload = both_ends(&index, &queries, &resident, &memory)?;
     let Some(tiers) = workload.tiers.clone() else { return Err(Failure::failed("nothing was measured far")) };
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::cache::{
-    BlockReads, FarCurve, ListRead, OnlineOptions, OnlineTier, Pages, Placement, WarmBlocks, place_blocks,
+    BlockReads, FarCurve, LearnedReads, ListRead, ListSize, OnlineOptions, OnlineTier, Pages, Placement, ReadRates,
+    WarmBlocks, place_blocks,
 };
-use crate::exec::{block_reads, query_reads};
+use crate::exec::{block_reads, learned_reads, query_reads, read_rates};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -15,22 +16,41 @@ use crate::query::Query;
 #[derive(Clone, Debug)]
 pub struct GpuMemory {
     bytes: u64,
-    reads: Arc<BlockReads>,
+    log: Arc<Log>,
     online: Option<OnlineOptions>,
+}
+
+/// What a log says of lists.
+#[derive(Debug)]
+struct Log {
+    rates: Arc<ReadRates>,
+    /// What its queries read, for lists that are asked for rarely, too,
+    learned: LearnedReads,
+    /// and of those that they name, to go on from.
+    reads: BlockReads,
+}
+
+/// Where blocks lie, and what queries are expected to read of them.
+#[derive(Debug)]
+pub(in crate::exec::gpu) struct Order {
+    pub(in crate::exec::gpu) placement: Placement,
+    rates: Arc<ReadRates>,
 }
 
 impl GpuMemory {
     /// `bytes` for headers, directories, norms and rows. Blocks that queries like `log`'s read most lie there first; without a
     /// log it is the first blocks.
     #[must_use]
-    pub fn new(bytes: u64, log: &[Query]) -> Self {
-        Self { bytes, reads: Arc::new(block_reads(log)), online: None }
+    pub fn new(bytes: u64, index: &Arc<Index>, log: &[Query]) -> Self {
+        let rates = Arc::new(read_rates(index, log));
+        let (learned, reads) = (learned_reads(log, &rates), block_reads(log, &rates));
+        Self { bytes, log: Arc::new(Log { rates, learned, reads }), online: None }
     }
 
     /// Another budget, with what the same log says.
     #[must_use]
     pub fn with_bytes(&self, bytes: u64) -> Self {
-        Self { bytes, reads: Arc::clone(&self.reads), online: self.online }
+        Self { bytes, log: Arc::clone(&self.log), online: self.online }
     }
 
     /// The same budget, with what lies there following the queries that come: the host's memory then holds all rows, and device
@@ -42,6 +62,11 @@ impl GpuMemory {
     pub fn online(&self, options: OnlineOptions) -> Self {
         assert!(options.page_rows >= Pages::LEAST_ROWS && options.epoch_queries > 0, "{options:?}");
         Self { online: Some(options), ..self.clone() }
+    }
+
+    /// What is read of lists, by their length.
+    pub(in crate::exec::gpu) fn rates(&self) -> &Arc<ReadRates> {
+        &self.log.rates
     }
 
     /// How residency follows the queries, if it does.
@@ -65,20 +90,29 @@ impl GpuMemory {
     }
 
     /// Places the blocks of an index, which take so many `rows` each.
-    pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: Vec<u32>) -> Placement {
-        let warm = |(term, reads): (u32, f32)| {
+    pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: Vec<u32>) -> Order {
+        let of_list = |term: u32| {
             let (first_block, num_blocks) = blocks(index, TermId(term));
-            WarmBlocks { first_block, num_blocks, reads }
+            first_block..first_block + num_blocks
         };
-        let warm: Vec<WarmBlocks> = self.reads.iter().map(warm).collect();
-        place_blocks(rows, &warm)
+        let sizes = (0..index.num_terms()).map(|term| {
+            let rows = of_list(term).map(|block| u64::from(rows[block as usize])).sum();
+            ListSize { postings: index.list(TermId(term)).doc_freq(), rows }
+        });
+        let row_reads = self.log.learned.row_reads(&sizes.collect::<Vec<_>>());
+        let warm = (0..).zip(row_reads).filter(|&(_, reads)| reads > 0.0).map(|(term, reads)| {
+            let blocks = of_list(term);
+            WarmBlocks { first_block: blocks.start, num_blocks: blocks.len() as u32, reads }
+        });
+        let warm: Vec<WarmBlocks> = warm.collect();
+        Order { placement: place_blocks(rows, &warm), rates: Arc::clone(self.rates()) }
     }
 }
 
 impl GpuMemory {
     /// The blocks of an index, which take so many `rows` each, in pages: what the log's queries read most comes first.
     pub(in crate::exec::gpu) fn pages(&self, index: &Index, rows: &[u32], page_rows: u32) -> Pages {
-        let lists = self.reads.order(index.num_terms()).into_iter().map(|term| {
+        let lists = self.log.reads.order(index.num_terms()).into_iter().map(|term| {
             let (first_block, num_blocks) = blocks(index, TermId(term));
             (term, first_block..first_block + num_blocks)
         });
@@ -94,21 +128,23 @@ impl GpuMemory {
         options: OnlineOptions,
     ) -> OnlineTier {
         let mut tier = OnlineTier::new(Arc::clone(pages), index.num_terms() as usize, num_frames, options);
-        self.reads.iter().for_each(|(list, reads)| tier.record(list, reads));
+        self.log.reads.iter().for_each(|(list, reads)| tier.record(list, reads));
         tier
     }
 }
 
-/// What share of a query's reads is far, under any budget, where blocks are placed so.
-pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, query: &Query) -> FarCurve {
-    let all = placement.num_rows.max(1) as f64;
-    let part = |ListRead { list, reads, .. }: ListRead| {
-        let (first_block, num_blocks) = blocks(index, TermId(list));
-        let (from, to) = placement.span(first_block, num_blocks);
-        (reads, (from as f64 / all, to as f64 / all))
-    };
-    let parts: Vec<_> = query_reads(query).map(part).collect();
-    FarCurve::of(&parts)
+impl Order {
+    /// What share of a query's reads is far, under any budget.
+    pub(in crate::exec::gpu) fn far_curve(&self, index: &Index, query: &Query) -> FarCurve {
+        let all = self.placement.num_rows.max(1) as f64;
+        let part = |ListRead { list, reads, .. }: ListRead| {
+            let (first_block, num_blocks) = blocks(index, TermId(list));
+            let (from, to) = self.placement.span(first_block, num_blocks);
+            (reads, (from as f64 / all, to as f64 / all))
+        };
+        let parts: Vec<_> = query_reads(query, &self.rates).map(part).collect();
+        FarCurve::of(&parts)
+    }
 }
 
 /// The blocks of a term's list: the first, and how many.

@@ -18,7 +18,7 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtr, 
 
 use super::ROW_BYTES;
 use super::rows::Rows;
-use crate::cache::{Carrier, Epochs, Moves, NotedReads, OnlineTier, Pages, Task, Turns};
+use crate::cache::{Carrier, Epochs, Moves, NotedReads, OnlineTier, Pages, ReadRates, Task, Turns};
 use crate::exec::gpu::arguments::BlockArgument;
 use crate::exec::{ExecError, query_reads};
 use crate::gpu::tiered::{IMAGES, LAYOUT, MOVE_THREADS, PageMove, RunMove};
@@ -75,6 +75,7 @@ pub(in crate::exec::gpu) struct OnlineRows {
     num_near: u32,
     turns: Arc<Mutex<Turns>>,
     tier: Arc<Mutex<OnlineTier>>,
+    rates: Arc<ReadRates>,
     state: Mutex<State>,
 }
 
@@ -94,8 +95,8 @@ struct Staff {
 }
 
 impl OnlineRows {
-    /// Frames for what `tier` says is near, with these pages and headers, all of which name rows of pages. Waits until pages have
-    /// come.
+    /// Frames for what `tier` says is near, with these pages and headers, all of which name rows of pages; `rates` tell what queries
+    /// read. Waits until pages have come.
     ///
     /// # Errors
     /// If the driver or the system refuses.
@@ -103,7 +104,7 @@ impl OnlineRows {
         device: &Device,
         stream: &Arc<CudaStream>,
         pages: Arc<Pages>,
-        tier: OnlineTier,
+        (tier, rates): (OnlineTier, Arc<ReadRates>),
         epoch_queries: u32,
         rows: &Rows,
         d_blocks: &CudaSlice<BlockArgument>,
@@ -129,6 +130,7 @@ impl OnlineRows {
             num_near: rows.num_near(),
             turns: Arc::default(),
             tier,
+            rates,
             state: Mutex::new(state),
         };
         {
@@ -156,7 +158,7 @@ impl OnlineRows {
         queries: impl ExactSizeIterator<Item = &'a Query>,
     ) -> Result<(), ExecError> {
         let State { epochs, staff } = &mut *lock(&self.state);
-        epochs.note(queries, query_reads);
+        epochs.note(queries, |query| query_reads(query, &self.rates));
         let task = epochs.border(&mut lock(&self.turns), staff)?;
         let Some(task) = task else { return Ok(()) };
         let handed_over = self.hand_over(&staff.mover, epochs.moves(), task);
@@ -190,7 +192,7 @@ impl OnlineRows {
 
     /// The share of a query's expected reads that is far now.
     pub(in crate::exec::gpu) fn far_share(&self, query: &Query) -> f64 {
-        lock(&self.tier).near().reads(query_reads(query)).far_share()
+        lock(&self.tier).near().reads(query_reads(query, &self.rates)).far_share()
     }
 
     /// What has moved so far.
