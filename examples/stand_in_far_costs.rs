@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 (read.reads, (f64::from(from) / all, to as f64 / all))
             })
             .collect();
-        row.far = Some(Far { all_far_us: near.median_us * factor, curve: FarCurve::of(&parts) });
+        row.far = Some(Far { all_far_us: near.median_us * factor, bus_us: None, curve: FarCurve::of(&parts) });
     }
     workload.provenance = workload
         .provenance

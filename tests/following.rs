@@ -337,7 +337,7 @@ fn batches_of_one_lane_find_far_what_the_bench_counts() {
             features: Features::of(query, &index),
             index_features: None,
             measured: PerClass::two(None, measured),
-            far: Some(Far { all_far_us: 90.0, curve: FarCurve::of(&[]) }),
+            far: Some(Far { all_far_us: 90.0, bus_us: None, curve: FarCurve::of(&[]) }),
             results: 10,
         }
     };
@@ -359,7 +359,9 @@ fn batches_of_one_lane_find_far_what_the_bench_counts() {
         let rows: Vec<u32> = (0..queries.len() as u32).collect();
         let end = rows.chunks(batch).fold(Nanos::ZERO, |now, rows| times.start(ProcessorId(0), rows, now));
         let found = times.followed().next().unwrap();
-        assert_eq!((found.reads.far_share(), found.pages), (counted.online, counted.moved_pages), "batches of {batch}");
+        // Reads are summed in another order.
+        let difference = (found.reads.far_share() - counted.online).abs();
+        assert!(difference < 1e-12 && found.pages == counted.moved_pages, "batches of {batch}: {found:?}, {counted:?}");
         assert!(counted.moved_pages > 0 && counted.online > 0.0 && end > Nanos::ZERO, "{counted:?}");
         let all: f64 = queries.iter().flat_map(|query| query_reads(query, &pages.rates)).map(|read| read.reads).sum();
         assert!((found.reads.all / all - 1.0).abs() < 1e-12);

@@ -44,8 +44,11 @@ fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
     let of_index = proptest::option::of(numbers.prop_map(|numbers| {
         IndexFeatures::from_vector(std::array::from_fn(|i| format!("{:.3}", numbers[i]).parse().unwrap()))
     }));
-    let far = (0.01_f64..1e6, 0.0_f64..1.0)
-        .prop_map(|(us, from)| Far { all_far_us: rounded(us), curve: FarCurve::of(&[(1.0, (from, 1.0))]) });
+    let far = (0.01_f64..1e6, proptest::option::of(0.01_f64..1e6), 0.0_f64..1.0).prop_map(|(us, bus_us, from)| Far {
+        all_far_us: rounded(us),
+        bus_us: bus_us.map(rounded),
+        curve: FarCurve::of(&[(1.0, (from, 1.0))]),
+    });
     let costs = (measured(), measured(), proptest::option::of(0.01_f64..1e6), proptest::option::of(far));
     let row = (0..3_usize, lengths, of_index, costs, 0_u32..1000).prop_map(
         |(mode, mut lengths, index_features, (cpu, gpu, device, far), results)| {

@@ -85,6 +85,15 @@ impl LearnedReads {
         (0..).zip(lists).map(expected).collect()
     }
 
+    /// These lists, those first whose rows are expected to be read most; as they are where nothing is.
+    #[must_use]
+    pub fn order(&self, lists: &[ListSize]) -> Vec<u32> {
+        let row_reads = self.row_reads(lists);
+        let mut order: Vec<u32> = (0..lists.len() as u32).collect();
+        order.sort_by(|&a, &b| row_reads[b as usize].total_cmp(&row_reads[a as usize]).then(a.cmp(&b)));
+        order
+    }
+
     /// The prior by which one half tells best what the other one reads: by which that lies nearest to the beginning, in the mean.
     fn best_prior(&self, lists: &[ListSize], classes: &Classes) -> f64 {
         let lateness = |prior: f64| -> f64 {

@@ -40,7 +40,7 @@ impl OnlineOptions {
     pub const PAGE_ROWS: u32 = 1024;
 
     /// Epochs of so many queries, of which a read counts half after eight; pages of 16 KiB, 256 MiB of them an epoch: 5 ms of a
-    /// bus. A read far takes two sectors of 32 bytes in the mean, so that a copy costs as much as 256 reads.
+    /// bus. Reads are of sectors of 32 bytes, so that a copy costs as much as 512.
     #[must_use]
     pub fn of_epochs(epoch_queries: u32) -> Self {
         Self::of_pages(Self::PAGE_ROWS, epoch_queries)
@@ -54,7 +54,7 @@ impl OnlineOptions {
             epoch_queries,
             half_life_queries: epoch_queries.saturating_mul(8),
             most_pages: 16_384,
-            copy_reads: page_rows as f32 * 16.0 / 64.0,
+            copy_reads: page_rows as f32 * 16.0 / 32.0,
         }
     }
 }

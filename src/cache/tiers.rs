@@ -101,15 +101,6 @@ impl BlockReads {
     pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
         self.reads.iter().map(|(&list, &reads)| (list, reads))
     }
-
-    /// All of so many lists: those whose blocks are read most first, then those that no query names, in their order.
-    #[must_use]
-    pub fn order(&self, num_lists: u32) -> Vec<u32> {
-        let mut warm: Vec<(u32, f32)> = self.iter().collect();
-        warm.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let cold = (0..num_lists).filter(|list| !self.reads.contains_key(list));
-        warm.iter().map(|&(list, _)| list).chain(cold).collect()
-    }
 }
 
 /// How often a query is expected to read one of its lists, in proportion to other queries.

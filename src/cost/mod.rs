@@ -34,7 +34,7 @@ pub use machine_file::MachineFile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
-pub use profile::{ProfileError, ProfileOptions, profile, profile_far};
+pub use profile::{FarReads, ProfileError, ProfileOptions, profile, profile_far};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{

@@ -5,11 +5,12 @@
 //!
 //! ```text
 //!   alone = near + φ · (far - near)         reads across the bus wait for each other, and for those of the device
-//!   bus   = φ · (far - near) · bus_share    in a full batch they don't: the bus is what they share
+//!   bus   = φ · reads · time of a read      in a full batch they don't: the bus is what they share
+//!         ~ φ · (far - near) · bus_share    where a query's reads are not counted: before it has run
 //! ```
 //!
-//! `bus_share` is fitted to batches with all lists far, in which the bus is all that counts. What a query adds to the device's own
-//! work is the same under every budget. [`MeasuredTimes`](super::MeasuredTimes) plays the three.
+//! Time of a read and `bus_share` are fitted to batches with all lists far, in which the bus is all that counts. What a query adds to
+//! the device's own work is the same under every budget. [`MeasuredTimes`](super::MeasuredTimes) plays the three.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,8 @@ const KEY: &str = "tiers_gpu";
 pub struct Far {
     /// Median service time alone on the GPU with all blocks of lists far, in microseconds.
     pub all_far_us: f64,
+    /// How long it takes the bus in a large batch then, by what it reads; `None` where its reads were not counted.
+    pub bus_us: Option<f64>,
     /// What share of its reads is far under a budget.
     pub curve: FarCurve,
 }
@@ -177,6 +180,13 @@ impl TierModel {
         }
     }
 
+    /// How long a query takes the bus in a large batch with all lists far, which takes so much longer alone then: by its reads, unless
+    /// it `is_estimate`, before they can be known.
+    pub(super) fn bus_us(&self, mode: Mode, far: &Far, longer_us: f64, is_estimate: bool) -> f64 {
+        let by_time_us = longer_us * self.bus_share(mode);
+        if is_estimate { by_time_us } else { far.bus_us.unwrap_or(by_time_us) }
+    }
+
     /// Whether every number makes sense.
     ///
     /// # Errors
@@ -240,10 +250,10 @@ impl Workload {
                 true => alone_us * under.growth.of(row.mode),
                 false => (far.all_far_us - near.median_us).max(0.0),
             };
-            let far_us = far.curve.far_share(under.near_share) * longer_us;
+            let far_share = far.curve.far_share(under.near_share);
             let cost = &mut costs[Class::GPU];
-            cost.alone += Nanos::from_us(far_us);
-            cost.bus = Nanos::from_us(far_us * tiers.bus_share(row.mode));
+            cost.alone += Nanos::from_us(far_share * longer_us);
+            cost.bus = Nanos::from_us(far_share * tiers.bus_us(row.mode, far, longer_us, is_estimate));
         }
         costs
     }

@@ -48,6 +48,7 @@ macro_rules! define_line {
             gpu_device_us: Option<ServiceUs>,
             gpu_far_us: Option<ServiceUs>,
             far_shares: Option<FarShares>,
+            gpu_bus_us: Option<BusUs>,
             $($feature: Option<AtLeastZero>,)*
         }
 
@@ -63,6 +64,7 @@ macro_rules! define_line {
                 "gpu_device_us",
                 "gpu_far_us",
                 "far_shares",
+                "gpu_bus_us",
                 $(stringify!($feature)),*
             ];
         }
@@ -103,6 +105,7 @@ macro_rules! define_line {
                     gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
                     gpu_far_us: row.far.as_ref().map(|far| ServiceUs(far.all_far_us)),
                     far_shares: row.far.as_ref().map(|far| FarShares(far.curve)),
+                    gpu_bus_us: row.far.as_ref().and_then(|far| far.bus_us).map(BusUs),
                     $($feature,)*
                 }
             }
@@ -123,6 +126,10 @@ struct ServiceUs(f64);
 /// How far service times spread, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct SpreadUs(f64);
+
+/// How long the bus is taken, in microseconds: none by a query that reads nothing.
+#[derive(Clone, Copy, Debug)]
+struct BusUs(f64);
 
 /// A number that is not negative.
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +159,12 @@ impl<'de> Deserialize<'de> for ServiceUs {
 }
 
 impl<'de> Deserialize<'de> for SpreadUs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer, "microseconds from 0", at_least_zero).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for BusUs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer, "microseconds from 0", at_least_zero).map(Self)
     }
@@ -189,6 +202,12 @@ impl Serialize for ServiceUs {
 impl Serialize for SpreadUs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Decimals::<3>(self.0).serialize(serializer)
+    }
+}
+
+impl Serialize for BusUs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Decimals::<6>(self.0).serialize(serializer)
     }
 }
 
@@ -260,7 +279,12 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
     let far = match (line.value.gpu_far_us, line.value.far_shares) {
         (Some(ServiceUs(all_far_us)), Some(FarShares(curve))) if gpu.is_some() => {
             at_most_an_hour(line, "gpu_far_us", all_far_us)?;
-            Some(Far { all_far_us, curve })
+            let bus_us = line.value.gpu_bus_us.map(|BusUs(us)| us);
+            bus_us.map_or(Ok(()), |us| at_most_an_hour(line, "gpu_bus_us", us))?;
+            Some(Far { all_far_us, bus_us, curve })
+        }
+        (None, None) if line.value.gpu_bus_us.is_some() => {
+            return Err(line.error_at("gpu_bus_us", "`gpu_bus_us` is given where `gpu_far_us` is empty"));
         }
         (None, None) => None,
         (given, shares) => {

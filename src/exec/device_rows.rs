@@ -102,10 +102,10 @@ impl DeviceRows {
         self.rows.iter().map(|&rows| u64::from(rows)).sum()
     }
 
-    /// Pages of the lists in the order in which `reads` has them.
+    /// Pages of the lists, in this order.
     #[must_use]
-    pub fn pages(&self, index: &Index, reads: &BlockReads, page_rows: u32) -> Pages {
-        let lists = reads.order(index.num_terms()).into_iter().map(|term| {
+    pub fn pages(&self, index: &Index, order: &[u32], page_rows: u32) -> Pages {
+        let lists = order.iter().map(|&term| {
             let (first_block, num_blocks) = self.blocks(index, TermId(term));
             (term, first_block..first_block + num_blocks)
         });

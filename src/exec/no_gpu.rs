@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{ExecError, Execution, Executor, Hit};
 use crate::cache::{FarCurve, OnlineOptions};
 use crate::gpu::{GpuError, NOT_BUILT};
-use crate::ids::DeviceId;
+use crate::ids::{DeviceId, TermId};
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -92,9 +92,9 @@ impl GpuExecutor {
         match *self {}
     }
 
-    /// What share of a query's expected reads is far.
+    /// What share of reads is far.
     #[must_use]
-    pub fn far_curve(&self, _: &Query) -> Option<FarCurve> {
+    pub fn far_curve(&self, _: &[(TermId, f64)]) -> Option<FarCurve> {
         match *self {}
     }
 

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::cache::BlockReads;
 use crate::exec::cpu::CpuExecutor;
 use crate::exec::{DeviceRows, ExecError, ReadCounter, RowsRead};
 use crate::index::Index;
@@ -36,20 +35,20 @@ pub struct Gathers {
 }
 
 /// Counts what batches of such sizes read far, one batch after another, as many as there are whole ones, but one at least. Such a
-/// share of all pages is near, those first that `learned` has most reads of.
+/// share of all pages is near, of lists in this order.
 ///
 /// # Errors
 /// If a query cannot be searched.
 pub fn count_gathers(
     index: &Arc<Index>,
     rows: &DeviceRows,
-    (learned, near_share): (&BlockReads, f64),
+    (order, near_share): (&[u32], f64),
     queries: &[Query],
     mode: Mode,
     k: usize,
     sizes: &[usize],
 ) -> Result<Vec<Gathers>, ExecError> {
-    let pages = rows.pages(index, learned, PAGE_ROWS);
+    let pages = rows.pages(index, order, PAGE_ROWS);
     let border = PAGE_ROWS * (f64::from(pages.num_pages()) * near_share) as u32;
     let far = Far { index, rows, first_rows: pages.first_rows(), border };
     let mut counter = ReadCounter::new(index, CpuExecutor::new(Arc::clone(index), index.built_with()), k);
@@ -131,7 +130,6 @@ impl Far<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::{ReadRates, expected_reads};
     use crate::ids::QueryId;
 
     #[test]
@@ -142,12 +140,10 @@ mod tests {
         let rows = DeviceRows::new(&index);
         let query = Query::prepare(QueryId(0), "q", &["rare", "some", "many"], &index).unwrap();
         let queries = vec![query; 4];
-        let mut learned = BlockReads::default();
-        let rare = [(index.term("rare").unwrap().0, 200)];
-        learned.record(expected_reads(rare.into_iter(), 128, &ReadRates::default()));
+        let order = ["rare", "some", "many"].map(|name| index.term(name).unwrap().0);
         for mode in [Mode::Or, Mode::And] {
             let count = |near_share: f64, sizes: &[usize]| {
-                count_gathers(&index, &rows, (&learned, near_share), &queries, mode, 10, sizes).unwrap()
+                count_gathers(&index, &rows, (&order, near_share), &queries, mode, 10, sizes).unwrap()
             };
             let [one, two, four] = count(0.0, &[1, 2, 4])[..] else { panic!("three sizes were asked for") };
             assert!(one.reads > 0.0 && one.read_bytes >= 32.0 * one.reads, "{one:?}");

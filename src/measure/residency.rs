@@ -6,9 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::cache::{
-    AtOnce, BlockReads, Followed, LearnedReads, OnlineOptions, OnlineTier, ReadRates, Reads, Residency as Played,
-};
+use crate::cache::{AtOnce, Followed, ListSize, OnlineOptions, OnlineTier, ReadRates, Reads, Residency as Played};
 use crate::exec::{DeviceRows, block_reads, learned_reads, query_reads};
 use crate::index::Index;
 use crate::query::Query;
@@ -51,20 +49,22 @@ pub fn count_residency(
     options: OnlineOptions,
     batch_queries: usize,
 ) -> Vec<Residency> {
-    let learned = block_reads(log, rates);
-    let order_of = |log| ListOrder::new(index, rows, &learned_reads(log, rates));
-    let (order_learned, order_told) = (order_of(log), order_of(queries));
-    let tier_of = |reads: &BlockReads, near_share: f64| {
-        let pages = Arc::new(rows.pages(index, reads, options.page_rows));
+    let sizes = rows.list_sizes(index);
+    let order_of = |log| learned_reads(log, rates).order(&sizes);
+    let (learned, told) = (order_of(log), order_of(queries));
+    let (order_learned, order_told) = (ListOrder::new(&learned, &sizes), ListOrder::new(&told, &sizes));
+    let reads = block_reads(log, rates);
+    let pages = Arc::new(rows.pages(index, &learned, options.page_rows));
+    let tier_of = |near_share: f64| {
         let num_frames = (f64::from(pages.num_pages()) * near_share) as u32;
-        let mut tier = OnlineTier::new(pages, index.num_terms() as usize, num_frames, options);
+        let mut tier = OnlineTier::new(Arc::clone(&pages), sizes.len(), num_frames, options);
         reads.iter().for_each(|(list, reads)| tier.record(list, reads));
         tier
     };
     let last_from = queries.len() - queries.len() / 4;
     let count = |&near_share: &f64| {
         let far = |order: &ListOrder, queries: &[Query]| order.far_share(queries, rates, near_share);
-        let mut following = Played::new(tier_of(&learned, near_share));
+        let mut following = Played::new(tier_of(near_share));
         let (mut before_last, mut decide_ms) = (Reads::default(), 0.0);
         for (number, batch) in queries.chunks(batch_queries).enumerate() {
             let batch: Vec<&Query> = batch.iter().collect();
@@ -101,15 +101,12 @@ struct ListOrder {
 }
 
 impl ListOrder {
-    fn new(index: &Index, rows: &DeviceRows, learned: &LearnedReads) -> Self {
-        let sizes = rows.list_sizes(index);
-        let row_reads = learned.row_reads(&sizes);
-        let mut order: Vec<usize> = (0..sizes.len()).collect();
-        order.sort_by(|&a, &b| row_reads[b].total_cmp(&row_reads[a]).then(a.cmp(&b)));
+    fn new(order: &[u32], sizes: &[ListSize]) -> Self {
         let (mut placed, mut num_rows) = (vec![(0, 0); sizes.len()], 0);
-        for list in order {
-            placed[list] = (num_rows, sizes[list].rows);
-            num_rows += sizes[list].rows;
+        for &list in order {
+            let ListSize { rows, .. } = sizes[list as usize];
+            placed[list as usize] = (num_rows, rows);
+            num_rows += rows;
         }
         Self { rows: placed, num_rows }
     }

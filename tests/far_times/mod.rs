@@ -20,5 +20,5 @@ pub(crate) fn tier_model(staying_bytes: u64, rows_bytes: u64) -> TierModel {
 
 /// A query that takes so long alone with all lists far, and whose reads are spread evenly over all rows.
 pub(crate) fn far_evenly(all_far_us: f64) -> Far {
-    Far { all_far_us, curve: FarCurve::of(&[(1.0, (0.0, 1.0))]) }
+    Far { all_far_us, bus_us: None, curve: FarCurve::of(&[(1.0, (0.0, 1.0))]) }
 }

@@ -81,8 +81,8 @@ fn answers_stay_the_same_while_pages_follow_the_queries() {
     let options =
         OnlineOptions { page_rows: 128, epoch_queries: 16, half_life_queries: 32, most_pages: 40, copy_reads: 1.0 };
     let whole = world.gpu.upload_report();
-    let memory = |bytes: u64| GpuMemory::new(bytes, &world.index, &topics[0]).online(options);
     let index = Arc::clone(&world.index);
+    let memory = |bytes: u64| GpuMemory::new(bytes, &index, &topics[0]).online(options);
     let open =
         |bytes: u64| GpuExecutor::on_device(DeviceId(0), &index, Bm25::default(), Some(&memory(bytes)), &|_, _| ());
     let least = match open(0) {

@@ -4,7 +4,7 @@
 use super::{Arguments, Measurement, input, learned_from};
 use crate::cache::OnlineOptions;
 use crate::cli::Failure;
-use crate::exec::{DeviceRows, block_reads, read_rates};
+use crate::exec::{DeviceRows, learned_reads, read_rates};
 use crate::measure::{Gathers, Residency, count_gathers, count_residency};
 use crate::query::Mode;
 use crate::report::table::Table;
@@ -24,11 +24,11 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let options = OnlineOptions::of_epochs(arguments.gpu_memory_epoch);
     let rates = read_rates(&index, &log);
     let residency = count_residency(&index, (&rows, &rates), &log, &queries, &NEAR_SHARES, options, 1);
-    let learned = block_reads(&log, &rates);
+    let order = learned_reads(&log, &rates).order(&rows.list_sizes(&index));
     let mut gathers = Vec::new();
     for mode in MODES {
         for share in GATHER_SHARES {
-            let found = count_gathers(&index, &rows, (&learned, share), &queries, mode, K, &SIZES)?;
+            let found = count_gathers(&index, &rows, (&order, share), &queries, mode, K, &SIZES)?;
             gathers.extend(found.into_iter().map(|row| (mode, share, row)));
         }
     }

@@ -190,7 +190,7 @@ impl Workload {
                 true => near[Class::GPU].alone.as_us() * growth.of(row.mode),
                 false => (far.all_far_us - measured.median_us).max(0.0),
             };
-            let bus = Nanos::from_us(longer_us * tiers.bus_share(row.mode));
+            let bus = Nanos::from_us(tiers.bus_us(row.mode, far, longer_us, is_estimate));
             Ok(Cost { alone: Nanos::from_us(longer_us), added: Nanos::ZERO, bus })
         };
         self.rows.iter().zip(near).map(far).collect()

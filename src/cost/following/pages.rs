@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Demands;
 use crate::cache::{ListPages, ListRead, Pages, ReadRates, expected_reads};
 use crate::cost::{TierError, Workload, WorkloadRow};
-use crate::exec::{DeviceRows, block_reads, read_rates};
+use crate::exec::{DeviceRows, block_reads, learned_reads, read_rates};
 use crate::files::Provenance;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -54,21 +54,20 @@ pub struct ListOfPages {
 }
 
 impl IndexPages {
-    /// Of an index, for the queries of a log; pages are ordered by what `learned` reads.
+    /// Of an index, for the queries of a log; pages are ordered by what `learned` tells of reads.
     #[must_use]
     pub fn of(index: &Arc<Index>, queries: &[Query], learned: &[Query], page_rows: u32) -> Self {
         let rows = DeviceRows::new(index);
         let rates = read_rates(index, learned);
-        let reads = block_reads(learned, &rates);
-        let pages = rows.pages(index, &reads, page_rows);
+        let order = learned_reads(learned, &rates).order(&rows.list_sizes(index));
+        let pages = rows.pages(index, &order, page_rows);
         let mut named: HashMap<u32, BTreeSet<u32>> = HashMap::new();
         for query in queries {
             for term in &query.terms {
                 named.entry(term.term.0).or_default().insert(query.id.0);
             }
         }
-        let order = reads.order(index.num_terms());
-        let reads: HashMap<u32, f32> = reads.iter().collect();
+        let reads: HashMap<u32, f32> = block_reads(learned, &rates).iter().collect();
         let lie = pages.of_each_list(index.num_terms() as usize);
         let of_list = |list: u32| {
             let queries = named.remove(&list);

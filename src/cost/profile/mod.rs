@@ -117,7 +117,7 @@ pub fn profile(
 
 /// Measures a GPU with all lists in the host's memory, and adds to a workload that was measured of the same queries, with the
 /// same options and all lists near, what any budget between the two costs. `index_bytes` are those that stay in GPU memory and
-/// those that a budget may leave out; `curve` tells of a query what share of its reads is far.
+/// those that a budget may leave out; `reads` tells what a query reads.
 ///
 /// `progress` is told as by [`profile`].
 ///
@@ -129,14 +129,14 @@ pub fn profile_far(
     workload: &mut Workload,
     options: &ProfileOptions,
     index_bytes: (u64, u64),
-    curve: &dyn Fn(&Query) -> Option<FarCurve>,
+    reads: &dyn Fn(&Query, Mode) -> Option<FarReads>,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(), ProfileError> {
     let class = executor.class();
     let few = |batches: &BatchOptions| BatchOptions { sizes: FAR_SIZES.into(), ..batches.clone() };
     let options = &ProfileOptions { batches: options.batches.as_ref().map(few), ..options.clone() };
     let (measurements, samples) = measure_all(&mut [executor], queries, options, progress)?;
-    let mut longer = Vec::new();
+    let (mut longer, mut read) = (Vec::new(), Vec::new());
     for (row, found) in workload.rows.iter_mut().zip(&measurements) {
         let query = &queries[found.query];
         if found.results != row.results {
@@ -145,10 +145,18 @@ pub fn profile_far(
         }
         let Some((near, far)) = row.measured[class].zip(found.measured[class]) else { continue };
         longer.push((row.mode, (far.median_us - near.median_us).max(0.0)));
-        row.far = curve(query).map(|curve| Far { all_far_us: far.median_us, curve });
+        let of_row = reads(query, row.mode);
+        read.push((row.mode, of_row.map_or(0.0, |reads| reads.sectors)));
+        row.far = of_row.map(|FarReads { curve, .. }| Far { all_far_us: far.median_us, bus_us: None, curve });
     }
-    let bus = fit_bus(&samples[class], &longer).map_err(|e| ProfileError::Options(e.to_string()))?;
-    let [bus_and, bus_or, bus_and_or] = bus.shares;
+    let fitted =
+        |work: &[(Mode, f64)]| fit_bus(&samples[class], work).map_err(|e| ProfileError::Options(e.to_string()));
+    let [bus_and, bus_or, bus_and_or] = fitted(&longer)?.shares;
+    let bus = fitted(&read)?;
+    let far = workload.rows.iter_mut().filter(|row| row.measured[class].is_some()).filter_map(|row| row.far.as_mut());
+    for (far, (mode, sectors)) in far.zip(read) {
+        far.bus_us = Some(bus.shares[mode.index()] * sectors);
+    }
     workload.tiers = Some(TierModel {
         staying_bytes: index_bytes.0,
         rows_bytes: index_bytes.1,
@@ -160,6 +168,15 @@ pub fn profile_far(
         mean_relative_error: bus.mean_relative_error,
     });
     Ok(())
+}
+
+/// What a query reads of lists, as far as it matters where these lie.
+#[derive(Clone, Copy, Debug)]
+pub struct FarReads {
+    /// What share of its reads is far under a budget,
+    pub curve: FarCurve,
+    /// and the sectors of 32 bytes that it reads.
+    pub sectors: f64,
 }
 
 /// One query in one mode, measured.

@@ -187,10 +187,11 @@ impl GpuExecutor {
         self.lone.lists.report
     }
 
-    /// What share of a query's expected reads is in the host's memory, under any budget; `None` where none was given.
+    /// What share of so many reads of terms' lists ([`ReadCounter`](crate::exec::ReadCounter)) is in the host's memory, under any budget;
+    /// `None` where none was given.
     #[must_use]
-    pub fn far_curve(&self, query: &Query) -> Option<FarCurve> {
-        self.lone.lists.far_curve(query)
+    pub fn far_curve(&self, reads: &[(TermId, f64)]) -> Option<FarCurve> {
+        self.lone.lists.far_curve(reads)
     }
 
     /// What share of a query's expected reads is in the host's memory now; `None` where that doesn't follow the queries.

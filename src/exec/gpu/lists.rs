@@ -13,11 +13,12 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::{OnlineReport, OnlineRows, Order, Reading, Rows};
+use super::tiered::{OnlineReport, OnlineRows, Reading, Rows, far_curve};
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
-use crate::cache::FarCurve;
+use crate::cache::{FarCurve, Placement};
 use crate::exec::ExecError;
 use crate::gpu::Device;
+use crate::ids::TermId;
 use crate::index::{Bm25, Index};
 use crate::query::Query;
 
@@ -33,7 +34,7 @@ pub(super) struct DeviceLists {
     rows: Rows,
     d_directory: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
-    order: Option<Order>,
+    placement: Option<Placement>,
     pub(super) report: UploadReport,
 }
 
@@ -57,9 +58,9 @@ impl DeviceLists {
     }
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, order, online, report } = uploaded;
+        let Uploaded { d_blocks, rows, d_directory, d_norms, placement, online, report } = uploaded;
         let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, online, d_blocks, rows, d_directory, d_norms, order, report }
+        Self { host: Arc::clone(index), terms, online, d_blocks, rows, d_directory, d_norms, placement, report }
     }
 
     /// The border of a batch, where what lies near may change.
@@ -92,9 +93,9 @@ impl DeviceLists {
         self.online.as_ref().map(OnlineRows::report)
     }
 
-    /// What share of a query's reads is far, under any budget; `None` where none was given.
-    pub(super) fn far_curve(&self, query: &Query) -> Option<FarCurve> {
-        Some(self.order.as_ref()?.far_curve(&self.host, query))
+    /// What share of so many reads of lists is far, under any budget; `None` where none was given.
+    pub(super) fn far_curve(&self, reads: &[(TermId, f64)]) -> Option<FarCurve> {
+        Some(far_curve(&self.host, self.placement.as_ref()?, reads))
     }
 
     /// The lists as kernels take them, with headers that stay as they are where residency does.

@@ -22,8 +22,8 @@ use rayon::prelude::*;
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
 use super::kernels::{Kernels, RowCounts};
-use super::tiered::{GpuMemory, OnlineRows, Order, ROW_BYTES, Rows};
-use crate::cache::{OnlineOptions, Pages};
+use super::tiered::{GpuMemory, OnlineRows, ROW_BYTES, Rows};
+use crate::cache::{OnlineOptions, Pages, Placement};
 use crate::exec::ExecError;
 use crate::gpu::{Device, GpuError, STAGING_WORDS, Staging};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
@@ -70,7 +70,7 @@ pub(super) struct Uploaded {
     pub(super) d_directory: CudaSlice<u32>,
     pub(super) d_norms: CudaSlice<u32>,
     /// The order of rows, where a budget was given.
-    pub(super) order: Option<Order>,
+    pub(super) placement: Option<Placement>,
     /// What of the rows is near, where that follows the queries.
     pub(super) online: Option<OnlineRows>,
     pub(super) report: UploadReport,
@@ -133,7 +133,7 @@ pub(super) fn upload(
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };
-    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, order: placed.order, online, report })
+    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement: placed.placement, online, report })
 }
 
 fn failed(error: DriverError) -> GpuError {
@@ -182,7 +182,7 @@ struct Placed {
     num_near: u64,
     /// and in the host's.
     num_far: u64,
-    order: Option<Order>,
+    placement: Option<Placement>,
     /// Frames for pages, where they follow the queries.
     frames: Option<Frames>,
 }
@@ -231,21 +231,21 @@ impl Way<'_> {
         let Self { stream, kernels, lists, index, room_bytes, .. } = self;
         let Some(memory) = memory else {
             let num_near = kernels.scan_rows(stream, counts).map_err(failed)?;
-            return Ok(Placed { num_near, num_far: 0, order: None, frames: None });
+            return Ok(Placed { num_near, num_far: 0, placement: None, frames: None });
         };
         let near_bytes = memory.rows_bytes(staying_bytes(lists), *room_bytes)?;
         let rows = counts.rows(stream).map_err(failed)?;
-        let order = memory.place(index, rows.clone());
-        let num_rows = order.placement.num_rows;
+        let placement = memory.place(index, rows.clone());
+        let num_rows = placement.num_rows;
         let Some(options) = memory.online_options().filter(|_| ROW_BYTES * num_rows > near_bytes) else {
-            counts.place(stream, &order.placement.first_rows).map_err(failed)?;
-            let num_near = order.placement.num_near(near_bytes / ROW_BYTES);
-            return Ok(Placed { num_near, num_far: num_rows - num_near, order: Some(order), frames: None });
+            counts.place(stream, &placement.first_rows).map_err(failed)?;
+            let num_near = placement.num_near(near_bytes / ROW_BYTES);
+            return Ok(Placed { num_near, num_far: num_rows - num_near, placement: Some(placement), frames: None });
         };
         let frames = Frames::new(lists, index, memory, options, &rows, *room_bytes)?;
         counts.place(stream, &frames.first_rows()).map_err(failed)?;
         let (num_near, num_far) = (frames.num_rows(), frames.pages.num_rows());
-        Ok(Placed { num_near, num_far, order: Some(order), frames: Some(frames) })
+        Ok(Placed { num_near, num_far, placement: Some(placement), frames: Some(frames) })
     }
 
     /// Has all blocks written; parts that have not stayed go up again.

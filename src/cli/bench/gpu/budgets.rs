@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queries::K;
 use super::{Measurement, online};
+use crate::cache::Reads;
 use crate::cli::bench::{Arguments, input, learned_from};
 use crate::cli::defaults::{self, Bars};
 use crate::cli::output::result_file;
@@ -49,7 +50,7 @@ struct BudgetRow {
     gpu_mb: Digits<9>,
     /// What lies in the host's memory.
     host_mb: Digits<9>,
-    /// Of the queries' expected reads, those that are far; the mean.
+    /// Of the reads of all queries, those that are far.
     far_share: Digits<4>,
     /// Queries of a batch,
     batch: usize,
@@ -222,8 +223,11 @@ fn row(
             break;
         }
     }
-    let far: f64 =
-        queries.iter().filter_map(|query| tiered.far_curve(query)).map(|curve| under.far_share(&curve)).sum();
+    let mut reads = Reads::default();
+    for far in under.rows.iter().filter(|row| row.mode == mode).filter_map(|row| row.far.as_ref()) {
+        let all = far.bus_us.unwrap_or_default();
+        reads += Reads { far: all * under.far_share(&far.curve), all };
+    }
     let report = tiered.upload_report();
     let qps = |us: f64| Digits(asked as f64 / us * 1e6);
     Ok(BudgetRow {
@@ -231,7 +235,7 @@ fn row(
         budget_mb: Digits(budget_bytes as f64 / 1e6),
         gpu_mb: Digits(report.device_bytes as f64 / 1e6),
         host_mb: Digits(report.far_bytes as f64 / 1e6),
-        far_share: Digits(far / queries.len() as f64),
+        far_share: Digits(reads.far_share()),
         batch: size,
         resident_qps: qps(resident_us),
         measured_qps: qps(tiered_us),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::cache::{
-    BlockReads, FarCurve, LearnedReads, ListRead, ListSize, OnlineOptions, OnlineTier, Pages, Placement, ReadRates,
-    WarmBlocks, place_blocks,
+    BlockReads, FarCurve, LearnedReads, ListSize, OnlineOptions, OnlineTier, Pages, Placement, ReadRates, WarmBlocks,
+    place_blocks,
 };
-use crate::exec::{block_reads, learned_reads, query_reads, read_rates};
+use crate::exec::{block_reads, learned_reads, read_rates};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
@@ -28,13 +28,6 @@ struct Log {
     learned: LearnedReads,
     /// and of those that they name, to go on from.
     reads: BlockReads,
-}
-
-/// Where blocks lie, and what queries are expected to read of them.
-#[derive(Debug)]
-pub(in crate::exec::gpu) struct Order {
-    pub(in crate::exec::gpu) placement: Placement,
-    rates: Arc<ReadRates>,
 }
 
 impl GpuMemory {
@@ -90,29 +83,22 @@ impl GpuMemory {
     }
 
     /// Places the blocks of an index, which take so many `rows` each.
-    pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: Vec<u32>) -> Order {
-        let of_list = |term: u32| {
-            let (first_block, num_blocks) = blocks(index, TermId(term));
-            first_block..first_block + num_blocks
-        };
-        let sizes = (0..index.num_terms()).map(|term| {
-            let rows = of_list(term).map(|block| u64::from(rows[block as usize])).sum();
-            ListSize { postings: index.list(TermId(term)).doc_freq(), rows }
-        });
-        let row_reads = self.log.learned.row_reads(&sizes.collect::<Vec<_>>());
+    pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: Vec<u32>) -> Placement {
+        let row_reads = self.log.learned.row_reads(&list_sizes(index, &rows));
         let warm = (0..).zip(row_reads).filter(|&(_, reads)| reads > 0.0).map(|(term, reads)| {
-            let blocks = of_list(term);
-            WarmBlocks { first_block: blocks.start, num_blocks: blocks.len() as u32, reads }
+            let (first_block, num_blocks) = blocks(index, TermId(term));
+            WarmBlocks { first_block, num_blocks, reads }
         });
         let warm: Vec<WarmBlocks> = warm.collect();
-        Order { placement: place_blocks(rows, &warm), rates: Arc::clone(self.rates()) }
+        place_blocks(rows, &warm)
     }
 }
 
 impl GpuMemory {
     /// The blocks of an index, which take so many `rows` each, in pages: what the log's queries read most comes first.
     pub(in crate::exec::gpu) fn pages(&self, index: &Index, rows: &[u32], page_rows: u32) -> Pages {
-        let lists = self.log.reads.order(index.num_terms()).into_iter().map(|term| {
+        let order = self.log.learned.order(&list_sizes(index, rows));
+        let lists = order.into_iter().map(|term| {
             let (first_block, num_blocks) = blocks(index, TermId(term));
             (term, first_block..first_block + num_blocks)
         });
@@ -133,18 +119,28 @@ impl GpuMemory {
     }
 }
 
-impl Order {
-    /// What share of a query's reads is far, under any budget.
-    pub(in crate::exec::gpu) fn far_curve(&self, index: &Index, query: &Query) -> FarCurve {
-        let all = self.placement.num_rows.max(1) as f64;
-        let part = |ListRead { list, reads, .. }: ListRead| {
-            let (first_block, num_blocks) = blocks(index, TermId(list));
-            let (from, to) = self.placement.span(first_block, num_blocks);
-            (reads, (from as f64 / all, to as f64 / all))
-        };
-        let parts: Vec<_> = query_reads(query, &self.rates).map(part).collect();
-        FarCurve::of(&parts)
-    }
+/// What share of so many reads of lists is far, under any budget, where blocks are placed so.
+pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, reads: &[(TermId, f64)]) -> FarCurve {
+    let all = placement.num_rows.max(1) as f64;
+    let part = |&(term, reads): &(TermId, f64)| {
+        let (first_block, num_blocks) = blocks(index, term);
+        let (from, to) = placement.span(first_block, num_blocks);
+        (reads, (from as f64 / all, to as f64 / all))
+    };
+    FarCurve::of(&reads.iter().map(part).collect::<Vec<_>>())
+}
+
+/// By list: how long it is, and its rows.
+fn list_sizes(index: &Index, rows: &[u32]) -> Vec<ListSize> {
+    let size = |term: u32| {
+        let (first_block, num_blocks) = blocks(index, TermId(term));
+        let of_list = &rows[first_block as usize..(first_block + num_blocks) as usize];
+        ListSize {
+            postings: index.list(TermId(term)).doc_freq(),
+            rows: of_list.iter().map(|&rows| u64::from(rows)).sum(),
+        }
+    };
+    (0..index.num_terms()).map(size).collect()
 }
 
 /// The blocks of a term's list: the first, and how many.

@@ -22,7 +22,7 @@ mod online;
 mod rows;
 
 pub use memory::GpuMemory;
-pub(super) use memory::Order;
+pub(super) use memory::far_curve;
 pub use online::OnlineReport;
 pub(super) use online::{OnlineRows, Reading};
 pub(super) use rows::{ROW_BYTES, Rows};
