@@ -96,6 +96,7 @@ fn among_others(model: &MachineModel) -> MachineModel {
         spacing,
         noise: quantiles(&[(0.0, 0.8), (1.0, 1.2)]),
         host_noise: quantiles(&[(0.0, 0.9), (0.9, 1.0), (1.0, 8.0)]),
+        host_lasts_us: 25.0,
     };
     let company = Contention {
         cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 3, times: 1.2 }],

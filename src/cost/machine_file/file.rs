@@ -117,7 +117,7 @@ fn positive(name: &str, value: f64) -> Result<(), String> {
     if value > 0.0 && value.is_finite() { Ok(()) } else { Err(format!("{name} is {value}, expected above 0")) }
 }
 
-fn not_negative(name: &str, value: f64) -> Result<(), String> {
+pub(in crate::cost) fn not_negative(name: &str, value: f64) -> Result<(), String> {
     if value >= 0.0 && value.is_finite() { Ok(()) } else { Err(format!("{name} is {value}, expected 0 or more")) }
 }
 

@@ -11,7 +11,8 @@
 //!
 //!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
 //!  a batch's host = profiled · batch_host · speed, its device = profiled · batch_device
-//!  with a workload's own `gpu_streams`: by its size, each · its own noise, and as far as batches overlap
+//!  with a workload's own `gpu_streams`: by its size, each · its own noise, and as far as batches overlap;
+//!    the thread's noise remembers that of the batch before, for as long as slow batches follow each other
 //! ```
 //!
 //! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
@@ -53,8 +54,8 @@ use crate::time::Nanos;
 /// More lanes of a class has no machine that a file tells of.
 pub(super) const MOST_LANES: u32 = 1 << 16;
 
-pub use batches::BatchTimes;
-pub(super) use file::distribution;
+pub use batches::{AskedBatch, BatchTimes};
+pub(super) use file::{distribution, not_negative};
 pub use lanes::{DispatcherCosts, LaneCosts, LaneState};
 
 /// What serving costs on a machine beyond what queries take alone.

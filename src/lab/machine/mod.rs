@@ -17,6 +17,7 @@ mod contention;
 mod dispatcher;
 mod fit;
 mod probe;
+mod spells;
 mod stalls;
 
 use std::collections::BTreeMap;
