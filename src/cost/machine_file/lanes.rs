@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::batches::{AskedBatch, BatchCompany, BatchTimes, Spell};
+use super::stalls::DispatcherStalls;
 use super::{AfterIdle, DispatcherFile, DispatcherRounds, InUse, LaneFile, Quantile, RoundCost};
 use crate::cost::{Contention, Decisions};
 use crate::machine::{Class, PerClass};
@@ -240,6 +241,7 @@ pub(super) fn unit(bits: u64) -> f64 {
 pub struct DispatcherCosts {
     any: Decisions,
     policies: Vec<(String, Decisions)>,
+    stalls: DispatcherStalls,
 }
 
 impl DispatcherCosts {
@@ -259,7 +261,17 @@ impl DispatcherCosts {
         let names: BTreeSet<&String> = file.rounds.iter().flat_map(|point| point.policies.keys()).collect();
         let policies =
             names.into_iter().map(|name| (name.clone(), between(&|point| point.policies.get(name).copied())));
-        Self { any: between(&|point| Some(point.any)), policies: policies.collect() }
+        Self {
+            any: between(&|point| Some(point.any)),
+            policies: policies.collect(),
+            stalls: DispatcherStalls::new(&file.stalls),
+        }
+    }
+
+    /// What holds it up.
+    #[must_use]
+    pub fn stalls(&self) -> &DispatcherStalls {
+        &self.stalls
     }
 
     /// What it takes under a policy of this name.
@@ -457,7 +469,8 @@ mod tests {
             any: cost(any),
             policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
         };
-        let file = DispatcherFile { rounds: vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)] };
+        let rounds = vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)];
+        let file = DispatcherFile { rounds, ..DispatcherFile::default() };
         let costs = DispatcherCosts::new(&file, 2);
         let decisions =
             |ns| Decisions { round: Nanos(ns), arrival: Nanos(ns / 2), batch: Nanos(ns), answer: Nanos(ns / 4) };
