@@ -3,9 +3,12 @@
 //! Times are exponential and arrivals Poisson, so that theory knows the answer. Each comparison is of the mean of
 //! independent replications, within four standard errors as they themselves show.
 
-use tandem::cost::Cost;
+use std::collections::BTreeMap;
+
+use tandem::cost::machine_file::{DispatcherFile, Quantile, Stalls};
+use tandem::cost::{Cost, MachineFile, MachineModel};
 use tandem::ids::QueryId;
-use tandem::machine::Machine;
+use tandem::machine::{Idle, Machine};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery, simulate};
@@ -18,6 +21,11 @@ const SERVICE_MS: f64 = 5.0;
 
 /// Plays a cluster of nodes with one CPU each, at this load of each node.
 fn play(shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
+    play_on(&Machine::new(1, 0).into(), shape, seed, load)
+}
+
+/// The same of nodes like this.
+fn play_on(model: &MachineModel, shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
     let gaps = unit_arrivals(&ArrivalProcess::Poisson, seed + 1_000_000, QUERIES);
     let scales = std::iter::once(gaps[0]).chain(gaps.windows(2).map(|pair| pair[1] - pair[0]));
     let query = |(id, scale): (u32, f64)| {
@@ -29,7 +37,7 @@ fn play(shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
     let experiment = Experiment {
         cluster: shape.map(|shape| Cluster::new(shape, &queries)),
         queries,
-        model: Machine::new(1, 0).into(),
+        model: model.clone(),
         deadline: Nanos::from_ms(500.0),
         arrivals: Vec::new(),
     };
@@ -74,6 +82,23 @@ fn a_cluster_of_one_node_is_that_node() {
             assert_eq!(play(Some(shape(1, 1, routing, costs)), 3, 0.9), play(None, 3, 0.9));
         }
     }
+}
+
+#[test]
+fn nodes_are_held_up_each_by_itself() {
+    let stalls = Stalls { per_s: 20.0, us: vec![Quantile { share: 1.0, value: 10_000.0 }] };
+    let dispatcher = DispatcherFile { stalls, ..DispatcherFile::default() };
+    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
+    let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
+    let alone = play_on(&model, None, 3, 0.5);
+    for routing in Routing::ALL {
+        let one = Some(shape(1, 1, routing, ShardCosts::Alike(0.0)));
+        assert_eq!(play_on(&model, one, 3, 0.5), alone);
+    }
+    // Each of seven shards takes as long as one, but another one is held up.
+    let seven = play_on(&model, Some(shape(7, 1, Routing::RoundRobin, ShardCosts::Alike(0.0))), 3, 0.5);
+    let (free, alone, seven) = (mean_services(&play(None, 3, 0.5)), mean_services(&alone), mean_services(&seven));
+    assert!(free < 0.95 * alone && alone < 0.95 * seven, "{free} services, held up {alone}, of seven {seven}");
 }
 
 #[test]

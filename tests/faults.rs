@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
-use tandem::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost};
+use tandem::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
 use tandem::cost::{BatchCost, Cost, MachineFile, MachineModel};
 use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem::files::Provenance;
@@ -424,7 +424,9 @@ fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
     let ns = each.0 as f64;
     let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
     let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
-    let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }] };
+    let stalls =
+        Stalls { per_s: 10_000.0, us: vec![Quantile { share: 0.0, value: 2.0 }, Quantile { share: 1.0, value: 40.0 }] };
+    let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
     MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, None, |_| false)
 }
 

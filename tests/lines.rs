@@ -73,6 +73,8 @@ prop_compose! {
         second_sorts in 0..4_u32,
         (decision, handoff) in (0..9_u64, 0..9_u64),
         (has_batches, has_file) in (any::<bool>(), any::<bool>()),
+        // Costs are of nanoseconds here.
+        stalls_per_us in prop_oneof![Just(0_u32), 1..100_u32],
     ) -> MachineModel {
         let mut machine = Machine::new(cpus, 0).with_gpus(gpus, streams, depth);
         for (bit, class) in [Class::CPU2, Class::GPU2].into_iter().enumerate() {
@@ -92,7 +94,9 @@ prop_compose! {
         let ns = decision as f64;
         let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
-        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }] };
+        let us = vec![Quantile { share: 0.0, value: 0.001 }, Quantile { share: 1.0, value: 0.03 }];
+        let stalls = Stalls { per_s: stalls_per_us as f64 * 1e6, us };
+        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
         let classes = BTreeMap::from([(Class::CPU, lane_file()), (Class::GPU, lane_file())]);
         MachineFile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, None, |_| false)
     }

@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use tandem::cost::machine_file::{AfterIdle, Crowding, DispatcherFile, InUse, LaneFile, Quantile, Stalls};
+use tandem::cost::machine_file::{
+    AfterIdle, Crowding, DispatcherFile, DispatcherRounds, DispatcherStalls, InUse, LaneFile, Quantile, RoundCost,
+    Stalls,
+};
 use tandem::cost::{
     BatchContention, BatchCost, BatchStream, Contention, Cost, CpuContention, MachineFile, MachineModel,
 };
@@ -65,9 +68,10 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
     })
 }
 
-/// What a machine file and a workload's own company may say: lanes that take time to be told, speeds, noise and stalls, and
-/// a GPU's thread that prepares one batch while others, which overlap on the device, end.
-fn among_others(model: &MachineModel) -> MachineModel {
+/// What a machine file and a workload's own company may say: lanes that take time to be told, speeds, noise and stalls, a GPU's
+/// thread that prepares one batch while others, which overlap on the device, end, and whose slow batches follow each other, and
+/// a driver that is held up so many times a second.
+fn among_others(model: &MachineModel, stalls_per_s: f64, lasts_us: f64) -> MachineModel {
     let quantiles = |points: &[(f64, f64)]| points.iter().map(|&(share, value)| Quantile { share, value }).collect();
     let lanes = LaneFile {
         stream: 0.8,
@@ -96,6 +100,7 @@ fn among_others(model: &MachineModel) -> MachineModel {
         spacing,
         noise: quantiles(&[(0.0, 0.8), (1.0, 1.2)]),
         host_noise: quantiles(&[(0.0, 0.9), (0.9, 1.0), (1.0, 8.0)]),
+        host_lasts_us: if queries > 2 { lasts_us } else { lasts_us / 4.0 },
     };
     let company = Contention {
         cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 3, times: 1.2 }],
@@ -108,9 +113,14 @@ fn among_others(model: &MachineModel) -> MachineModel {
         ..Contention::default()
     };
     let classes = [Class::CPU, Class::GPU].map(|class| (class, lanes.clone()));
-    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, classes.into(), DispatcherFile::default());
-    // The dispatcher's time is told by `decision` here.
-    MachineModel { dispatcher: None, ..file.model(model, Some(&company), |_| false) }
+    let each_ns = model.decision.0 as f64;
+    let any = RoundCost { round_ns: 0.0, arrival_ns: each_ns, batch_ns: 0.0, answer_ns: each_ns };
+    let dispatcher = DispatcherFile {
+        rounds: vec![DispatcherRounds { lanes: 1, any, policies: BTreeMap::new() }],
+        stalls: Stalls { per_s: stalls_per_s, us: quantiles(&[(0.0, 1.0), (0.8, 8.0), (1.0, 60.0)]) },
+    };
+    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, classes.into(), dispatcher);
+    file.model(model, Some(&company), |_| false)
 }
 
 /// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs; handing over and
@@ -130,15 +140,17 @@ fn models() -> impl Strategy<Value = MachineModel> {
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];
     let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
-    (machine, batches, overhead(), overhead(), any::<bool>()).prop_map(
-        |(machine, batches, handoff, decision, is_among_others)| {
+    let stalls_per_s = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(20_000.0)), Just(Some(200_000.0))];
+    let lasts_us = prop_oneof![Just(0.0), 1.0..50.0];
+    (machine, batches, overhead(), overhead(), stalls_per_s, lasts_us).prop_map(
+        |(machine, batches, handoff, decision, stalls_per_s, lasts_us)| {
             let model = MachineModel {
                 batches: PerClass::two(None, batches),
                 handoff: PerClass::two(handoff, handoff),
                 decision,
                 ..machine.into()
             };
-            if is_among_others { among_others(&model) } else { model }
+            stalls_per_s.map_or(model.clone(), |per_s| among_others(&model, per_s, lasts_us))
         },
     )
 }
@@ -172,12 +184,63 @@ proptest! {
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
-            prop_assert!(model.decision > Nanos::ZERO || driven.lag.max == Nanos::ZERO);
+            let has_stalls = model.dispatcher_time(kind.name()).stalls != DispatcherStalls::default();
+            prop_assert!(model.decision > Nanos::ZERO || has_stalls || driven.lag.max == Nanos::ZERO);
             // Told the same once more, the policy decides the same.
             let parity = driven.journal.replay(&model.machine, policy(), &jobs, &driven.log);
             prop_assert_eq!((parity.same, parity.difference), (parity.batches, None));
-            // Every event took its time, and nothing else did.
-            prop_assert!(jobs.is_empty() || driven.decision.max == model.decision);
+            // Every event took its time, and nothing else did but what held the driver up.
+            let decision = driven.decision.max;
+            prop_assert!(jobs.is_empty() || decision == model.decision || (has_stalls && decision > model.decision));
+        }
+    }
+}
+
+#[test]
+fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops() {
+    let batches = BatchCost {
+        host_fixed_us: 4.0,
+        host_each_us: 1.0,
+        exposed: None,
+        device_fixed_us: 1.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        bus_crowding: Vec::new(),
+        most_queries: 16,
+    };
+    let machine = Machine::new(2, 0).with_gpus(1, 1, 4);
+    let plain = MachineModel { batches: PerClass::two(None, Some(batches)), decision: Nanos(50), ..machine.into() };
+    let service = |i: u64| {
+        let mut service = Cost::on_cpu_and_gpu(Nanos((10 + i) * 1000), Nanos((5 + i) * 1000));
+        service[Class::GPU].added = Nanos((5 + i) * 300);
+        service
+    };
+    let queries: Vec<SimQuery> =
+        (0..8).map(|i| SimQuery { id: QueryId(i), service: service(i.into()), estimate: service(i.into()) }).collect();
+    let arrivals: Vec<(Nanos, u32)> = (0..400).map(|i| (Nanos(u64::from(i) * 700), i * 7 % 8)).collect();
+    let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
+    let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
+    // Lines, batches, and queries that are stolen from them.
+    for kind in [PolicyKind::BestOf, PolicyKind::Adaptive, PolicyKind::Combined] {
+        let simulated = |model: &MachineModel| {
+            let (policy, arrivals) =
+                (kind.with(PolicyOptions::default()).build(model).unwrap(), arrivals.iter().copied());
+            simulate(SimRun { model, policy, queries: &queries, arrivals, deadline: DEADLINE, others: None }).unwrap()
+        };
+        let driven = |model: &MachineModel| {
+            let mut fleet = Fleet::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
+            let policy = kind.with(PolicyOptions::default()).build(model).unwrap();
+            let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
+            live::run_under_manual_clock(&mut fleet, run).unwrap().log
+        };
+        let both = among_others(&plain, 5000.0, 100.0);
+        let (calm, forgetful) = (among_others(&plain, 0.0, 100.0), among_others(&plain, 5000.0, 0.0));
+        assert_eq!(simulated(&both), driven(&both), "{kind}");
+        assert_ne!(simulated(&both), driven(&calm), "{kind}");
+        assert_ne!(simulated(&calm), driven(&both), "{kind}");
+        if kind != PolicyKind::BestOf {
+            assert_ne!(simulated(&both), driven(&forgetful), "{kind}");
+            assert_ne!(simulated(&forgetful), driven(&both), "{kind}");
         }
     }
 }

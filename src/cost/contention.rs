@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::comment_line;
-use super::machine_file::{InUse, MOST_LANES, Quantile, distribution};
+use super::machine_file::{InUse, MOST_LANES, Quantile, distribution, not_negative};
 use crate::files::Provenance;
 
 /// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
@@ -75,6 +75,14 @@ pub struct BatchStream {
     /// The same of the thread's, whatever holds it up counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_noise: Vec<Quantile>,
+    /// How long the thread stays slow, or quick: the correlation of where two of its batches lie in `host_noise`, told by normal
+    /// scores, falls to 1/e in so many microseconds. 0 where each batch varies by itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host_lasts_us: f64,
+}
+
+fn is_zero(us: &f64) -> bool {
+    *us == 0.0
 }
 
 fn one() -> f64 {
@@ -122,6 +130,7 @@ impl Contention {
         for stream in &self.gpu_streams {
             distribution(&format!("`gpu_streams` of {} queries: noise", stream.queries), &stream.noise)?;
             distribution(&format!("`gpu_streams` of {} queries: host_noise", stream.queries), &stream.host_noise)?;
+            not_negative(&format!("`gpu_streams` of {} queries: host_lasts_us", stream.queries), stream.host_lasts_us)?;
         }
         if let Some(stream) = self.gpu_streams.iter().find(|stream| !(0.0..=1.0).contains(&stream.prepared)) {
             return Err(format!("`gpu_streams`: a share of {} is prepared, expected 0 to 1", stream.prepared));
@@ -161,6 +170,7 @@ mod tests {
                     spacing: 0.6,
                     noise: vec![Quantile { share: 0.1, value: 0.8 }, Quantile { share: 0.9, value: 1.3 }],
                     host_noise: vec![Quantile { share: 0.5, value: 0.9 }, Quantile { share: 1.0, value: 9.0 }],
+                    host_lasts_us: 120.5,
                 },
                 BatchStream {
                     queries: 2048,
@@ -170,10 +180,13 @@ mod tests {
                     spacing: 1.0,
                     noise: Vec::new(),
                     host_noise: Vec::new(),
+                    host_lasts_us: 0.0,
                 },
             ],
         };
         let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));
+        // Where slow batches don't follow each other, nothing is said of it: files are as they were.
+        assert_eq!(lines.get(KEY).map(|line| line.matches("host_lasts_us").count()), Some(1));
         assert_eq!(Contention::take_from(&mut lines), Ok(Some(found)));
         assert_eq!((Contention::take_from(&mut lines), lines.get("k")), (Ok(None), Some("10")));
         let fault = |text: &str| Contention::take_from(&mut Provenance::new().with(KEY, text)).unwrap_err();
@@ -190,6 +203,9 @@ mod tests {
             fault(&format!(r#"{{"cpu":[],"gpu_streams":[{hosts}]}}"#))
                 .contains("`gpu_streams` of 8 queries: host_noise")
         );
+        let lasts = twice.replace("]}", r#"],"host_lasts_us":-1}"#);
+        let wrong = "`gpu_streams` of 8 queries: host_lasts_us is -1, expected 0 or more";
+        assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{lasts}]}}"#)).contains(wrong));
         assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{twice},{twice}]}}"#)).contains("queries must ascend"));
         assert!(fault(&format!(r#"{{"cpu":[],"gpu_streams":[{stream}]}}"#)).contains("values never fall"));
     }

@@ -38,8 +38,8 @@ pub use profile::{FarReads, ProfileError, ProfileOptions, profile, profile_far};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
-    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,
-    Preparing, Rerun, ServiceTimes,
+    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, DispatcherTime, Exposed, LeastUse, MachineModel,
+    MeasuredTimes, Preparing, Rerun, ServiceTimes,
 };
 pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};

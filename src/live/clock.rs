@@ -21,6 +21,9 @@ pub(super) trait Clock {
     /// How many arrivals (and recorded completions) are taken before it is decided on them. Without an end where time stands still: as many as are due.
     const MOST_AT_ONCE: usize;
 
+    /// Whether time passes only where it is told to, so that what takes the driver's time has to be told as well.
+    const JUMPS: bool;
+
     /// The time since the run began; it never goes back.
     fn now(&self) -> Nanos;
 
@@ -30,7 +33,8 @@ pub(super) trait Clock {
     /// A time of the run as one since the fleet was made.
     fn since_epoch(&self, at: Nanos) -> u64;
 
-    /// The driver has handled a round of events, which takes so long where nothing takes real time: a clock that jumps passes it.
+    /// The driver was held up, or has handled a round of events, which takes so long where nothing takes real time: a clock that
+    /// jumps passes it.
     fn pass(&mut self, time: Nanos);
 
     /// Passes time until `until`, or less: the caller looks again at what is due. A completion that comes meanwhile, as
@@ -80,6 +84,7 @@ pub(super) fn thread_time() -> Duration {
 impl Clock for RealClock {
     // After a stall some hundreds are due; a worker that is idle should not wait for all of them.
     const MOST_AT_ONCE: usize = 64;
+    const JUMPS: bool = false;
 
     fn now(&self) -> Nanos {
         self.at(since(self.epoch))
@@ -122,6 +127,7 @@ pub(super) struct ManualClock {
 
 impl Clock for ManualClock {
     const MOST_AT_ONCE: usize = usize::MAX;
+    const JUMPS: bool = true;
 
     fn now(&self) -> Nanos {
         self.now

@@ -19,7 +19,8 @@ use super::ending::{Ending, LiveError};
 use super::fleet::Lane;
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
-use crate::cost::{Decisions, MachineModel, Rerun, ServiceTimes};
+use crate::cost::machine_file::{DispatcherStalls, StallClock};
+use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{LaneFault, Machine, PerClass};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
@@ -70,6 +71,9 @@ pub(super) fn drive<C: Clock>(
         Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
         Lane::Recorded => Vec::new(),
     });
+    let DispatcherTime { decisions, stalls } = model.dispatcher_time(dispatcher.policy_name());
+    // A real core has stalls of its own.
+    let stalls = if C::JUMPS { stalls } else { DispatcherStalls::default() };
     let has_threads = lanes.iter().any(|lane| matches!(lane, Lane::Worker(_)));
     let mut driver = Driver {
         starts: starts.collect(),
@@ -77,7 +81,8 @@ pub(super) fn drive<C: Clock>(
         working: vec![0; lanes.len().div_ceil(64)],
         batches_working: 0,
         machine: &model.machine,
-        decisions: model.decisions_of(dispatcher.policy_name()),
+        decisions,
+        stalls: stalls.of_run(0, jobs.first().map_or(0, |job| job.row)),
         watchdog: model.faults.watchdog,
         lost_after: model.faults.lost_after,
         watch_at: Nanos::ZERO,
@@ -115,8 +120,9 @@ pub(super) fn drive<C: Clock>(
 struct Driver<'a, C, T> {
     clock: C,
     machine: &'a Machine,
-    /// What a round costs under a clock that jumps.
+    /// What a round costs under a clock that jumps, and what holds the driver up.
     decisions: Decisions,
+    stalls: StallClock,
     /// How long a lane may be at a batch, and when that is looked at next.
     watchdog: Nanos,
     /// How long one may be that nothing can take over.
@@ -154,13 +160,16 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     fn run(&mut self, limits: Limits<'_>) {
         let mut now = self.clock.now();
         loop {
+            let begin = self.stalls.begin(now);
+            now = self.pass_until(now, begin);
             self.look_at_limits(limits, now);
             if now >= self.watch_at {
                 self.watch(now);
             }
             let taken = self.take_events(now);
             if taken != Round::default() {
-                self.clock.pass(self.decisions.of(taken.arrivals, taken.batches, taken.answers));
+                let end = self.stalls.end(now + self.decisions.of(taken.arrivals, taken.batches, taken.answers));
+                self.pass_until(now, end);
                 self.decide();
                 let end = self.clock.now();
                 self.rounds.push(Round { time: end.since(now), ..taken });
@@ -185,6 +194,15 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 self.fail(error);
             }
         }
+    }
+
+    /// Lets the time from `now` to `until` pass where it does not by itself; what time it is then.
+    fn pass_until(&mut self, now: Nanos, until: Nanos) -> Nanos {
+        if !C::JUMPS || until <= now {
+            return now;
+        }
+        self.clock.pass(until.since(now));
+        self.clock.now()
     }
 
     /// Ends the run early if it has to. From then on nothing is released or started; what runs is waited for.

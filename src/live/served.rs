@@ -66,11 +66,13 @@ pub struct Round {
     pub time: Nanos,
 }
 
-/// What no event takes, and by how much longer a round takes that was interrupted by something else.
+/// What no event takes.
 const MOST_EACH: Nanos = Nanos(500);
-const INTERRUPTED: Nanos = Nanos(30_000);
 
 impl Round {
+    /// By how much longer a round takes that was interrupted by something else.
+    pub const INTERRUPTED: Nanos = Nanos(30_000);
+
     /// Arrivals, wake-ups and answered queries.
     #[must_use]
     pub fn events(&self) -> u32 {
@@ -80,6 +82,6 @@ impl Round {
     /// Whether the driver's thread did something else meanwhile, or nothing.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.time > INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events()))
+        self.time > Self::INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events()))
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::node::Node;
 use super::table::QueryTable;
 use super::{SimQuery, bounds};
-use crate::cost::{BatchSizes, Cost, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{BatchSizes, Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::LaneFault;
 use crate::machine::PerClass;
@@ -211,12 +211,15 @@ struct Member<T> {
 }
 
 impl<T: ServiceTimes> Member<T> {
-    /// Plays all that is decided before `until`.
+    /// Plays all that is taken in before `until`.
     fn advance(&mut self, until: Nanos) -> Result<(), LawBroken> {
-        while let Some(now) =
-            self.node.next_group_at(self.inbox.front().map(|job| job.arrival)).filter(|&at| at < until)
+        while let Some(at) = self.node.next_group_at(self.inbox.front().map(|job| job.arrival)).filter(|&at| at < until)
         {
-            self.node.play_group(now, &mut self.inbox, |_| false)?;
+            // What comes while the dispatcher is held up is taken in with it.
+            if self.node.held_until(at) >= until {
+                break;
+            }
+            self.node.play_group(at, &mut self.inbox, |_| false)?;
         }
         Ok(())
     }
@@ -242,13 +245,17 @@ pub(super) fn play_cluster<S: Sink>(
     let tables: Vec<QueryTable<Cost>> =
         cluster.shards.iter().map(|shard| QueryTable::of(shard, &model.machine)).collect();
     let mut policies = std::iter::once(first).chain(policies);
+    let mut arrivals = arrivals.peekable();
+    let first_row = arrivals.peek().map_or(0, |&(_, row)| row);
+    let mut numbers = 0..;
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
     for table in &tables {
         let member = |policy: Box<dyn Policy>| {
-            let decisions = model.decisions_of(policy.name());
+            let DispatcherTime { decisions, stalls } = model.dispatcher_time(policy.name());
+            let stalls = stalls.of_run(numbers.next().unwrap_or(0), first_row);
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
             let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
-            Member { node: Node::new(dispatcher, times, decisions), inbox: VecDeque::new(), sent: 0 }
+            Member { node: Node::new(dispatcher, times, decisions, stalls), inbox: VecDeque::new(), sent: 0 }
         };
         shards.push(policies.by_ref().take(replicas).map(member).collect());
     }

@@ -5,7 +5,7 @@ use super::cluster::{ClusterRun, OtherNodes, play_cluster};
 use super::lines::{LinesRun, play_lines};
 use super::node::{Inbox, Node};
 use super::table::QueryTable;
-use crate::cost::{Cost, Decisions, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::ids::{JobId, QueryId};
 use crate::machine::PerClass;
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
@@ -81,7 +81,7 @@ pub fn simulate_into<S: Sink>(
         let run = ClusterRun { model, others, first: policy, queries, deadline };
         return play_cluster(run, arrivals, sink, enough);
     }
-    let decisions = model.decisions_of(policy.name());
+    let time = model.dispatcher_time(policy.name());
     // Lines are told beforehand what queries are expected to cost.
     if model.faults.faults.is_empty() && model.following.is_none() {
         let name = policy.name().to_owned();
@@ -89,7 +89,7 @@ pub fn simulate_into<S: Sink>(
             let table = QueryTable::of_alone(queries, &model.machine);
             let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
-            let run = LinesRun { machine: &model.machine, table: &table, times, decisions, deadline };
+            let run = LinesRun { machine: &model.machine, table: &table, times, time, deadline };
             return play_lines(run, &name, lines, arrivals, sink, enough);
         }
     }
@@ -105,27 +105,29 @@ pub fn simulate_into<S: Sink>(
         deadline: arrival + deadline,
         predicted: *table.estimate(row),
     };
-    Ok(drive(dispatcher, &mut times, decisions, arrivals, job, enough)?.into_sink())
+    Ok(drive(dispatcher, &mut times, time, arrivals, job, enough)?.into_sink())
 }
 
 /// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
-/// dispatcher whose batches take what `times` says, and which itself takes `decisions`.
+/// dispatcher whose batches take what `times` says, and which itself takes `time`.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
     dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    decisions: Decisions,
+    time: DispatcherTime,
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
     let next = arrivals.next();
+    let first_row = next.map_or(0, |(_, row)| row);
     let mut inbox = Stream { next, arrivals, job };
-    let mut node = Node::new(dispatcher, times, decisions);
-    while let Some(now) = node.next_group_at(inbox.next_at()) {
-        if !node.play_group(now, &mut inbox, &enough)? {
+    let DispatcherTime { decisions, stalls } = time;
+    let mut node = Node::new(dispatcher, times, decisions, stalls.of_run(0, first_row));
+    while let Some(at) = node.next_group_at(inbox.next_at()) {
+        if !node.play_group(at, &mut inbox, &enough)? {
             break;
         }
     }
@@ -181,8 +183,12 @@ impl Sink for NoMiss {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::machine::Machine;
+    use crate::cost::MachineFile;
+    use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
+    use crate::machine::{Idle, Machine};
     use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
@@ -222,6 +228,51 @@ mod tests {
         // The first is decided on at 10; the two that came meanwhile together, at 30, where one finds a worker. The
         // first has finished at 35, is seen at once, and its worker starts the third at 45.
         assert_eq!(times, [(0, 10, 35), (10, 30, 55), (10, 45, 70)]);
+    }
+
+    #[test]
+    fn a_dispatcher_that_is_held_up_sees_late_and_ends_late_and_an_idle_one_notices_nothing() {
+        let any = RoundCost { arrival_ns: 10.0, answer_ns: 10.0, ..RoundCost::default() };
+        let dispatcher = DispatcherFile {
+            rounds: vec![DispatcherRounds { lanes: 1, any, policies: BTreeMap::new() }],
+            stalls: Stalls { per_s: 1000.0, us: vec![Quantile { share: 1.0, value: 50.0 }] },
+        };
+        let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
+        let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
+        let stalls = model.dispatcher_time("cpu-only").stalls.of_run(0, 0);
+        let from = (200..).find(|&at| stalls.begin_at(Nanos(at)) > Nanos(at)).unwrap();
+        let until = from + 50_000;
+        let queries = [query(0, 25, 0)];
+        // It arrives before the stall, ends in it, is decided on when it begins, comes in it, when it is over.
+        for (arrival, [released, started, finished]) in [
+            (from - 100, [from - 100, from - 90, from - 65]),
+            (from - 20, [from - 20, from - 10, until]),
+            (from - 5, [from - 5, until + 5, until + 30]),
+            (from + 5, [until, until + 10, until + 35]),
+            (until, [until, until + 10, until + 35]),
+        ] {
+            let arrivals = [(arrival, 0)];
+            let by_lines = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals)).unwrap();
+            let table = QueryTable::of(&queries, &model.machine);
+            let mut times = MeasuredTimes::new(&model, |row, class| table.service(row, class));
+            let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
+            let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
+            let job = |id, arrival, row| {
+                let (query, predicted) = (queries[row as usize].id, queries[row as usize].estimate);
+                Job { id, query, row, arrival, deadline: arrival + Nanos(100), predicted }
+            };
+            let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
+            let time = model.dispatcher_time("cpu-only");
+            let driven = drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().into_sink();
+            for log in [by_lines, driven] {
+                let row = &log.rows[0];
+                assert_eq!(
+                    [row.released.0, row.started.0, row.finished.0],
+                    [released, started, finished],
+                    "at {arrival}"
+                );
+            }
+        }
     }
 
     #[test]

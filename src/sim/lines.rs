@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 
 use super::table::QueryTable;
-use crate::cost::{Decisions, ServiceTimes};
+use crate::cost::{Decisions, DispatcherTime, ServiceTimes};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
@@ -85,8 +85,8 @@ pub(super) struct LinesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
-    /// The dispatcher's own time.
-    pub(super) decisions: Decisions,
+    /// The dispatcher's own time, and what holds it up.
+    pub(super) time: DispatcherTime,
     pub(super) deadline: Nanos,
 }
 
@@ -124,11 +124,13 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let Decisions { round, arrival: of_arrival, .. } = run.decisions;
-    let of_finish = run.decisions.finish(1);
+    let Decisions { round, arrival: of_arrival, .. } = run.time.decisions;
+    let of_finish = run.time.decisions.finish(1);
+    let stalls = run.time.stalls.clone();
     let is_serial = policy.is_serial();
     let mut state = State::new(run, policy.lines(), sink);
     let mut stream = Stream { next: arrivals.next(), next_id: JobId(0), last: Nanos::ZERO, arrivals };
+    let mut stalls = stalls.of_run(0, stream.next.map_or(0, |(_, row)| row));
     let mut free_at = Nanos::ZERO;
     loop {
         let (finish, arrival) = (state.next_finish_at(), stream.next_at());
@@ -136,7 +138,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
         if due == Nanos::MAX && state.running == 0 && stream.next.is_none() {
             return Ok(state.sink);
         }
-        let now = due.max(free_at);
+        let now = stalls.begin(due.max(free_at));
         free_at = now + round + if finish <= arrival { of_finish } else { of_arrival };
         // Mostly one event comes alone: then what it leads to is known.
         if finish <= arrival {
@@ -146,6 +148,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
             }
             policy.finished(processor, now);
             if state.next_finish_at().min(arrival) > now {
+                free_at = stalls.end(free_at);
                 match state.waiting {
                     0 => {}
                     _ if is_serial => state.start_oldest(policy, free_at),
@@ -159,6 +162,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
         } else {
             let job = stream.take(name, &state, policy, now)?;
             if !is_serial && finish.min(stream.next_at()) > now {
+                free_at = stalls.end(free_at);
                 state.start_or_join(policy, job, free_at);
                 continue;
             }
@@ -185,6 +189,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
                 state.join(is_serial, job);
             }
         }
+        free_at = stalls.end(free_at);
         if is_serial {
             state.asked.clear();
             state.start_oldest(policy, free_at);

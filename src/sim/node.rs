@@ -12,9 +12,12 @@
 //!   dispatcher  [a ][f a    ][a  a  f  ]            then what it leads to starts
 //!   starts          ^        ^         ^
 //! ```
+//!
+//! What [holds its core up](crate::cost::machine_file::StallClock) makes a round begin, or end, later.
 
 use std::collections::VecDeque;
 
+use crate::cost::machine_file::StallClock;
 use crate::cost::{Decisions, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
 use crate::time::Nanos;
@@ -57,8 +60,9 @@ impl Inbox for VecDeque<Job> {
 pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,
-    /// The dispatcher's own time,
+    /// The dispatcher's own time, what holds it up,
     decisions: Decisions,
+    stalls: StallClock,
     /// and when it has done what it was given.
     free_at: Nanos,
     events: EventQueue,
@@ -66,8 +70,9 @@ pub(super) struct Node<S, T> {
 }
 
 impl<S: Sink, T: ServiceTimes> Node<S, T> {
-    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: Decisions) -> Self {
-        Self { dispatcher, times, decisions, free_at: Nanos::ZERO, events: EventQueue::new(), actions: Vec::new() }
+    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: Decisions, stalls: StallClock) -> Self {
+        let (events, actions) = (EventQueue::new(), Vec::new());
+        Self { dispatcher, times, decisions, stalls, free_at: Nanos::ZERO, events, actions }
     }
 
     pub(super) fn dispatcher(&self) -> &Dispatcher<S> {
@@ -82,7 +87,8 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         self.dispatcher
     }
 
-    /// When the next events are taken in, if the next query arrives at `arrival`; `None` if nothing lies ahead.
+    /// When the next events could be taken in, were nothing to hold the dispatcher up, if the next query arrives at `arrival`; `None`
+    /// if nothing lies ahead.
     #[inline(always)]
     pub(super) fn next_group_at(&self, arrival: Option<Nanos>) -> Option<Nanos> {
         let due = match (self.events.peek(), arrival) {
@@ -92,16 +98,23 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         Some(due.max(self.free_at))
     }
 
-    /// Takes in all that is due at `now`, which [`next_group_at`](Self::next_group_at) gave, and starts what it leads to.
-    /// `false` if `enough` says of the sink that no more is wanted.
+    /// When they are, if they could be at `at`: once nothing holds the dispatcher up.
+    #[inline(always)]
+    pub(super) fn held_until(&self, at: Nanos) -> Nanos {
+        self.stalls.begin_at(at)
+    }
+
+    /// Takes in all that is due at `at`, which [`next_group_at`](Self::next_group_at) gave, or by when the dispatcher is not held
+    /// up any more, and starts what it leads to. `false` if `enough` says of the sink that no more is wanted.
     #[inline(always)]
     pub(super) fn play_group(
         &mut self,
-        now: Nanos,
+        at: Nanos,
         inbox: &mut impl Inbox,
         enough: impl Fn(&S) -> bool,
     ) -> Result<bool, LawBroken> {
         let decisions = self.decisions;
+        let now = self.stalls.begin(at);
         self.free_at = now + decisions.round;
         while let Some(due) = self.events.pop(inbox.next_at(), now) {
             match due {
@@ -122,6 +135,7 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                 }
             }
         }
+        self.free_at = self.stalls.end(self.free_at);
         self.dispatcher.decide(self.free_at, &mut self.actions)?;
         for &action in &self.actions {
             match action {

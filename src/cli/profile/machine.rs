@@ -8,7 +8,7 @@ use crate::cli::Failure;
 use crate::cli::defaults::Bars;
 use crate::cli::options::MACHINE_FILE;
 use crate::cli::output::result;
-use crate::cost::machine_file::{LaneFile, Quantile, RoundCost};
+use crate::cost::machine_file::{LaneFile, Quantile, RoundCost, Stalls};
 use crate::cost::{MachineFile, ProfileOptions};
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable, this_machine, write_csv};
@@ -116,6 +116,10 @@ fn print(file: &MachineFile) {
         }
     }
     outln!("{table}");
+    let Stalls { per_s, us } = &file.dispatcher.stalls;
+    if *per_s > 0.0 {
+        outln!("its core is taken away {per_s:.1} times a second; {}\n", stalls(us));
+    }
 }
 
 fn print_lanes(class: Class, lanes: &LaneFile) {
@@ -150,7 +154,11 @@ fn print_lanes(class: Class, lanes: &LaneFile) {
     };
     outln!("speed of a core, for {:.1} ms at a time: {}", lanes.speed_lasts_ms, shares(&lanes.speeds));
     outln!("one and the same query varies: {}", shares(&lanes.noise));
-    let stalls: Vec<String> =
-        lanes.stalls.us.iter().map(|point| format!("{:.1} % {:.0} us", 100.0 * point.share, point.value)).collect();
-    outln!("stalls: {:.0} a second; {}\n", lanes.stalls.per_s, stalls.join(", "));
+    outln!("stalls: {:.0} a second; {}\n", lanes.stalls.per_s, stalls(&lanes.stalls.us));
+}
+
+/// How long stalls last, in words.
+fn stalls(us: &[Quantile]) -> String {
+    let points = us.iter().map(|point| format!("{:.1} % {:.0} us", 100.0 * point.share, point.value));
+    points.collect::<Vec<_>>().join(", ")
 }

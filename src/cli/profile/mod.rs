@@ -326,11 +326,11 @@ fn print_contention(workload: &Workload) {
     }
     if !found.gpu_streams.is_empty() {
         outln!(
-            "batches one after another, by queries: thread and device, times that by the formula; end to end, over the longer; the thread's share before the launch"
+            "batches one after another, by queries: thread and device, times that by the formula; end to end, over the longer; the thread's share before the launch; how long slow ones follow each other"
         );
-        outln!("queries  thread  device  end to end  prepared");
-        for BatchStream { queries, host, prepared, device, spacing, .. } in &found.gpu_streams {
-            outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}  {prepared:8.2}");
+        outln!("queries  thread  device  end to end  prepared  slow for us");
+        for BatchStream { queries, host, prepared, device, spacing, host_lasts_us, .. } in &found.gpu_streams {
+            outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}  {prepared:8.2}  {host_lasts_us:11.1}");
         }
     }
     result("contention", json!(found));

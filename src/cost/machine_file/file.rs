@@ -110,14 +110,15 @@ fn check_dispatcher(dispatcher: &DispatcherFile) -> Result<(), String> {
             not_negative(&format!("{place}.answer_ns"), cost.answer_ns)?;
         }
     }
-    Ok(())
+    not_negative("stalls.per_s", dispatcher.stalls.per_s)?;
+    distribution("stalls.us", &dispatcher.stalls.us)
 }
 
 fn positive(name: &str, value: f64) -> Result<(), String> {
     if value > 0.0 && value.is_finite() { Ok(()) } else { Err(format!("{name} is {value}, expected above 0")) }
 }
 
-fn not_negative(name: &str, value: f64) -> Result<(), String> {
+pub(in crate::cost) fn not_negative(name: &str, value: f64) -> Result<(), String> {
     if value >= 0.0 && value.is_finite() { Ok(()) } else { Err(format!("{name} is {value}, expected 0 or more")) }
 }
 
@@ -173,7 +174,8 @@ mod tests {
         };
         let any = RoundCost { round_ns: 100.0, arrival_ns: 50.0, batch_ns: 70.0, answer_ns: 30.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 150.0, ..any })]);
-        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }] };
+        let stalls = Stalls { per_s: 3.0, us: vec![Quantile { share: 1.0, value: 900.0 }] };
+        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
         let provenance = BTreeMap::from([(String::from("machine"), String::from("a machine, 2 cores"))]);
         MachineFile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher)
     }
@@ -197,6 +199,18 @@ mod tests {
         assert!(fault("\"share\": 0.5", "\"share\": 1.5").contains("classes.cpu.noise[0]: shares"));
         let wrong = "dispatcher.rounds[0].policies.mct.arrival_ns is -1, expected 0 or more";
         assert!(fault("\"arrival_ns\": 150.0", "\"arrival_ns\": -1").ends_with(wrong));
+        assert!(
+            fault("\"per_s\": 3.0", "\"per_s\": -3").ends_with("dispatcher.stalls.per_s is -3, expected 0 or more")
+        );
+        assert!(
+            fault("\"value\": 900.0", "\"value\": 0").ends_with("dispatcher.stalls.us[0].value is 0, expected above 0")
+        );
         assert!(fault("tandem machine", "tandem model").contains("not a machine file"));
+        // A file from before tells of no stalls of the dispatcher's, and one without any is as it was.
+        let mut calm = file();
+        calm.dispatcher.stalls = Stalls::default();
+        calm.write(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap().matches("stalls").count(), 1);
+        assert_eq!(MachineFile::read(&path).unwrap(), calm);
     }
 }

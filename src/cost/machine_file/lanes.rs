@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::batches::{BatchCompany, BatchTimes};
+use super::batches::{AskedBatch, BatchCompany, BatchTimes, Spell};
+use super::stalls::DispatcherStalls;
 use super::{AfterIdle, DispatcherFile, DispatcherRounds, InUse, LaneFile, Quantile, RoundCost};
 use crate::cost::{Contention, Decisions};
 use crate::machine::{Class, PerClass};
@@ -45,11 +46,13 @@ pub struct LaneState {
     /// How many times longer work takes at this moment, and until when.
     speed: f64,
     speed_until: Nanos,
+    /// Of a GPU's lane, how slow its thread was at its last batch.
+    spell: Option<Spell>,
 }
 
 impl Default for LaneState {
     fn default() -> Self {
-        Self { in_use: 0.0, speed: 1.0, speed_until: Nanos::ZERO }
+        Self { in_use: 0.0, speed: 1.0, speed_until: Nanos::ZERO, spell: None }
     }
 }
 
@@ -130,13 +133,13 @@ impl LaneCosts {
         self.hand_back
     }
 
-    /// What company makes of a batch of so many queries, while so many CPU lanes work. `number` is what chance is drawn from.
+    /// What company makes of a batch. `number` is what chance is drawn from.
     #[must_use]
     #[inline]
-    pub fn batch(&self, state: &mut LaneState, queries: u32, busy_cpus: u32, now: Nanos, number: u64) -> BatchTimes {
+    pub fn batch(&self, state: &mut LaneState, batch: &AskedBatch, now: Nanos, number: u64) -> BatchTimes {
         let mut bits = mix(number);
         self.enter_moment(state, now, &mut bits);
-        let times = self.batches.times(queries, busy_cpus, bits);
+        let times = self.batches.times(batch, &mut state.spell, state.speed, bits);
         BatchTimes { host: times.host * state.speed, ..times }
     }
 
@@ -238,6 +241,7 @@ pub(super) fn unit(bits: u64) -> f64 {
 pub struct DispatcherCosts {
     any: Decisions,
     policies: Vec<(String, Decisions)>,
+    stalls: DispatcherStalls,
 }
 
 impl DispatcherCosts {
@@ -257,7 +261,17 @@ impl DispatcherCosts {
         let names: BTreeSet<&String> = file.rounds.iter().flat_map(|point| point.policies.keys()).collect();
         let policies =
             names.into_iter().map(|name| (name.clone(), between(&|point| point.policies.get(name).copied())));
-        Self { any: between(&|point| Some(point.any)), policies: policies.collect() }
+        Self {
+            any: between(&|point| Some(point.any)),
+            policies: policies.collect(),
+            stalls: DispatcherStalls::new(&file.stalls),
+        }
+    }
+
+    /// What holds it up.
+    #[must_use]
+    pub fn stalls(&self) -> &DispatcherStalls {
+        &self.stalls
     }
 
     /// What it takes under a policy of this name.
@@ -419,7 +433,8 @@ mod tests {
         assert_eq!(cpu.crowded(Class::CPU, &PerClass::two(9, 1)), 3.0);
         let gpu = LaneCosts::new(Class::GPU, &file(), Some(&company));
         let batch = |lanes: &LaneCosts, busy| {
-            let times = lanes.batch(&mut LaneState::default(), 16, busy, Nanos::ZERO, 1);
+            let batch = AskedBatch { queries: 16, busy_cpus: busy, ..AskedBatch::default() };
+            let times = lanes.batch(&mut LaneState::default(), &batch, Nanos::ZERO, 1);
             (times.host, times.device)
         };
         assert_eq!([0, 2, 9].map(|busy| batch(&gpu, busy)), [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
@@ -454,7 +469,8 @@ mod tests {
             any: cost(any),
             policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
         };
-        let file = DispatcherFile { rounds: vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)] };
+        let rounds = vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)];
+        let file = DispatcherFile { rounds, ..DispatcherFile::default() };
         let costs = DispatcherCosts::new(&file, 2);
         let decisions =
             |ns| Decisions { round: Nanos(ns), arrival: Nanos(ns / 2), batch: Nanos(ns), answer: Nanos(ns / 4) };

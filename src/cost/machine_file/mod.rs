@@ -11,7 +11,8 @@
 //!
 //!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
 //!  a batch's host = profiled · batch_host · speed, its device = profiled · batch_device
-//!  with a workload's own `gpu_streams`: by its size, each · its own noise, and as far as batches overlap
+//!  with a workload's own `gpu_streams`: by its size, each · its own noise, and as far as batches overlap;
+//!    the thread's noise remembers that of the batch before, for as long as slow batches follow each other
 //! ```
 //!
 //! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
@@ -32,7 +33,7 @@
 //! | `speeds` | how fast the core is, whoever else uses its other half: quantiles over moments of `speed_lasts_ms` each; of a GPU's lane how fast its thread is at batches |
 //! | `noise` | how far one and the same query varies within such a moment: quantiles of its work over what is said above |
 //! | `stalls` | how often a core is taken away, and for how long: interrupts, other tenants |
-//! | `dispatcher` | by lanes and by policy, its time for a round, and for each arrival, batch and answer in it |
+//! | `dispatcher` | by lanes and by policy, its time for a round, and for each arrival, batch and answer in it; how often its own core is taken away for longer than rounds vary, and for how long (`stalls`; none in files from before) |
 //!
 //! It is JSON for people to read and edit; what is wrong in it is told with line and column. A class that it does not
 //! name is played as profiled.
@@ -40,6 +41,7 @@
 mod batches;
 mod file;
 mod lanes;
+mod stalls;
 
 use std::collections::BTreeMap;
 
@@ -53,9 +55,10 @@ use crate::time::Nanos;
 /// More lanes of a class has no machine that a file tells of.
 pub(super) const MOST_LANES: u32 = 1 << 16;
 
-pub use batches::BatchTimes;
-pub(super) use file::distribution;
+pub use batches::{AskedBatch, BatchTimes};
+pub(super) use file::{distribution, not_negative};
 pub use lanes::{DispatcherCosts, LaneCosts, LaneState};
+pub use stalls::{DispatcherStalls, StallClock};
 
 /// What serving costs on a machine beyond what queries take alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,10 +164,12 @@ pub struct Quantile {
 }
 
 /// Moments in which a core does something else.
+///
+/// Of lanes they come with their work, of the dispatcher with the time, busy or idle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stalls {
-    /// How many come in a second of work.
+    /// How many come in a second in which it does not.
     pub per_s: f64,
     /// Quantiles of how long they last, in microseconds.
     pub us: Vec<Quantile>,
@@ -176,6 +181,16 @@ pub struct Stalls {
 pub struct DispatcherFile {
     /// By the lanes that it serves, ascending.
     pub rounds: Vec<DispatcherRounds>,
+    /// How often its core is taken away: what rounds take does not count them.
+    #[serde(default, skip_serializing_if = "Stalls::are_none")]
+    pub stalls: Stalls,
+}
+
+impl Stalls {
+    /// Whether nothing is told of any.
+    fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What it takes with so many lanes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::cost::Following;
-use crate::cost::machine_file::{DispatcherCosts, LaneCosts};
+use crate::cost::machine_file::{DispatcherCosts, DispatcherStalls, LaneCosts};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::time::Nanos;
@@ -71,6 +71,22 @@ impl Decisions {
     }
 }
 
+/// What takes the dispatcher's time in a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DispatcherTime {
+    /// Its rounds,
+    pub decisions: Decisions,
+    /// and what holds its core up.
+    pub stalls: DispatcherStalls,
+}
+
+impl From<Decisions> for DispatcherTime {
+    /// Nothing holds it up.
+    fn from(decisions: Decisions) -> Self {
+        Self { decisions, stalls: DispatcherStalls::default() }
+    }
+}
+
 /// How many queries batches may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSizes {
@@ -99,10 +115,15 @@ impl From<Machine> for MachineModel {
 }
 
 impl MachineModel {
-    /// What the dispatcher takes under a policy of this name.
+    /// What takes the dispatcher's time under a policy of this name.
     #[must_use]
-    pub fn decisions_of(&self, policy: &str) -> Decisions {
-        self.dispatcher.as_ref().map_or(Decisions::each(self.decision), |dispatcher| dispatcher.of(policy))
+    pub fn dispatcher_time(&self, policy: &str) -> DispatcherTime {
+        match &self.dispatcher {
+            Some(dispatcher) => {
+                DispatcherTime { decisions: dispatcher.of(policy), stalls: dispatcher.stalls().clone() }
+            }
+            None => Decisions::each(self.decision).into(),
+        }
     }
 
     /// Whether what work takes is known but for chance: no machine file says how it varies, and nothing fails.

@@ -4,7 +4,7 @@ use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceT
 use crate::cache::Followed;
 use crate::cost::Following;
 use crate::cost::following::{Bus, Follower};
-use crate::cost::machine_file::{LaneCosts, LaneState};
+use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
 use crate::ids::{DeviceId, ProcessorId};
 use crate::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::time::Nanos;
@@ -179,7 +179,8 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let lane = &mut self.lanes[processor.index()];
         let begin = now + costs.hand_over(idle);
         if let Some(batches) = self.model.batches[class].as_ref().filter(|_| load.queries > 1) {
-            let times = costs.batch(&mut lane.state, load.queries, busy[Class::CPU], now, self.number);
+            let asked = AskedBatch { queries: load.queries, busy_cpus: busy[Class::CPU], host: time.host, begin };
+            let times = costs.batch(&mut lane.state, &asked, now, self.number);
             let time = BatchTime {
                 host: time.host.scaled(times.host),
                 exposed: time.exposed.scaled(times.host),

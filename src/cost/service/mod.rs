@@ -31,7 +31,7 @@ mod measured_times;
 
 pub(super) use batch_cost::check_crowding;
 pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost, Exposed};
-pub use machine_model::{BatchSizes, Decisions, LeastUse, MachineModel};
+pub use machine_model::{BatchSizes, Decisions, DispatcherTime, LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 
 use crate::ids::ProcessorId;

@@ -2,6 +2,7 @@
 
 use super::fit::{calm_ratio, gpu_in_use, longer, moments_of, quantiles, rounded};
 use super::probe::Busy;
+use super::spells::{Moment, lasts_us};
 use super::{FLOOD, MachineSample, OVERLOAD, Stage, USED, counts_up_to, drive_stage, real_gpus};
 use crate::cost::machine_file::Quantile;
 use crate::cost::{BatchContention, BatchStream, Contention, CpuContention, MachineFile};
@@ -108,6 +109,7 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
         let times = device_of(round);
         round.iter().map(move |sample| sample.device.as_us() / (sample.profiled.device.as_us() * times).max(1e-3))
     });
+    let moments = host_moments(&streamed);
     let prepared = |sample: &&&MachineSample| sample.prepared <= sample.host;
     let prepared = streamed.iter().filter(prepared).map(|sample| (sample.prepared, sample.host));
     Some(BatchStream {
@@ -117,25 +119,35 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
         device,
         spacing: rounded(calm_ratio(paces.collect())),
         noise: quantiles(&mut rounds.collect::<Vec<f64>>()),
-        host_noise: host_noise(&streamed),
+        host_noise: host_noise(&moments),
+        host_lasts_us: rounded(lasts_us(&moments)),
     })
 }
 
 /// Where the thread's noise is told: to its end, since one stall holds up all that waits.
 const HOST_SHARES: [f64; 13] = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
 
-/// Quantiles of what the thread takes over what batches take it in the middle of the moment: how quick it is from moment to moment the
-/// machine's file says. Their own mean, in lines from one to the next, is 1, so that they leave the pace as it is.
-fn host_noise(streamed: &[&MachineSample]) -> Vec<Quantile> {
-    let rounds = streamed.chunk_by(|a, b| a.round == b.round);
-    let moments = rounds.flat_map(|round| moments_of(round, |sample| sample.profiled.host.as_us()));
-    let mut noise = Vec::with_capacity(streamed.len());
-    for moment in moments {
+/// What the thread of each lane takes, moment by moment, over what batches take it in the middle of that one: how quick it is from
+/// moment to moment the machine's file says.
+fn host_moments(streamed: &[&MachineSample]) -> Vec<Moment> {
+    let mut by_lane = streamed.to_vec();
+    let lane = |sample: &MachineSample| (sample.round, sample.processor);
+    by_lane.sort_by_key(|sample| lane(sample));
+    let lanes = by_lane.chunk_by(|a, b| lane(a) == lane(b));
+    let moments = lanes.flat_map(|batches| moments_of(batches, |sample| sample.profiled.host.as_us()));
+    let moments = moments.map(|moment| {
         let times = |sample: &&MachineSample| sample.host.as_us() / sample.profiled.host.as_us().max(1e-3);
         // As speeds are told: a batch that was held up is not the moment's speed.
         let middle = median(moment.iter().map(times).collect());
-        noise.extend(moment.iter().map(|sample| times(sample) / middle.max(1e-3)));
-    }
+        let apart_us = median(moment.iter().map(|sample| (sample.out + sample.worked).as_us()).collect());
+        Moment { apart_us, times: moment.iter().map(|sample| times(sample) / middle.max(1e-3)).collect() }
+    });
+    moments.collect()
+}
+
+/// Quantiles of that. Their own mean, in lines from one to the next, is 1, so that they leave the pace as it is.
+fn host_noise(moments: &[Moment]) -> Vec<Quantile> {
+    let mut noise: Vec<f64> = moments.iter().flat_map(|moment| moment.times.iter().copied()).collect();
     noise.sort_by(f64::total_cmp);
     let at = |&share: &f64| Some(Quantile { share, value: nearest_rank(&noise, share)? });
     let mut quantiles: Vec<Quantile> = HOST_SHARES.iter().filter_map(at).collect();
@@ -195,9 +207,10 @@ mod tests {
         samples.push(sample(7, 0, 10.0));
         samples.extend((0..40).map(|_| slower(sample(1024, 0, 50.0))));
         let told = |size: usize| {
-            let BatchStream { queries, host, prepared, device, spacing, noise, host_noise } =
+            let BatchStream { queries, host, prepared, device, spacing, noise, host_noise, host_lasts_us } =
                 stream(size, &samples).unwrap();
             assert!(queries as usize == size && prepared == 0.75 && host_noise.len() == HOST_SHARES.len());
+            assert_eq!(host_lasts_us, 0.0);
             assert!(noise.iter().chain(&host_noise).all(|point| (point.value - 1.0).abs() < 1e-9));
             (host, device, spacing)
         };
@@ -228,8 +241,8 @@ mod tests {
         };
         let samples: Vec<MachineSample> =
             (0..2000).map(|i| at(0, i, 1.0)).chain((0..2000).map(|i| at(1, i, 2.0))).collect();
-        let BatchStream { host, host_noise, .. } = stream(16, &samples).unwrap();
-        assert!((host - 1.5 * 1.5).abs() < 1e-9, "{host}");
+        let BatchStream { host, host_noise, host_lasts_us, .. } = stream(16, &samples).unwrap();
+        assert!((host - 1.5 * 1.5).abs() < 1e-9 && host_lasts_us == 0.0, "{host}, {host_lasts_us}");
         let at = |share| host_noise.iter().find(|point| point.share == share).unwrap().value;
         // All but one of a hundred are alike, that one takes 51 times as long.
         assert!(at(0.5) == at(0.0) && at(0.98) == at(0.5), "{host_noise:?}");
@@ -237,6 +250,28 @@ mod tests {
         let mean: f64 =
             host_noise.windows(2).map(|two| (two[1].share - two[0].share) * (two[0].value + two[1].value) / 2.0).sum();
         assert!((mean - 1.0).abs() < 1e-3, "{mean}");
+    }
+
+    #[test]
+    fn slow_batches_that_follow_each_other_are_told_by_lane() {
+        // Every 50 us a batch ends on each of two lanes. The thread of one is at it for about 12 us where it is slow and 8 where it
+        // is not, which one batch of five changes; the other's is slow while that is not. So batches that are k apart have a
+        // correlation of 0.6^k, which falls to 1/e in 98 us.
+        let mut random = crate::random::Random::new(1, 0);
+        let mut is_slow = false;
+        let both = (0..4000).flat_map(|_| {
+            is_slow ^= random.below(5) == 0;
+            [(1, is_slow), (2, !is_slow)].map(|(lane, is_slow)| {
+                let host = Nanos::from_us(if is_slow { 12.0 } else { 8.0 } + 3.0 * random.unit());
+                MachineSample { processor: ProcessorId(lane), host, ..sample(16, 0, 50.0) }
+            })
+        });
+        let samples: Vec<MachineSample> = both.collect();
+        let host_lasts_us = stream(16, &samples).unwrap().host_lasts_us;
+        assert!((70.0..130.0).contains(&host_lasts_us), "{host_lasts_us}");
+        // Taken for one lane, slow and quick ones would alternate.
+        let one = samples.iter().map(|sample| MachineSample { processor: ProcessorId(1), ..*sample });
+        assert_eq!(stream(16, &one.collect::<Vec<_>>()).unwrap().host_lasts_us, 0.0);
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! it: a query by itself is handed over and taken back like a batch, while those of a large one cost little more than
 //! their rows of the log. Under load rounds grow, and the four are told apart by least squares over rounds of all kinds, for
 //! each policy by itself. Policies that make no batches have as many batches as answers: for these both are one.
+//!
+//! Rounds in which the driver was held up for long are left out: how often that is, [`stalls`](super::stalls) say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cost::batches::least_squares;
-use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost};
+use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost, Stalls};
 use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::ids::QueryId;
 use crate::lab::LabError;
@@ -28,11 +30,11 @@ const QUERIES: u32 = 512;
 const SECONDS: f64 = 0.03;
 const RATES_QPS: [f64; 2] = [400_000.0, 4_000_000.0];
 
-/// Measures it on this machine, with so many CPU lanes and at most one GPU's.
+/// Measures it on this machine, with so many CPU lanes and at most one GPU's, whose driver is held up by `stalls`.
 ///
 /// # Errors
 /// If threads can't be had, or a run fails.
-pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<DispatcherFile, LabError> {
+pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle, stalls: Stalls) -> Result<DispatcherFile, LabError> {
     let mut found = Vec::new();
     let counts: Vec<usize> = if cpus > 2 { vec![1, cpus] } else { vec![cpus] };
     for cpus in counts {
@@ -52,7 +54,7 @@ pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<Dispatcher
         }
         found.push(DispatcherRounds { lanes: (cpus + gpus) as u32, any, policies });
     }
-    Ok(DispatcherFile { rounds: found })
+    Ok(DispatcherFile { rounds: found, stalls })
 }
 
 /// The undisturbed rounds of runs under a policy.

@@ -19,7 +19,7 @@ const USE: [f64; 11] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1
 /// Where idle times are parted, in microseconds.
 const IDLE_US: [f64; 9] = [0.0, 1.0, 4.0, 15.0, 60.0, 200.0, 1000.0, 4000.0, f64::INFINITY];
 /// Stretches in which a core's speed is told.
-const MOMENT_US: f64 = 1000.0;
+pub(super) const MOMENT_US: f64 = 1000.0;
 /// Up to so many busy lanes there is no company to speak of.
 const FEW: usize = 4;
 /// Fewer samples than this tell nothing.

@@ -17,12 +17,14 @@ mod contention;
 mod dispatcher;
 mod fit;
 mod probe;
+mod spells;
 mod stalls;
 
 use std::collections::BTreeMap;
 
 pub use contention::{adopt_machine, measure_contention};
 use probe::{Busy, Probe};
+use stalls::Taken;
 
 use super::{Drive, LabError, Node, Progress};
 use crate::cost::machine_file::{LaneFile, Stalls};
@@ -162,9 +164,9 @@ pub fn measure_machine(
         }
     }
     progress.doing("the machine: what takes cores away");
-    let stalls = stalls::measure(node.machine().len());
+    let Taken { lanes: stalls, driver } = stalls::measure(node.machine().len());
     progress.doing("the machine: its dispatcher");
-    let dispatcher = dispatcher::measure(cpus.max(1), gpus.min(1), idle)?;
+    let dispatcher = dispatcher::measure(cpus.max(1), gpus.min(1), idle, driver)?;
     progress.end();
     let mut classes: BTreeMap<Class, LaneFile> = BTreeMap::new();
     for class in [Class::CPU, Class::GPU] {
