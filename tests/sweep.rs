@@ -165,9 +165,9 @@ fn more_gpu_memory_sustains_more_and_what_cannot_be_held_is_refused() {
     let answers: Vec<(f64, f64)> =
         lines[1..].iter().map(|line| (line[memory].parse().unwrap(), line[capacity].parse().unwrap())).collect();
     assert!(answers.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{answers:?}");
-    // Measured there: 67,600 queries a second in batches of 4096 at 4440 MB, up to 15 % more in batches of 256, where fewer reads wait
-    // for each other; 670,000 with everything near.
-    assert!((0.95..1.15).contains(&(answers[1].1 / 67_600.0)) && answers[3].1 > 500_000.0, "{answers:?}");
+    // Measured there: 101,300 queries a second in batches of 4096 at 4440 MB, a fifth more in batches of 256, where fewer reads wait
+    // for each other; 642,000 with everything near.
+    assert!((0.95..1.2).contains(&(answers[1].1 / 101_300.0)) && answers[3].1 > 500_000.0, "{answers:?}");
     assert!(Path::new(&dir.path().join("s/sweep.svg")).exists());
 
     for (budgets, workload, there) in [

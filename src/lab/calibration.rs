@@ -57,7 +57,7 @@ impl Calibration {
             let time = model.batch_time(class, &load);
             // A query alone goes another way through the device than it was profiled on: only the whole compares.
             if batch.overlaps() && load.queries > 1 {
-                device[class].add(batch.device, time.on_device());
+                device[class].add(batch.device, time.device);
                 host[class].add(batch.host, time.host);
             } else {
                 work[class].add(batch.worked, time.total());

@@ -43,7 +43,7 @@ impl Forecast {
         let time = self.model.batch_time(class, load);
         let begin = (now + self.model.handoff[class]).max(before.host_free);
         let host_free = begin + time.host;
-        let finish = ((begin + time.exposed).max(before.finish) + time.on_device()).max(host_free);
+        let finish = ((begin + time.exposed).max(before.finish) + time.device).max(host_free);
         LaneForecast { host_free, finish }
     }
 

@@ -6,7 +6,8 @@ use super::fit::{FOLDS, LARGE_SHARE, least_squares};
 use super::{BatchFitError, BatchSample};
 use crate::query::Mode;
 
-/// How long the bus is taken by each microsecond that a query alone takes longer with its lists far.
+/// How long the bus is taken by each unit of what queries take it by: their reads, or the microseconds that they take longer alone with
+/// their lists far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusFit {
     /// By mode, in the order of [`Mode::ALL`], in large batches.
@@ -19,22 +20,22 @@ pub struct BusFit {
     pub mean_relative_error: f64,
 }
 
-/// Fits it to `samples` with all lists far, whose queries have such a mode and take so many microseconds longer alone than with
-/// all lists near, by position. Batches of a quarter of the largest size on tell of the bus: in smaller ones reads wait for each
-/// other, too, for which each size has a factor.
+/// Fits it to `samples` with all lists far, each with what its device would take with all lists near, in microseconds; its queries have
+/// such a mode and so much of what the bus is taken by, by position. Batches of a quarter of the largest size on tell of the bus: in
+/// smaller ones reads wait for each other, too, for which each size has a factor.
 ///
 /// # Errors
 /// If there are too few.
-pub fn fit_bus(samples: &[BatchSample], longer: &[(Mode, f64)]) -> Result<BusFit, BatchFitError> {
-    let largest = samples.iter().map(|sample| sample.work.len()).max().unwrap_or(0);
-    let is_large = |sample: &&BatchSample| sample.work.len() as f64 >= LARGE_SHARE * largest as f64;
-    let row = |sample: &BatchSample| {
+pub fn fit_bus(samples: &[(&BatchSample, f64)], work: &[(Mode, f64)]) -> Result<BusFit, BatchFitError> {
+    let largest = samples.iter().map(|(sample, _)| sample.work.len()).max().unwrap_or(0);
+    let is_large = |(sample, _): &&(&BatchSample, f64)| sample.work.len() as f64 >= LARGE_SHARE * largest as f64;
+    let row = |(sample, near_us): &(&BatchSample, f64)| {
         let mut sums = [0.0; 3];
         for &i in &sample.work {
-            let (mode, longer_us) = longer[i as usize];
-            sums[mode.index()] += longer_us;
+            let (mode, of_query) = work[i as usize];
+            sums[mode.index()] += of_query;
         }
-        (sums, sample.device_us)
+        (sums, (sample.device_us - near_us).max(0.0))
     };
     let rows: Vec<([f64; 3], f64)> = samples.iter().filter(is_large).map(row).collect();
     if rows.len() < 2 * FOLDS {
@@ -53,7 +54,7 @@ pub fn fit_bus(samples: &[BatchSample], longer: &[(Mode, f64)]) -> Result<BusFit
     let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for sample in samples {
         let (sums, us) = row(sample);
-        let (measured, expected) = by_size.entry(sample.work.len() as u32).or_default();
+        let (measured, expected) = by_size.entry(sample.0.work.len() as u32).or_default();
         *measured += us;
         *expected += predicted(&shares, &sums);
     }
@@ -102,10 +103,12 @@ mod tests {
                 let work: Vec<u32> = (0..size).map(|_| drawn(&mut random)).collect();
                 let us: f64 = work.iter().map(|&i| longer[i as usize]).map(|(mode, us)| truth[mode.index()] * us).sum();
                 // Small batches wait.
-                let device_us: f64 = if size == 4 { 3.0 * us } else { us };
+                let device_us: f64 = 7.0 + if size == 4 { 3.0 * us } else { us };
                 samples.push(BatchSample { work, total_us: device_us, device_us, host_us: 0.0 });
             }
         }
+        // Seven microseconds are the device's own.
+        let samples: Vec<(&BatchSample, f64)> = samples.iter().map(|sample| (sample, 7.0)).collect();
         let found = fit_bus(&samples, &longer).unwrap();
         assert!((found.shares[0] - 0.2).abs() < 1e-6 && (found.shares[1] - 0.4).abs() < 1e-6, "{found:?}");
         // Nobody asked the third: it is like the others.

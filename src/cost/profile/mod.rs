@@ -23,7 +23,7 @@ pub use error::ProfileError;
 use session::measure_all;
 
 use super::batches::{Alone, BatchModel, BatchModels, BatchOptions, BatchSample, fit_batches, fit_bus};
-use super::{Far, Measured, TierModel, Workload, WorkloadRow};
+use super::{BatchLoad, Cost, Far, Measured, TierModel, Workload, WorkloadRow};
 use crate::cache::FarCurve;
 use crate::exec::Executor;
 use crate::files::Provenance;
@@ -149,8 +149,9 @@ pub fn profile_far(
         read.push((row.mode, of_row.map_or(0.0, |reads| reads.sectors)));
         row.far = of_row.map(|FarReads { curve, .. }| Far { all_far_us: far.median_us, bus_us: None, curve });
     }
-    let fitted =
-        |work: &[(Mode, f64)]| fit_bus(&samples[class], work).map_err(|e| ProfileError::Options(e.to_string()));
+    let near_us = near_device_us(workload, class, &samples[class]);
+    let samples: Vec<(&BatchSample, f64)> = samples[class].iter().zip(near_us).collect();
+    let fitted = |work: &[(Mode, f64)]| fit_bus(&samples, work).map_err(|e| ProfileError::Options(e.to_string()));
     let [bus_and, bus_or, bus_and_or] = fitted(&longer)?.shares;
     let bus = fitted(&read)?;
     let far = workload.rows.iter_mut().filter(|row| row.measured[class].is_some()).filter_map(|row| row.far.as_mut());
@@ -168,6 +169,22 @@ pub fn profile_far(
         mean_relative_error: bus.mean_relative_error,
     });
     Ok(())
+}
+
+/// What the device would take for batches of a workload's queries with all lists near, in microseconds.
+fn near_device_us(workload: &Workload, class: Class, samples: &[BatchSample]) -> Vec<f64> {
+    let measured = |row: &&WorkloadRow| row.measured[class].is_some();
+    let costs = workload.rows.iter().filter(measured).map(|row| {
+        let alone_us = row.measured.map(|measured| measured.map(|measured| measured.median_us));
+        workload.batches.costs(row.mode, alone_us)[class]
+    });
+    let costs: Vec<Cost> = costs.collect();
+    let model = workload.batches.0[class].as_ref();
+    let near_us = |sample: &BatchSample| {
+        let load = sample.work.iter().fold(BatchLoad::default(), |load, &i| load.with(costs[i as usize]));
+        model.map_or(0.0, |model| model.cost.time(&load).device.as_us())
+    };
+    samples.iter().map(near_us).collect()
 }
 
 /// What a query reads of lists, as far as it matters where these lie.

@@ -466,20 +466,18 @@ mod tests {
     }
 
     #[test]
-    fn the_bus_is_shared_by_streams_and_overlaps_what_others_score() {
+    fn what_waits_for_the_bus_keeps_others_from_the_device() {
         let model = model(Machine::new(1, 0).with_gpus(1, 2, 2));
         let mut times = MeasuredTimes::new(&model, cost);
         let other = ProcessorId(2);
-        // 10 us of host; the device has scored after 30, the bus has read what the two need after 70.
-        assert_eq!(times.start(GPU, &[100, 101], Nanos(0)), Nanos(70_000));
-        // Another stream's batch of near lists scores as soon as the device is free, long before.
-        assert_eq!(times.start(other, &[0, 1], Nanos(0)), Nanos(50_000));
-        // One that needs the bus, too, waits for it.
-        assert_eq!(times.start(other, &[102, 103], Nanos(0)), Nanos(130_000));
-        // Batches of a lane finish in order, also one that needs no bus.
-        assert_eq!(times.start(other, &[2], Nanos(0)), Nanos(130_000));
+        // 10 us of host; scoring takes 20, and reading what the two need 60.
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(0)), Nanos(90_000));
+        // Another stream's batch of near lists scores as soon as the device is free.
+        assert_eq!(times.start(other, &[0, 1], Nanos(0)), Nanos(110_000));
+        // One that needs the bus, too, follows.
+        assert_eq!(times.start(other, &[102, 103], Nanos(0)), Nanos(190_000));
         // After a pause all is free.
-        assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_070_000));
+        assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_090_000));
     }
 
     #[test]

@@ -10,13 +10,12 @@
 //!                    start A   start B    A done    B done
 //! ```
 //!
-//! Where a part of an index lies in the host's memory, the bus is one more thing that streams share; it reads for one batch
-//! while the device scores another:
+//! Where a part of an index lies in the host's memory, the bus is one more thing that streams share. What a batch reads there comes to
+//! what scoring takes, since warps that wait for the bus keep others from the device:
 //!
 //! ```text
-//!   device          |==A==|==B==|              A: all near; B: half of it far
-//!   bus                   |~~~~~B~~~~~|
-//!                         B prepared  B done
+//!   device          |==A==|==B====~~~~~~~~|    A: all near; B: half of it far
+//!   bus                         |~~~~~~~~|
 //! ```
 //!
 //! What lies near may follow the queries ([`Following`](super::Following)): then each GPU is asked what it holds when a batch starts, and

@@ -197,7 +197,7 @@ fn gain_of(node: &Node, batch: usize) -> f64 {
     let costs = node.workload().costs();
     let load = (0..batch).fold(BatchLoad::default(), |load, i| load.with(costs[i % costs.len()][Class::GPU]));
     let time = node.model().batch_time(Class::GPU, &load);
-    load.alone.as_secs() / time.host.max(time.on_device()).as_secs().max(1e-9)
+    load.alone.as_secs() / time.host.max(time.device).as_secs().max(1e-9)
 }
 
 /// Drives one stage of a round.

@@ -4,7 +4,7 @@ use super::bench::{Bench, Planner};
 use super::charts::{chart, line};
 use super::report::Report;
 use super::world::{SHARES, World, policies};
-use crate::cache::{AdmissionPolicy, Division};
+use crate::cache::{AdmissionPolicy, Division, Sizes};
 use crate::papers::{Context, ExperimentError, Findings};
 
 /// Memories, of what all lists take.
