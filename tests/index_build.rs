@@ -186,7 +186,8 @@ fn a_build_takes_no_more_memory_than_it_is_given() {
     let arguments = |memory, out| ["index", "build", "-", "-o", out, "--memory", memory, "--cpus", "2"];
     let small_mib = peak_mib(dir.path(), &arguments("128MiB", "small"), write);
     let large_mib = peak_mib(dir.path(), &arguments("4GiB", "large"), write);
-    assert!(small_mib <= 128 && large_mib > 128, "{small_mib} and {large_mib} MiB");
+    // Peaks are looked at now and then: what is let go of quickly may be missed.
+    assert!(small_mib <= 128 && large_mib > small_mib + 24, "{small_mib} and {large_mib} MiB");
     let [small, large] = ["small", "large"].map(|out| fs::read(dir.path().join(out).join("index.tandem")).unwrap());
     assert!(small == large);
 }
