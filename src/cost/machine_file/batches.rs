@@ -8,7 +8,7 @@
 //! ```
 
 use super::Quantile;
-use super::lanes::{STEP, interpolated, unit, value_at};
+use super::draws::{STEP, interpolated, unit, value_at};
 use crate::cost::{BatchStream, Contention};
 use crate::random::{exp, ln, mix, normal_cdf, normal_quantile};
 use crate::time::Nanos;

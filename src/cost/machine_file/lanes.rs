@@ -1,11 +1,9 @@
-//! A machine file's numbers, laid out to be asked millions of times a second.
-
-use std::collections::BTreeSet;
+//! A machine file's numbers on lanes, laid out to be asked millions of times a second.
 
 use super::batches::{AskedBatch, BatchCompany, BatchTimes, Spell};
-use super::stalls::DispatcherStalls;
-use super::{AfterIdle, DispatcherFile, DispatcherRounds, InUse, LaneFile, Quantile, RoundCost};
-use crate::cost::{Contention, Decisions};
+use super::draws::{STEP, interpolated, unit, value_at};
+use super::{AfterIdle, InUse, LaneFile, Quantile};
+use crate::cost::Contention;
 use crate::machine::{Class, PerClass};
 use crate::random::{exp, ln, mix};
 use crate::time::Nanos;
@@ -227,60 +225,6 @@ impl LaneCosts {
     }
 }
 
-/// From one draw to the next.
-pub(super) const STEP: u64 = 0x5851_F42D_4C95_7F2D;
-
-/// A number from 0 to below 1.
-#[inline]
-pub(super) fn unit(bits: u64) -> f64 {
-    (bits >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// The dispatcher's costs on a machine of a number of lanes: [`DispatcherFile`], ready for use.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DispatcherCosts {
-    any: Decisions,
-    policies: Vec<(String, Decisions)>,
-    stalls: DispatcherStalls,
-}
-
-impl DispatcherCosts {
-    pub(super) fn new(file: &DispatcherFile, lanes: usize) -> Self {
-        let between = |of: &dyn Fn(&DispatcherRounds) -> Option<RoundCost>| {
-            let at = |value: fn(&RoundCost) -> f64| {
-                let points = file.rounds.iter().filter_map(|point| Some((f64::from(point.lanes), value(&of(point)?))));
-                Nanos(interpolated(points, lanes as f64).unwrap_or(0.0).round() as u64)
-            };
-            Decisions {
-                round: at(|cost| cost.round_ns),
-                arrival: at(|cost| cost.arrival_ns),
-                batch: at(|cost| cost.batch_ns),
-                answer: at(|cost| cost.answer_ns),
-            }
-        };
-        let names: BTreeSet<&String> = file.rounds.iter().flat_map(|point| point.policies.keys()).collect();
-        let policies =
-            names.into_iter().map(|name| (name.clone(), between(&|point| point.policies.get(name).copied())));
-        Self {
-            any: between(&|point| Some(point.any)),
-            policies: policies.collect(),
-            stalls: DispatcherStalls::new(&file.stalls),
-        }
-    }
-
-    /// What holds it up.
-    #[must_use]
-    pub fn stalls(&self) -> &DispatcherStalls {
-        &self.stalls
-    }
-
-    /// What it takes under a policy of this name.
-    #[must_use]
-    pub fn of(&self, policy: &str) -> Decisions {
-        self.policies.iter().find(|(name, _)| name == policy).map_or(self.any, |&(_, costs)| costs)
-    }
-}
-
 /// Where an idle time stands in the table.
 #[inline]
 fn slot_of(idle: Nanos) -> usize {
@@ -298,27 +242,6 @@ fn after_idle(file: &LaneFile, slot: usize) -> (Nanos, f64) {
         interpolated(points, idle_us.ln())
     };
     (Nanos::from_us(at(|point| point.hand_over_us).unwrap_or(0.0)), at(|point| point.times).unwrap_or(1.0))
-}
-
-/// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
-pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
-    let mut before: Option<(f64, f64)> = None;
-    for (at, value) in points {
-        if at >= x {
-            return Some(match before {
-                Some((from, low)) if at > from => low + (value - low) * (x - from) / (at - from),
-                _ => value,
-            });
-        }
-        before = Some((at, value));
-    }
-    before.map(|(_, value)| value)
-}
-
-/// The value that `share` of a distribution do not exceed.
-#[inline]
-pub(super) fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
-    interpolated(quantiles.iter().map(|point| (point.share, point.value)), share)
 }
 
 #[cfg(test)]
@@ -459,23 +382,5 @@ mod tests {
         // A tenth of them and a little more is stalled for 5 us.
         let stalled = mean(&LaneCosts::new(Class::CPU, &file(), None)) - mean(&calm);
         assert!((stalled - 0.55).abs() < 0.05, "{stalled}");
-    }
-
-    #[test]
-    fn a_policy_that_is_not_named_costs_the_dispatcher_what_any_does() {
-        let cost = |ns| RoundCost { round_ns: ns, arrival_ns: ns / 2.0, batch_ns: ns, answer_ns: ns / 4.0 };
-        let at = |lanes, any, slow| DispatcherRounds {
-            lanes,
-            any: cost(any),
-            policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
-        };
-        let rounds = vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)];
-        let file = DispatcherFile { rounds, ..DispatcherFile::default() };
-        let costs = DispatcherCosts::new(&file, 2);
-        let decisions =
-            |ns| Decisions { round: Nanos(ns), arrival: Nanos(ns / 2), batch: Nanos(ns), answer: Nanos(ns / 4) };
-        assert_eq!(costs.of("any"), Decisions { answer: Nanos(38), ..decisions(150) });
-        assert_eq!(costs.of("slow"), decisions(600));
-        assert_eq!(costs.of("slow").finish(3), Nanos(600 + 3 * 150));
     }
 }

@@ -39,6 +39,8 @@
 //! name is played as profiled.
 
 mod batches;
+mod dispatcher;
+mod draws;
 mod file;
 mod lanes;
 mod stalls;
@@ -56,8 +58,9 @@ use crate::time::Nanos;
 pub(super) const MOST_LANES: u32 = 1 << 16;
 
 pub use batches::{AskedBatch, BatchTimes};
+pub use dispatcher::DispatcherCosts;
 pub(super) use file::{distribution, not_negative};
-pub use lanes::{DispatcherCosts, LaneCosts, LaneState};
+pub use lanes::{LaneCosts, LaneState};
 pub use stalls::{DispatcherStalls, StallClock};
 
 /// What serving costs on a machine beyond what queries take alone.

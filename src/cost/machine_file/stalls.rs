@@ -12,7 +12,7 @@
 //! A round that could begin during one begins when it is over, with all that has come until then; one that is under way ends
 //! later by as much. Each stall is drawn from the one before: the same run meets the same ones, whoever plays it.
 
-use super::lanes::{STEP, unit, value_at};
+use super::draws::{STEP, unit, value_at};
 use super::{Quantile, Stalls};
 use crate::random::{ln, mix};
 use crate::time::Nanos;

@@ -1,0 +1,33 @@
+//! Numbers by chance: bits that follow from a number, and values of a distribution that a file tells by quantiles.
+
+use super::Quantile;
+
+/// From one draw to the next.
+pub(super) const STEP: u64 = 0x5851_F42D_4C95_7F2D;
+
+/// A number from 0 to below 1.
+#[inline]
+pub(super) fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
+pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
+    let mut before: Option<(f64, f64)> = None;
+    for (at, value) in points {
+        if at >= x {
+            return Some(match before {
+                Some((from, low)) if at > from => low + (value - low) * (x - from) / (at - from),
+                _ => value,
+            });
+        }
+        before = Some((at, value));
+    }
+    before.map(|(_, value)| value)
+}
+
+/// The value that `share` of a distribution do not exceed.
+#[inline]
+pub(super) fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
+    interpolated(quantiles.iter().map(|point| (point.share, point.value)), share)
+}
