@@ -37,20 +37,18 @@ pub fn learned_reads(log: &[Query], rates: &ReadRates) -> LearnedReads {
 pub struct DeviceRows {
     /// By block, those of short lists behind the others, one for each term.
     rows: Vec<u32>,
-    num_long_blocks: u32,
 }
 
 impl DeviceRows {
     /// Decodes all lists.
     #[must_use]
     pub fn new(index: &Index) -> Self {
-        let num_long_blocks = index.blocks().len() as u32;
-        let num_blocks = num_long_blocks as usize + index.num_terms() as usize;
-        let mut found = Self { rows: vec![0; num_blocks], num_long_blocks };
+        let num_blocks = index.list_sections().blocks.len() + index.num_terms() as usize;
+        let mut found = Self { rows: vec![0; num_blocks] };
         let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
         for term in (0..index.num_terms()).map(TermId) {
             let list = index.list(term);
-            let (first_block, _) = found.blocks(index, term);
+            let (first_block, _) = list_blocks(index, term);
             for block in 0..list.num_blocks() {
                 let len = list.decode_docs(block, &mut docs);
                 list.decode_freqs(block, &mut freqs);
@@ -64,24 +62,10 @@ impl DeviceRows {
         found
     }
 
-    /// The blocks of a list: the first, and how many.
-    #[must_use]
-    pub fn blocks(&self, index: &Index, term: TermId) -> (u32, u32) {
-        match index.long_list(term) {
-            Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
-            None => (self.num_long_blocks + term.0, 1),
-        }
-    }
-
     /// By list: how long it is, and its rows.
     #[must_use]
     pub fn list_sizes(&self, index: &Index) -> Vec<ListSize> {
-        let size = |term: u32| {
-            let (first_block, num_blocks) = self.blocks(index, TermId(term));
-            let rows = (first_block..first_block + num_blocks).map(|block| u64::from(self.rows(block))).sum();
-            ListSize { postings: index.list(TermId(term)).doc_freq(), rows }
-        };
-        (0..index.num_terms()).map(size).collect()
+        list_sizes(index, &self.rows)
     }
 
     /// Rows of a block.
@@ -106,11 +90,31 @@ impl DeviceRows {
     #[must_use]
     pub fn pages(&self, index: &Index, order: &[u32], page_rows: u32) -> Pages {
         let lists = order.iter().map(|&term| {
-            let (first_block, num_blocks) = self.blocks(index, TermId(term));
+            let (first_block, num_blocks) = list_blocks(index, TermId(term));
             (term, first_block..first_block + num_blocks)
         });
         Pages::new(&self.rows, lists, page_rows)
     }
+}
+
+/// The blocks of a term's list among all: the first, and how many. A short list has one of its own behind those of the long ones.
+#[must_use]
+pub fn list_blocks(index: &Index, term: TermId) -> (u32, u32) {
+    match index.long_list(term) {
+        Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
+        None => (index.list_sections().blocks.len() as u32 + term.0, 1),
+    }
+}
+
+/// By list: how long it is, and the rows that it takes where blocks take so many each.
+#[must_use]
+pub fn list_sizes(index: &Index, rows: &[u32]) -> Vec<ListSize> {
+    let size = |term: TermId| {
+        let (first_block, num_blocks) = list_blocks(index, term);
+        let of_list = &rows[first_block as usize..(first_block + num_blocks) as usize];
+        ListSize { postings: index.list(term).doc_freq(), rows: of_list.iter().map(|&rows| u64::from(rows)).sum() }
+    };
+    (0..index.num_terms()).map(TermId).map(size).collect()
 }
 
 /// Rows that values of a width take.

@@ -20,7 +20,9 @@ use crate::machine::Class;
 use crate::query::{Mode, Query};
 
 pub use device_reads::{ReadCounter, RowsRead, read_rates};
-pub use device_rows::{DeviceRows, ROW_BYTES, block_reads, byte_rows, learned_reads, query_reads, value_rows};
+pub use device_rows::{
+    DeviceRows, ROW_BYTES, block_reads, byte_rows, learned_reads, list_blocks, list_sizes, query_reads, value_rows,
+};
 pub use topk::TopK;
 
 /// One result.

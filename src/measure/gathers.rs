@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::exec::cpu::CpuExecutor;
-use crate::exec::{DeviceRows, ExecError, ReadCounter, RowsRead};
+use crate::exec::{DeviceRows, ExecError, ReadCounter, RowsRead, list_blocks};
 use crate::index::Index;
 use crate::query::{Mode, Query};
 
@@ -50,7 +50,7 @@ pub fn count_gathers(
 ) -> Result<Vec<Gathers>, ExecError> {
     let pages = rows.pages(index, order, PAGE_ROWS);
     let border = PAGE_ROWS * (f64::from(pages.num_pages()) * near_share) as u32;
-    let far = Far { index, rows, first_rows: pages.first_rows(), border };
+    let far = Far { index, first_rows: pages.first_rows(), border };
     let mut counter = ReadCounter::new(index, CpuExecutor::new(Arc::clone(index), index.built_with()), k);
     let mut touched = Vec::with_capacity(queries.len());
     for query in queries {
@@ -102,7 +102,6 @@ struct Touched {
 /// What is far.
 struct Far<'a> {
     index: &'a Index,
-    rows: &'a DeviceRows,
     first_rows: &'a [u32],
     /// Blocks whose first row is below it are near.
     border: u32,
@@ -111,7 +110,7 @@ struct Far<'a> {
 impl Far<'_> {
     /// Notes a read, if it is far.
     fn note(&self, touched: &mut Touched, read: RowsRead) {
-        let block = self.rows.blocks(self.index, read.term).0 + read.block;
+        let block = list_blocks(self.index, read.term).0 + read.block;
         if self.first_rows[block as usize] < self.border {
             return;
         }

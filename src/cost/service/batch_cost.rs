@@ -17,8 +17,8 @@
 //!
 //! Where a part of an index lies in the host's memory, a batch also takes the bus for what its queries read there, longer in
 //! small batches, too, where reads wait for each other. Warps that wait for the bus keep others from the device, so that what it
-//! takes comes to what scoring does: with half of the rows of an index of GOV2's size far, batches took about the sum of both, and up
-//! to twice the longer of the two (docs/gpu.md).
+//! takes comes to what scoring does: under budgets the sum of both tells better what batches took than the later of the two
+//! (docs/gpu.md).
 //!
 //! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
 //! them so. Capacity certificates rest on that.
@@ -113,7 +113,7 @@ impl BatchLoad {
     }
 }
 
-/// What a batch takes of a processor's two halves, which overlap, and of the bus, which works beside the second.
+/// What a batch takes of a processor's two halves, which overlap, and of the bus, which the second waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTime {
     /// Preparing, launching and reading: the lane's thread.

@@ -26,8 +26,7 @@ struct LaneClock {
     without_memory: u32,
 }
 
-/// A device, and its bus to the host's memory: streams share both, and one batch may have the one while another has the
-/// other.
+/// A device, and its bus to the host's memory: streams share both, and batches that read across the bus wait for it on the device.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceClock {
     free: Nanos,

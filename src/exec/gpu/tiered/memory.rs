@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::cache::{
-    BlockReads, FarCurve, LearnedReads, ListSize, OnlineOptions, OnlineTier, Pages, Placement, ReadRates, WarmBlocks,
+    BlockReads, FarCurve, LearnedReads, OnlineOptions, OnlineTier, Pages, Placement, ReadRates, WarmBlocks,
     place_blocks,
 };
-use crate::exec::{block_reads, learned_reads, read_rates};
+use crate::exec::{block_reads, learned_reads, list_blocks, list_sizes, read_rates};
 use crate::gpu::GpuError;
 use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Index};
+use crate::index::Index;
 use crate::query::Query;
 
 /// A budget of device memory for an index, with what a log says of its lists.
@@ -86,7 +86,7 @@ impl GpuMemory {
     pub(in crate::exec::gpu) fn place(&self, index: &Index, rows: Vec<u32>) -> Placement {
         let row_reads = self.log.learned.row_reads(&list_sizes(index, &rows));
         let warm = (0..).zip(row_reads).filter(|&(_, reads)| reads > 0.0).map(|(term, reads)| {
-            let (first_block, num_blocks) = blocks(index, TermId(term));
+            let (first_block, num_blocks) = list_blocks(index, TermId(term));
             WarmBlocks { first_block, num_blocks, reads }
         });
         let warm: Vec<WarmBlocks> = warm.collect();
@@ -99,7 +99,7 @@ impl GpuMemory {
     pub(in crate::exec::gpu) fn pages(&self, index: &Index, rows: &[u32], page_rows: u32) -> Pages {
         let order = self.log.learned.order(&list_sizes(index, rows));
         let lists = order.into_iter().map(|term| {
-            let (first_block, num_blocks) = blocks(index, TermId(term));
+            let (first_block, num_blocks) = list_blocks(index, TermId(term));
             (term, first_block..first_block + num_blocks)
         });
         Pages::new(rows, lists, page_rows)
@@ -123,31 +123,9 @@ impl GpuMemory {
 pub(in crate::exec::gpu) fn far_curve(index: &Index, placement: &Placement, reads: &[(TermId, f64)]) -> FarCurve {
     let all = placement.num_rows.max(1) as f64;
     let part = |&(term, reads): &(TermId, f64)| {
-        let (first_block, num_blocks) = blocks(index, term);
+        let (first_block, num_blocks) = list_blocks(index, term);
         let (from, to) = placement.span(first_block, num_blocks);
         (reads, (from as f64 / all, to as f64 / all))
     };
     FarCurve::of(&reads.iter().map(part).collect::<Vec<_>>())
-}
-
-/// By list: how long it is, and its rows.
-fn list_sizes(index: &Index, rows: &[u32]) -> Vec<ListSize> {
-    let size = |term: u32| {
-        let (first_block, num_blocks) = blocks(index, TermId(term));
-        let of_list = &rows[first_block as usize..(first_block + num_blocks) as usize];
-        ListSize {
-            postings: index.list(TermId(term)).doc_freq(),
-            rows: of_list.iter().map(|&rows| u64::from(rows)).sum(),
-        }
-    };
-    (0..index.num_terms()).map(size).collect()
-}
-
-/// The blocks of a term's list: the first, and how many.
-fn blocks(index: &Index, term: TermId) -> (u32, u32) {
-    match index.long_list(term) {
-        Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
-        // A short list has a block of its own behind those of the long ones.
-        None => (index.list_sections().blocks.len() as u32 + term.0, 1),
-    }
 }
