@@ -16,7 +16,7 @@ use tandem::corpus::Tokenizer;
 use tandem::exec::cpu::{Algorithm, CpuExecutor};
 use tandem::exec::{Executor, Hit};
 use tandem::index::Index;
-use tandem::measure::Times;
+use tandem::quantile::Times;
 use tandem::query::{Mode, look_up, read_log};
 
 fn main() -> Result<(), Box<dyn Error>> {

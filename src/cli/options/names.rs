@@ -49,8 +49,6 @@ options_take!(Algorithm {
     Wand: "WAND: document at a time, skipping by the terms' bounds",
     Bmw: "Block-Max WAND: skipping by the bounds of blocks, too",
     Maxscore: "MaxScore: terms that cannot lift a document into the result by themselves are only looked up",
-    Bmm: "Block-Max MaxScore: terms are divided afresh for every window of documents, by the bounds of blocks",
-    Ranges: "Live ranges: as Block-Max MaxScore, the most promising windows first",
 });
 
 options_take!(ModelKind {

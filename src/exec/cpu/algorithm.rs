@@ -14,16 +14,11 @@ pub enum Algorithm {
     Bmw,
     /// MaxScore: terms that cannot lift a document into the result by themselves are only looked up.
     Maxscore,
-    /// Block-Max MaxScore: terms are divided afresh for every window of documents, by the bounds of blocks.
-    Bmm,
-    /// Live ranges: as Block-Max MaxScore, the most promising windows first.
-    Ranges,
 }
 
 impl Algorithm {
     /// All algorithms, in the order of tables.
-    pub const ALL: [Self; 7] =
-        [Self::Auto, Self::Exhaustive, Self::Wand, Self::Bmw, Self::Maxscore, Self::Bmm, Self::Ranges];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Exhaustive, Self::Wand, Self::Bmw, Self::Maxscore];
 
     /// Its name in options and tables.
     #[must_use]
@@ -34,8 +29,6 @@ impl Algorithm {
             Self::Wand => "wand",
             Self::Bmw => "bmw",
             Self::Maxscore => "maxscore",
-            Self::Bmm => "bmm",
-            Self::Ranges => "ranges",
         }
     }
 }

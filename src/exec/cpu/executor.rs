@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::algorithm::Algorithm;
 use super::and::Conjunction;
-use super::and_or;
 use super::blocks::{ImpactBounds, Term};
 use super::or::{Exhaustive, PrunedOr};
 use super::scoring::fits_u16;
@@ -125,7 +124,7 @@ impl Executor for CpuExecutor {
             Mode::Or => self.run(query, Pass::Or, k),
             Mode::AndOr => {
                 self.run(query, Pass::And, k);
-                if and_or::needs_or(self.scratch.best.len(), k, query.terms.len()) {
+                if needs_or(self.scratch.best.len(), k, query.terms.len()) {
                     self.run(query, Pass::Or, k);
                 }
             }
@@ -133,6 +132,13 @@ impl Executor for CpuExecutor {
         self.scratch.best.drain_into(hits);
         Ok(Execution::default())
     }
+}
+
+/// Whether AND+OR runs the OR after an AND that found `found` documents for a query of `terms` terms: then web search has
+/// few results with all words rather than many with some, but never an empty page. The OR starts afresh: its `k` best need
+/// not contain what the AND found. For one term both are the same, so nothing is gained by the second.
+pub(super) fn needs_or(found: usize, k: usize, terms: usize) -> bool {
+    found < k && terms > 1
 }
 
 /// Which documents one pass over the lists takes.

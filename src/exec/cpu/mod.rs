@@ -2,22 +2,20 @@
 //!
 //! | room | what |
 //! | --- | --- |
-//! | `or/` | documents with any term: exhaustively, or pruned by WAND, MaxScore and their block-max forms |
+//! | `or/` | documents with any term: exhaustively, or pruned by WAND, Block-Max WAND or MaxScore |
 //! | `and/` | documents with all terms: small versus small, or bitmaps |
-//! | `and_or.rs` | AND, then OR if that found too few |
 //! | [`multicore`] | many cores: each its own queries, all one query, or what pays at the moment |
 //! | `blocks/` | how lists are read: cursors, searching, bounds, tiles of bitmaps |
 //! | `scoring/` | BM25 shares in bulk, what they are summed in, and the score that must be exceeded |
 //! | `simd/` | vector instructions, each with a portable twin |
 //!
-//! A room imports only from those below it in this table. `executor.rs` says which algorithm a query takes and owns the
+//! A room imports only from those below it in this table. `executor.rs` says which algorithm a query takes (AND+OR: an AND, then an OR if that found too few) and owns the
 //! scratch memory of all of them. All keep the best documents in a [`TopK`](super::TopK). A score is a sum of the terms'
 //! shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference for every
 //! other executor, on the GPU too.
 
 mod algorithm;
 mod and;
-mod and_or;
 mod blocks;
 mod executor;
 pub mod multicore;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::pool::{Claim, Schedule, Slot, TaskPool};
-use crate::exec::cpu::and_or::needs_or;
 use crate::exec::cpu::executor::CpuExecutor;
-use crate::exec::cpu::executor::{ALL_DOCS, Pass};
+use crate::exec::cpu::executor::{ALL_DOCS, Pass, needs_or};
 use crate::exec::{ExecError, Executor, Hit, MAX_K};
 use crate::ids::{DocId, TermId};
 use crate::query::{Mode, Query, QueryTerm};

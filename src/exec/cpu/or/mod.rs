@@ -6,15 +6,14 @@
 //! | `pivots/` | document at a time (WAND), skipping what the bounds of terms, or of blocks, rule out |
 //! | `windows/` | window at a time (MaxScore), in bulk; terms that cannot lift a document into the result are only looked up |
 //!
-//! `choice.rs` chooses one of them by what is known of the query. The last two prune: they begin in `pruned.rs`, with a
-//! threshold to start from (`initial_threshold.rs`).
+//! The last two prune: they begin in `pruned.rs`, with a threshold to start from (`initial_threshold.rs`).
+//! [`Algorithm::Auto`](super::Algorithm) chooses one of the three there, by what is known of the query.
 
-mod choice;
 mod exhaustive;
 mod initial_threshold;
-pub(crate) mod pivots;
+mod pivots;
 mod pruned;
-pub(crate) mod windows;
+mod windows;
 
 pub(crate) use exhaustive::Exhaustive;
 pub(crate) use pruned::PrunedOr;

@@ -1,11 +1,22 @@
 //! Pruned disjunctions: what is decided before one of the algorithms runs, and the memory that they share.
+//!
+//! [`Algorithm::Auto`] chooses by k and the lengths of the query's lists:
+//!
+//! | postings | algorithm | because |
+//! | --- | --- | --- |
+//! | up to 4 for each of the k | exhaustive | a good part of the documents enters, and pruning has nothing to skip |
+//! | up to one for each 2^12 documents | exhaustive | MaxScore visits every window of documents, exhaustive jumps over gaps |
+//! | more | MaxScore | rare terms lead, and what they leave is scored in bulk where pruning fails |
+//!
+//! The first limit was measured on the 261,407 articles of the 2014 English Wikipedia with queries of TREC's efficiency
+//! log (`benches/pruning.rs`) at k of 10, 100 and 1000. MaxScore was the best single choice in the mean at each of
+//! them.
 
 use std::ops::Range;
 
+use super::initial_threshold;
 use super::pivots::{ListBounds, PivotSearch, Positions, ShallowBlocks, sorted};
-use super::windows::{WindowBounds, WindowScorer, WindowSearch, WindowTable};
-use super::windows::{block_max_max_score, live_ranges, max_score};
-use super::{choice, initial_threshold};
+use super::windows::{WindowBounds, WindowScorer, WindowSearch};
 use crate::exec::TopK;
 use crate::exec::cpu::algorithm::Algorithm;
 use crate::exec::cpu::blocks::{Cursor, Term};
@@ -24,8 +35,14 @@ pub(crate) struct PrunedOr {
     cursors: Vec<Cursor>,
     scorer: WindowScorer,
     bounds: WindowBounds,
-    table: WindowTable,
 }
+
+/// With fewer postings than this for each document of the result, pruning doesn't pay.
+const POSTINGS_PER_RESULT: u64 = 4;
+
+/// With fewer postings than one for so many documents, most windows of MaxScore, of at most 2^16, are visited for a
+/// handful: on five million synthetic documents exhaustive was quicker up to twice as many.
+const DOCS_PER_POSTING: u64 = 1 << 12;
 
 impl PrunedOr {
     /// For disjunctions by `algorithm`.
@@ -37,16 +54,17 @@ impl PrunedOr {
             cursors: Vec::new(),
             scorer: WindowScorer::default(),
             bounds: WindowBounds::default(),
-            table: WindowTable::default(),
         }
     }
 
     /// The algorithm for the `k` best of these terms' documents: the one asked for, or a choice among them.
     pub(crate) fn choose(&self, terms: &[Term<'_>], k: usize, num_docs: usize) -> Algorithm {
-        match self.algorithm {
-            Algorithm::Auto => choice::choose(terms, k, num_docs),
-            chosen => chosen,
+        if self.algorithm != Algorithm::Auto {
+            return self.algorithm;
         }
+        let postings: u64 = terms.iter().map(|term| u64::from(term.list.doc_freq())).sum();
+        let few = (POSTINGS_PER_RESULT * k as u64).max(num_docs as u64 / DOCS_PER_POSTING);
+        if postings < few { Algorithm::Exhaustive } else { Algorithm::Maxscore }
     }
 
     /// Runs `algorithm`, which is neither exhaustive nor automatic, and offers every document of `range` that can enter
@@ -88,15 +106,10 @@ impl PrunedOr {
                     _ => sorted::search(with_blocks, terms, docs, cursors, norms, threshold, best),
                 }
             }
-            Algorithm::Maxscore | Algorithm::Bmm | Algorithm::Ranges => {
-                let Self { scorer, bounds, table, .. } = self;
+            Algorithm::Maxscore => {
+                let Self { scorer, bounds, .. } = self;
                 scorer.reset(terms.len());
-                let mut search = WindowSearch { terms, docs, num_docs, norms, scorer, bounds, threshold, best };
-                match algorithm {
-                    Algorithm::Maxscore => max_score::search(&mut search),
-                    Algorithm::Bmm => block_max_max_score::search(&mut search, table),
-                    _ => live_ranges::search(&mut search, table),
-                }
+                WindowSearch { terms, docs, num_docs, norms, scorer, bounds, threshold, best }.run();
             }
             Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
         }

@@ -1,10 +1,8 @@
-//! The block of a list that was decoded last, and what is known of it: for algorithms that take
-//! documents window by window.
+//! A window of documents, and the block of a list that was decoded last in it.
 
 use std::ops::Range;
 
 use super::candidates::Candidates;
-use super::window::Window;
 use crate::exec::cpu::blocks::{Term, find_block, first_geq};
 use crate::exec::cpu::scoring::score_block;
 use crate::ids::DocId;
@@ -12,6 +10,23 @@ use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
 
 /// So few candidates in a block are looked up one by one; more, without a branch that could be mispredicted.
 const FEW_CANDIDATES: usize = 3;
+
+/// One window of documents and what is known of the terms inside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    /// Its first document.
+    pub(crate) start: u32,
+    /// One past its last document, at most as many further as [`window_docs`](super::scorer::window_docs) says.
+    pub(crate) end: u32,
+    /// Upper bound of each term's share of a score; 0 where the list has no posting inside.
+    pub(crate) bounds: &'a [f32],
+    /// Each list's first block with a last document of at least `start`.
+    pub(crate) first_blocks: &'a [u32],
+    /// Documents with a term before this one are not looked at: that has been done.
+    pub(crate) first_term: usize,
+    /// Terms from here on are looked up, even where they are essential.
+    pub(crate) end_of_essential: usize,
+}
 
 /// The block of a list that was decoded last.
 #[derive(Debug)]

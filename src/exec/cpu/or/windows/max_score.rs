@@ -32,8 +32,8 @@
 use std::ops::Range;
 use std::slice;
 
+use super::decoded_block::Window;
 use super::scorer::{WindowScorer, window_docs};
-use super::window::Window;
 use crate::exec::TopK;
 use crate::exec::cpu::blocks::{Term, find_block};
 use crate::exec::cpu::scoring::Threshold;
@@ -67,35 +67,22 @@ pub(crate) struct WindowBounds {
     first_blocks: Vec<u32>,
 }
 
-/// Offers every document that can enter.
-pub(crate) fn search(search: &mut WindowSearch<'_>) {
-    if let Some(LastPass { first_term, window_docs }) = search.run_leads() {
-        search.pass(first_term, search.terms.len(), window_docs);
-    }
-}
-
-/// What is left to do when no term leads a pass of its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LastPass {
-    /// Documents with a term before this one have been looked at.
-    pub(crate) first_term: usize,
-    /// How many documents windows should have.
-    pub(crate) window_docs: usize,
-}
-
 impl WindowSearch<'_> {
-    /// Runs the passes of those terms that lead one; returns what is left to do after them, if anything is.
-    pub(crate) fn run_leads(&mut self) -> Option<LastPass> {
+    /// Offers every document that can enter: first by the passes of those terms that lead one, then by a last pass over
+    /// what they leave.
+    pub(crate) fn run(&mut self) {
         for first_term in 0..self.terms.len() {
-            let (lead, others) = essential_terms(&self.terms[first_term..], self.threshold).split_first()?;
+            let essential = essential_terms(&self.terms[first_term..], self.threshold);
+            let Some((lead, others)) = essential.split_first() else { return };
             let (lead, num_others, others) = (postings(slice::from_ref(lead)), others.len(), postings(others));
-            let window_docs = |postings| window_docs(postings, self.num_docs as usize);
-            if lead * num_others.pow(LEAD_COST) >= others {
-                return Some(LastPass { first_term, window_docs: window_docs(lead + others) });
+            let leads_a_pass = lead * num_others.pow(LEAD_COST) < others;
+            let (end_of_essential, scored) =
+                if leads_a_pass { (first_term + 1, lead) } else { (self.terms.len(), lead + others) };
+            self.pass(first_term, end_of_essential, window_docs(scored, self.num_docs as usize));
+            if !leads_a_pass {
+                return;
             }
-            self.pass(first_term, first_term + 1, window_docs(lead));
         }
-        None
     }
 
     /// One pass over all windows, with [`Window`]'s `first_term` and `end_of_essential`.
@@ -120,11 +107,6 @@ impl WindowSearch<'_> {
             self.scorer.score(self.terms, self.norms, &window, self.threshold, self.best);
             start = end;
         }
-    }
-
-    /// Offers every document of the window that can enter.
-    pub(crate) fn score(&mut self, window: &Window<'_>) {
-        self.scorer.score(self.terms, self.norms, window, self.threshold, self.best);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Scoring one window of documents in bulk: what MaxScore and its block-max forms share.
+//! Scoring one window of documents in bulk.
 //!
 //! With the threshold θ (a score that a document must exceed) and upper bounds of the terms' shares inside the window,
 //! the query's terms fall into two parts. The last ones, whose bounds together don't exceed θ, are **non-essential**:
@@ -21,8 +21,7 @@
 //! Lucene's `MaxScoreBulkScorer`.
 
 use super::candidates::Candidates;
-use super::decoded_block::{DecodedBlock, share_or_zero};
-use super::window::Window;
+use super::decoded_block::{DecodedBlock, Window, share_or_zero};
 use crate::exec::TopK;
 use crate::exec::cpu::blocks::{Term, find_block};
 use crate::exec::cpu::scoring::Threshold;
