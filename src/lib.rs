@@ -19,7 +19,6 @@
 //! | [`lab`] | what commands share: processors, workloads, draws, calibration, capacity, validation |
 //! | [`report`] | summaries, CSV files, plots |
 //! | [`papers`] | what exists only to re-run the papers' tables and figures |
-//! | [`measure`] | measuring the parts against this machine's limits |
 //! | `cli` | the commands (feature `cli`) |
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -39,7 +38,6 @@ pub mod index;
 pub mod lab;
 pub mod live;
 pub mod machine;
-pub mod measure;
 #[cfg(feature = "plots")]
 pub mod papers;
 mod prefetch;

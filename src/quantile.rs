@@ -58,6 +58,40 @@ pub fn interpolated(ascending: &[f64], share: f64) -> f64 {
     ascending[below] + (ascending[above] - ascending[below]) * (position - below as f64)
 }
 
+/// Times of many pieces of work, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Ascending.
+    us: Vec<f64>,
+}
+
+impl Times {
+    /// Of these times.
+    #[must_use]
+    pub fn of(mut us: Vec<f64>) -> Self {
+        us.sort_by(f64::total_cmp);
+        Self { us }
+    }
+
+    /// Their sum.
+    #[must_use]
+    pub fn sum_us(&self) -> f64 {
+        self.us.iter().sum()
+    }
+
+    /// Their mean; 0 if there are none.
+    #[must_use]
+    pub fn mean_us(&self) -> f64 {
+        self.sum_us() / (self.us.len().max(1)) as f64
+    }
+
+    /// The least time that a share `q` of the pieces does not exceed; 0 if there are none.
+    #[must_use]
+    pub fn quantile_us(&self, q: f64) -> f64 {
+        nearest_rank(&self.us, q).unwrap_or(0.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +121,14 @@ mod tests {
         assert_eq!(interpolated(&[1.0, 2.0, 3.0], 1.0), 3.0);
         assert_eq!(interpolated(&[7.0], 0.95), 7.0);
         assert!(interpolated(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn quantiles_are_times_that_were_measured() {
+        let times = Times::of(vec![3.0, 1.0, 2.0, 10.0]);
+        assert_eq!(times.mean_us(), 4.0);
+        assert_eq!([0.0, 0.25, 0.5, 0.51, 1.0].map(|q| times.quantile_us(q)), [1.0, 1.0, 2.0, 3.0, 10.0]);
+        assert_eq!(Times::default().quantile_us(0.5), 0.0);
+        assert_eq!(Times::default().mean_us(), 0.0);
     }
 }

@@ -7,19 +7,16 @@ use std::sync::Arc;
 
 use far_times::{far_evenly, tier_model};
 use proptest::prelude::*;
-use tandem::cache::{AtOnce, FarCurve, OnlineOptions, OnlineTier, Pages, ReadRates, Residency};
+use tandem::cache::{AtOnce, OnlineOptions, OnlineTier, Pages, ReadRates, Residency};
 use tandem::cost::{
-    BatchCost, BatchLoad, Cost, Far, Following, FollowingPace, IndexPages, ListOfPages, MachineModel, Measured,
+    BatchCost, BatchLoad, Cost, Following, FollowingPace, IndexPages, ListOfPages, MachineModel, Measured,
     MeasuredTimes, PageLayout, Retold, ServiceTimes, Workload, WorkloadRow,
 };
-use tandem::exec::{DeviceRows, query_reads};
 use tandem::files::Provenance;
 use tandem::ids::{ProcessorId, QueryId};
-use tandem::index::Index;
 use tandem::live::{self, Fleet, LiveRun};
 use tandem::machine::{Class, Machine, PerClass};
-use tandem::measure::count_residency;
-use tandem::query::{Features, Mode, Query};
+use tandem::query::{Features, Mode};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 use tandem::time::Nanos;
@@ -307,64 +304,6 @@ proptest! {
         let policy = PolicyKind::Greedy.with(PolicyOptions::default());
         prop_assert!(tandem::sim::certificate::dearest(&experiment.queries, &policy, &resident.model).is_some());
         prop_assert_eq!(tandem::sim::certificate::dearest(&experiment.queries, &policy, &experiment.model), None);
-    }
-}
-
-#[test]
-fn batches_of_one_lane_find_far_what_the_bench_counts() {
-    let list = |from: u32| (from..30_000).step_by(2).map(|doc| (doc, 1 + doc % 5)).collect();
-    let names = ["a", "b", "c", "d", "e", "f"];
-    let lists: Vec<(&str, Vec<(u32, u32)>)> = (0..).zip(names).map(|(from, name)| (name, list(100 * from))).collect();
-    let index = Arc::new(Index::from_lists(&lists).unwrap());
-    let query = |id: u32, terms: &[&str]| Query::prepare(QueryId(id), "q", terms, &index).unwrap();
-    let learned: Vec<Query> = (0..40).map(|id| query(id, &["a", "b"])).collect();
-    // They turn from some lists to others.
-    let queries: Vec<Query> = (0..300_u32)
-        .map(|id| match id / 100 {
-            0 => query(id, &[names[id as usize % 3], "a"]),
-            1 => query(id, &["c", "d", names[id as usize % 6]][..2 + usize::from(id % 6 > 3)]),
-            _ => query(id, &["e"]),
-        })
-        .collect();
-    let rows = DeviceRows::new(&index);
-    let pages = IndexPages::of(&index, &queries, &learned, 128);
-    let row = |query: &Query| {
-        let measured = Some(Measured { median_us: 20.0, spread_us: 0.0, device_us: None });
-        WorkloadRow {
-            query_id: query.id,
-            log_id: query.id.0,
-            mode: Mode::Or,
-            features: Features::of(query, &index),
-            index_features: None,
-            measured: PerClass::two(None, measured),
-            far: Some(Far { all_far_us: 90.0, bus_us: None, curve: FarCurve::of(&[]) }),
-            results: 10,
-        }
-    };
-    let num_pages = pages.layout.num_pages;
-    let tiers = tier_model(STAYING, PAGE_BYTES * u64::from(num_pages));
-    let provenance = Provenance::default().with("index", format!("{:016x}", index.fingerprint()));
-    let workload =
-        Workload { provenance, rows: queries.iter().map(row).collect(), tiers: Some(tiers), ..Workload::default() };
-    let near = vec![PerClass::from_fn(|_| Cost::alone(Nanos::from_us(20.0))); queries.len()];
-    for (batch, share, epoch) in [(1, 0.5, 16), (7, 0.3, 16), (32, 0.5, 8), (100, 0.2, 64)] {
-        let options = OnlineOptions { copy_reads: 8.0, ..OnlineOptions::of_pages(128, epoch) };
-        let counted = count_residency(&index, (&rows, &pages.rates), &learned, &queries, &[share], options, batch)[0];
-        let num_frames = (f64::from(num_pages) * share) as u64;
-        let bytes = STAYING + pages.layout.headers_bytes + PAGE_BYTES * num_frames;
-        let far = || workload.far_costs(&near, false).unwrap();
-        let following = Following::new(&workload, &pages, bytes, options, AT_ONCE, (far(), far())).unwrap();
-        let model = MachineModel { following: Some(Arc::new(following)), ..Machine::new(0, 1).into() };
-        let mut times = MeasuredTimes::new(&model, |row: u32, class| near[row as usize][class]);
-        let rows: Vec<u32> = (0..queries.len() as u32).collect();
-        let end = rows.chunks(batch).fold(Nanos::ZERO, |now, rows| times.start(ProcessorId(0), rows, now));
-        let found = times.followed().next().unwrap();
-        // Reads are summed in another order.
-        let difference = (found.reads.far_share() - counted.online).abs();
-        assert!(difference < 1e-12 && found.pages == counted.moved_pages, "batches of {batch}: {found:?}, {counted:?}");
-        assert!(counted.moved_pages > 0 && counted.online > 0.0 && end > Nanos::ZERO, "{counted:?}");
-        let all: f64 = queries.iter().flat_map(|query| query_reads(query, &pages.rates)).map(|read| read.reads).sum();
-        assert!((found.reads.all / all - 1.0).abs() < 1e-12);
     }
 }
 

@@ -29,16 +29,21 @@ fn every_split_of_the_cores_answers_and_indexes_by_those_it_has_for_it() {
 
     let done = tandem(dir.path(), &format!("{bench} --ingest c.jsonl"));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let written = fs::read_to_string(dir.path().join("b/ingest.csv")).unwrap();
+    let written = fs::read_to_string(dir.path().join("b/bench.csv")).unwrap();
     let mut rows = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(written.as_bytes());
-    let rows: Vec<[f64; 6]> = rows.deserialize().map(Result::unwrap).collect();
-    let threads = rows[0][1];
-    assert!(rows[0][0] == 0.0 && rows.last().unwrap()[0] == threads, "{written}");
-    for [ingest_threads, query_threads, mb_per_s, _, qps, _] in rows {
-        assert_eq!(ingest_threads + query_threads, threads);
-        assert_eq!((mb_per_s > 0.0, qps > 0.0), (ingest_threads > 0.0, query_threads > 0.0), "{written}");
+    let rows: Vec<(String, String, String, f64)> = rows.deserialize().map(Result::unwrap).collect();
+    let threads = |name: &str| -> [usize; 2] {
+        let numbers: Vec<usize> = name.split(' ').filter_map(|word| word.parse().ok()).collect();
+        numbers.try_into().unwrap()
+    };
+    let all = threads(&rows[0].1)[1];
+    assert_eq!((threads(&rows[0].1), threads(&rows.last().unwrap().1)), ([0, all], [all, 0]), "{written}");
+    for (part, name, metric, value) in rows {
+        let [index, answer] = threads(&name);
+        assert_eq!((part.as_str(), index + answer), ("ingest", all), "{written}");
+        let works = if metric == "queries_per_s" { answer } else { index };
+        assert_eq!(value > 0.0, works > 0, "{written}");
     }
-    assert!(dir.path().join("b/ingest.svg").exists());
     assert!(
         fs::read_dir(dir.path().join("b")).unwrap().all(|entry| entry.unwrap().path().is_file()),
         "no index is left"

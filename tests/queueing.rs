@@ -6,9 +6,9 @@
 
 use tandem::cost::Cost;
 use tandem::ids::QueryId;
-use tandem::machine::Machine;
+use tandem::machine::{Class, Machine};
 use tandem::query::{ArrivalProcess, draw_queries, unit_arrivals};
-use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
+use tandem::sched::{LogRow, PolicyKind, PolicyOptions, RunLog, ShedJob, Sink};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 use tandem::time::Nanos;
 
@@ -141,6 +141,62 @@ fn one_server_equals_lindleys_recursion_to_the_nanosecond() {
             free_at = started + Nanos::from_ms(SERVICE_MS * scale);
             assert_eq!((row.started, row.finished), (started, free_at), "job {}", row.job);
         }
+    }
+}
+
+/// Compares waits with expected ones as queries finish, in the order of their arrival.
+struct Waits {
+    expected: Vec<Nanos>,
+    ended: usize,
+}
+
+impl Sink for Waits {
+    fn record(&mut self, row: &LogRow) {
+        let wait = row.started.since(row.arrival);
+        assert_eq!((row.job.index(), wait), (self.ended, self.expected[self.ended]));
+        self.ended += 1;
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        panic!("{job:?} was dropped");
+    }
+}
+
+/// Lindley, "The theory of queues with a single server", 1952: W' = max(0, W + S - A), with a wait W, a service time S and the
+/// time A to the next arrival.
+#[test]
+fn one_server_of_either_class_equals_lindleys_recursion_with_arrivals_drawn_as_they_are_played() {
+    const QUERIES: usize = 4000;
+    for (machine, kind, class) in
+        [(Machine::new(1, 0), PolicyKind::CpuOnly, Class::CPU), (Machine::new(0, 1), PolicyKind::GpuOnly, Class::GPU)]
+    {
+        let query = |us: u64| {
+            let service = Cost::on_cpu_and_gpu(Nanos(us * 1000), Nanos(us * 500));
+            SimQuery { id: QueryId(us as u32), service, estimate: service }
+        };
+        let experiment = Experiment {
+            cluster: None,
+            queries: [10, 20, 90].map(query).to_vec(),
+            model: machine.into(),
+            deadline: Nanos::from_ms(1.0),
+            arrivals: Vec::new(),
+        };
+        let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 3, QUERIES, experiment.queries.len());
+        let rate_qps = 15_000.0;
+        // What the server has to do at the last arrival, and when that was.
+        let (mut work, mut last) = (Nanos::ZERO, Nanos::ZERO);
+        let waits = arrivals.at_rate(rate_qps).map(|(arrival, query)| {
+            let wait = work.since(arrival.since(last));
+            (work, last) = (wait + experiment.queries[query as usize].service[class].alone, arrival);
+            wait
+        });
+        let expected: Vec<Nanos> = waits.collect();
+        let mean_ms = expected.iter().map(|wait| wait.as_ms()).sum::<f64>() / QUERIES as f64;
+        assert!(mean_ms > 0.005, "hardly a query waits: {mean_ms} ms on average");
+        let policy = kind.with(PolicyOptions::default());
+        let waits = Waits { expected, ended: 0 };
+        let waits = experiment.play(&policy, rate_qps, &arrivals, waits, |_| false).unwrap();
+        assert_eq!(waits.ended, QUERIES);
     }
 }
 

@@ -97,7 +97,7 @@ fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
             assert!(!text(&output.stdout).contains("quantity"), "{name}");
         }
     }
-    for part in ["gpu", "gpu-memory"] {
+    for part in ["gpu", "gpu-queries"] {
         // Where there is a GPU, the index is missing.
         let output = tandem(dir.path(), &["bench", "nowhere", "--queries", "none.tsv", "--what", part]);
         assert_eq!(output.status.code(), Some(2), "{part}");

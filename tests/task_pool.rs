@@ -20,8 +20,6 @@ use self::claims::{Claim, Claims, MAX_TASKS};
 mod atomics {
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
-#[path = "../src/exec/cpu/multicore/cache_padded.rs"]
-mod cache_padded;
 #[path = "../src/exec/cpu/multicore/pool/claims.rs"]
 mod claims;
 

@@ -12,7 +12,6 @@ use crate::gpu::GpuError;
 use crate::index::IndexError;
 use crate::lab::LabError;
 use crate::live::LiveError;
-use crate::measure::SharedCoresError;
 use crate::papers::codec::CodecError;
 use crate::sched::{LawBroken, PolicyError};
 use crate::sim::SimError;
@@ -114,15 +113,6 @@ impl From<GpuError> for Failure {
         match e {
             GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } | GpuError::BadBudget { .. } => Self::input(e.to_string()),
             GpuError::Failed { .. } | GpuError::OutOfMemory { .. } => Self::failed(e.to_string()),
-        }
-    }
-}
-
-impl From<SharedCoresError> for Failure {
-    fn from(e: SharedCoresError) -> Self {
-        match e {
-            SharedCoresError::Query(e) => e.into(),
-            SharedCoresError::Build(e) => e.into(),
         }
     }
 }

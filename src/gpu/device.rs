@@ -147,12 +147,3 @@ fn check_driver() -> Result<(), GpuError> {
     // Where a driver is installed but no GPU is plugged in, this is what fails.
     cudarc::driver::result::init().map_err(|e| GpuError::no_gpu(&e))
 }
-
-/// Bytes of a GPU's memory that are free now.
-///
-/// # Errors
-/// [`GpuError::NoGpu`] if there is none.
-#[cfg(feature = "cli")]
-pub(crate) fn free_device_bytes(ordinal: DeviceId) -> Result<u64, GpuError> {
-    Device::open(ordinal)?.free_bytes()
-}

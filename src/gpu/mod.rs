@@ -29,7 +29,7 @@ mod limits;
 mod module;
 #[cfg(feature = "gpu")]
 mod pinned;
-#[cfg(all(feature = "gpu", any(feature = "cli", test)))]
+#[cfg(all(feature = "gpu", test))]
 mod reservation;
 #[cfg(feature = "gpu")]
 mod staging;
@@ -41,8 +41,6 @@ pub use info::GpuInfo;
 
 #[cfg(feature = "gpu")]
 pub(crate) use device::Device;
-#[cfg(all(feature = "gpu", feature = "cli"))]
-pub(crate) use device::free_device_bytes;
 #[cfg(feature = "gpu")]
 pub use device::list_gpus;
 #[cfg(feature = "gpu")]
@@ -53,7 +51,7 @@ pub(crate) use limits::DeviceLimits;
 pub(crate) use module::{Images, Module, shape};
 #[cfg(feature = "gpu")]
 pub(crate) use pinned::Pinned;
-#[cfg(all(feature = "gpu", any(feature = "cli", test)))]
+#[cfg(all(feature = "gpu", test))]
 pub(crate) use reservation::Reservation;
 #[cfg(feature = "gpu")]
 pub(crate) use staging::{STAGING_WORDS, Staging};

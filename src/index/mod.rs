@@ -42,6 +42,7 @@ mod packed;
 mod pieces;
 mod probe;
 mod sections;
+mod sizes;
 mod writer;
 
 pub use bm25::{Bm25, Idf, MAX_IMPACT};
@@ -60,6 +61,7 @@ pub use list::{BlockBuffer, ListBits, PostingList};
 #[cfg(feature = "plots")]
 pub(crate) use packed::sum_gaps;
 pub use probe::Probe;
+pub use sizes::{PartSize, index_sizes};
 pub use writer::{IndexFolder, IndexWriter};
 
 /// Postings in a full block.

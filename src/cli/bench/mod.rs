@@ -1,4 +1,8 @@
-//! `tandem bench`: index, codecs, executors and simulator against this machine's own limits, one table last.
+//! `tandem bench`: what the parts of the lab take on this machine, one table last.
+//!
+//! Other work on a shared machine slows it by a factor of two for tens of seconds. So whatever is compared takes turns in
+//! short rounds, and of each piece of work the least time over the rounds counts: a disturbance must hit a piece in every
+//! round to be seen.
 
 mod codecs;
 mod dispatcher;
@@ -10,7 +14,6 @@ mod gpu;
 mod gpu;
 mod ingest;
 mod operators;
-mod residency;
 mod simulator;
 mod sizes;
 mod summary;
@@ -22,13 +25,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
-use super::options::{IndexAndLog, budget, check_k};
+use super::options::{IndexAndLog, check_k};
 use super::output::{result_file, say};
-use crate::cache::OnlineOptions;
-use crate::cost::MemoryBudget;
 use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
-use crate::measure::{CopyRate, Times, copy_rate};
 use crate::query::Query;
 use crate::sched::PolicyKind;
 
@@ -58,19 +58,9 @@ pub(super) struct Arguments {
     /// CPU lanes of the dispatcher's machine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     lanes: u16,
-    /// Budgets of `gpu-budgets`, between commas: GPU memory for the index, such as 2GiB, or shares of what all of it takes
-    #[arg(long, value_name = "LIST", value_parser = budget, value_delimiter = ',', default_value = "100%,80%,60%,40%,20%")]
-    gpu_memory: Vec<MemoryBudget>,
-    /// Query log that tells `gpu-budgets` and `residency` what queries need most [default: the first half of the queries; the other half is then
-    /// measured]
-    #[arg(long, value_name = "FILE")]
-    gpu_memory_log: Option<PathBuf>,
     /// Text that `ingest` indexes, again and again: as `index build` takes it; several files are one collection
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     ingest: Vec<PathBuf>,
-    /// Of `gpu-budgets` and `residency`: queries after which it is decided again what lies near
-    #[arg(long, value_name = "QUERIES", default_value_t = OnlineOptions::EPOCH_QUERIES, value_parser = clap::value_parser!(u32).range(1..))]
-    gpu_memory_epoch: u32,
     /// Where bench.csv goes
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
@@ -79,8 +69,6 @@ pub(super) struct Arguments {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// The rate at which memory is copied
-    Memory,
     /// What a posting takes, by part of the index
     Index,
     /// How small codecs make lists, and how fast they give them back
@@ -89,32 +77,19 @@ enum Part {
     Operators,
     /// What an estimate of a query's cost takes
     Estimates,
-    /// What a simulated query costs, by policy; and beside Lindley's recursion and SimPy
+    /// What a simulated query costs, by policy
     Simulator,
     /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
     Dispatcher,
     /// How many queries cores answer while others index (not by default)
     Ingest,
-    /// The GPU's kernels against its limits, and from how many postings on it gains over the CPU
+    /// The GPU's kernels against its limits
     Gpu,
     /// Of that, only what queries cost on the GPU
     GpuQueries,
-    /// Several GPUs together, by queries and by documents, against one
-    GpuCluster,
-    /// Rates with a part of the index in the host's memory, by budget of GPU memory, measured and predicted
-    GpuBudgets,
-    /// Whether the GPU's memory is given back, over a million queries
-    GpuMemory,
-    /// What of a part of the index near a GPU is worth: reads that are far, learned before and online, and what batches share of
-    /// them; counted, without a GPU
-    Residency,
 }
 
-const DEFAULT_PARTS: [Part; 6] =
-    [Part::Memory, Part::Index, Part::Codecs, Part::Operators, Part::Estimates, Part::Simulator];
-
-/// Copied for the copy rate: several times any cache.
-const COPY_BYTES: usize = 256 << 20;
+const DEFAULT_PARTS: [Part; 5] = [Part::Index, Part::Codecs, Part::Operators, Part::Estimates, Part::Simulator];
 
 /// A line of bench.csv: what was measured, of what, in what unit.
 struct Measurement {
@@ -133,7 +108,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut notes = String::new();
     for part in &arguments.what {
         let (note, rows) = match part {
-            Part::Memory => memory(arguments.rounds as usize),
             Part::Index => sizes::measure(arguments)?,
             Part::Codecs => codecs::measure(arguments)?,
             Part::Operators => operators::measure(arguments)?,
@@ -141,10 +115,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Ingest => ingest::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
-            Part::GpuCluster => gpu::cluster::measure(arguments)?,
-            Part::GpuBudgets => gpu::budgets::measure(arguments)?,
-            Part::GpuMemory => gpu::memory::measure(arguments)?,
-            Part::Residency => residency::measure(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(&sizes, &arguments.policy, arguments.rounds as usize)?,
         };
@@ -157,28 +127,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // The GPU's parts have tables of their own.
     let table = if table.is_empty() { String::new() } else { format!("\n{table}") };
     say(&format!("{notes}{table}\nwritten: {}\n", path.display()))
-}
-
-fn memory(rounds: usize) -> (String, Vec<Measurement>) {
-    let CopyRate { one_thread, all_threads } = copy_rate(COPY_BYTES, rounds);
-    let row = |(name, value): (&str, f64)| Measurement {
-        part: "memory",
-        name: name.to_owned(),
-        metric: "bytes_per_s",
-        value,
-    };
-    let note = format!("memory: {} MiB copied, each byte counted once\n", COPY_BYTES >> 20);
-    (note, [("one thread", one_thread), ("all threads", all_threads)].map(row).into())
-}
-
-/// The metrics of a distribution of times.
-fn metrics(times: &Times) -> [(&'static str, f64); 4] {
-    [
-        ("mean_us", times.mean_us()),
-        ("p50_us", times.quantile_us(0.5)),
-        ("p95_us", times.quantile_us(0.95)),
-        ("p99_us", times.quantile_us(0.99)),
-    ]
 }
 
 /// A line of `bench.csv`, as it is written.
@@ -205,18 +153,6 @@ fn write(path: &Path, measurements: &[Measurement]) -> Result<(), Failure> {
 /// The index, and where the log lies.
 fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
     arguments.log.open("what to ask of this index")
-}
-
-/// Queries that tell what lies near: those of a log of their own, or the first half of these, which are then left out of them.
-fn learned_from(arguments: &Arguments, index: &Index, queries: &mut Vec<Query>) -> Result<Vec<Query>, Failure> {
-    match &arguments.gpu_memory_log {
-        Some(path) => super::defaults::read_queries(path, index),
-        None if queries.len() >= 2 => {
-            let measured = queries.split_off(queries.len() / 2);
-            Ok(std::mem::replace(queries, measured))
-        }
-        None => Err(Failure::input("--limit: one query cannot be learned from and measured, too")),
-    }
 }
 
 /// The index and the first queries of the log.

@@ -11,15 +11,3 @@ pub(super) fn measure(_: &Arguments) -> Result<(String, Vec<Measurement>), Failu
 }
 
 pub(super) use measure as measure_queries;
-
-pub(super) mod cluster {
-    pub(in crate::cli::bench) use super::measure;
-}
-
-pub(super) mod memory {
-    pub(in crate::cli::bench) use super::measure;
-}
-
-pub(super) mod budgets {
-    pub(in crate::cli::bench) use super::measure;
-}

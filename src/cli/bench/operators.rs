@@ -1,15 +1,16 @@
 //! What queries cost, by operator and processor.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::{Arguments, Measurement, input, metrics};
+use super::{Arguments, Measurement, input};
 use crate::cli::{Failure, defaults};
 use crate::exec::Executor;
 use crate::exec::cpu::{Algorithm, CpuExecutor};
 use crate::index::Index;
 use crate::lab::GpuChoice;
-use crate::measure::{Contender, OperatorTimes, Search, time_operators};
-use crate::query::Mode;
+use crate::quantile::Times;
+use crate::query::{Mode, Query};
 use crate::report::number::counted;
 
 /// A way to answer queries on one of the machine's processors.
@@ -41,37 +42,60 @@ fn operators(index: &Arc<Index>) -> Result<Vec<Operator>, Failure> {
     Ok(operators)
 }
 
+/// Lets all operators answer all queries in turn, `rounds` times; `done` is called after every query. The least time of
+/// each query counts, by operator.
+///
+/// The first to answer a query finds its lists in colder caches than the others, so the first one changes from round to
+/// round: with at least as many rounds as operators each one's least time is that of a warm cache.
+fn time_in_turns(
+    operators: &mut [Operator],
+    queries: &[Query],
+    k: usize,
+    rounds: usize,
+    done: impl Fn(),
+) -> Result<Vec<Times>, Failure> {
+    let mut least = vec![vec![Duration::MAX; queries.len()]; operators.len()];
+    let mut hits = Vec::new();
+    for round in 0..rounds {
+        for (position, query) in queries.iter().enumerate() {
+            for turn in 0..operators.len() {
+                let place = (turn + round) % operators.len();
+                let Operator { mode, executor, .. } = &mut operators[place];
+                let began = Instant::now();
+                executor.search(query, *mode, k, &mut hits)?;
+                let took = began.elapsed();
+                least[place][position] = took.min(least[place][position]);
+            }
+            done();
+        }
+    }
+    let us = |times: Vec<Duration>| Times::of(times.iter().map(|time| time.as_secs_f64() * 1e6).collect());
+    Ok(least.into_iter().map(us).collect())
+}
+
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let (index, queries) = input(arguments)?;
     let mut operators = operators(&index)?;
     let mut devices: Vec<String> = operators.iter().map(|operator| operator.executor.device()).collect();
     devices.dedup();
-    let names: Vec<(String, &str)> = operators.iter().map(|operator| (operator.name.clone(), operator.on)).collect();
 
     let mut rows = Vec::new();
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
     let rounds = arguments.rounds as usize;
     let bar = defaults::progress("operators", (rounds * queries.len() * arguments.k.len()) as u64);
     for &k in &arguments.k {
-        let mut contenders: Vec<Contender<'_>> = operators
-            .iter_mut()
-            .map(|Operator { name, mode, executor, .. }| {
-                let search: Search<'_> = Box::new(move |query, hits| executor.search(query, *mode, k, hits).map(drop));
-                Contender { name: name.clone(), search }
-            })
-            .collect();
-        let timed = time_operators(&mut contenders, &queries, rounds, &mut || bar.inc(1))?;
-        for (OperatorTimes { times, .. }, (operator, on)) in timed.into_iter().zip(&names) {
-            let name = format!("{operator} k={k} {on}");
-            let rate = postings as f64 / times.sum_us();
-            let times = metrics(&times);
-            rows.extend(times.map(|(metric, value)| Measurement {
-                part: "operators",
-                name: name.clone(),
-                metric,
-                value,
-            }));
-            rows.push(Measurement { part: "operators", name, metric: "postings_per_us", value: rate });
+        let timed = time_in_turns(&mut operators, &queries, k, rounds, || bar.inc(1))?;
+        for (times, Operator { name, on, .. }) in timed.into_iter().zip(&operators) {
+            let name = format!("{name} k={k} {on}");
+            let metrics = [
+                ("mean_us", times.mean_us()),
+                ("p50_us", times.quantile_us(0.5)),
+                ("p95_us", times.quantile_us(0.95)),
+                ("p99_us", times.quantile_us(0.99)),
+                ("postings_per_us", postings as f64 / times.sum_us()),
+            ];
+            let row = |(metric, value)| Measurement { part: "operators", name: name.clone(), metric, value };
+            rows.extend(metrics.map(row));
         }
     }
     bar.finish_and_clear();

@@ -2,7 +2,7 @@
 
 use super::{Arguments, Measurement, index};
 use crate::cli::Failure;
-use crate::measure::index_sizes;
+use crate::index::index_sizes;
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let (index, _) = index(arguments)?;

@@ -3,20 +3,12 @@
 use super::Measurement;
 use crate::report::table::Table;
 
-/// The copy rate that others are set beside.
-const COPY: (&str, &str) = ("memory", "one thread");
-
-/// The column of times of a simulated query.
-const NS: usize = 6;
-
-/// Everything measured, as a table: times, rates, what share of one thread's copy rate they are, sizes.
+/// Everything measured, as a table: times, rates, sizes.
 pub(super) fn table(measurements: &[Measurement]) -> Table {
-    let copied = measurements.iter().find(|m| (m.part, m.name.as_str(), m.metric) == (COPY.0, COPY.1, "bytes_per_s"));
-    let copy = copied.map(|m| m.value);
     let mut table = Table::grouped([
         ("", &["part", "of"][..]),
         ("microseconds", &["mean", "p50", "p95", "p99"]),
-        ("", &["ns", "peak MiB", "M/s", "GB/s", "of copy", "bits"]),
+        ("", &["ns", "peak MiB", "M/s", "GB/s", "bits"]),
     ])
     .with_keys(2);
     let same = |a: &Measurement, b: &Measurement| (a.part, &a.name) == (b.part, &b.name);
@@ -24,19 +16,13 @@ pub(super) fn table(measurements: &[Measurement]) -> Table {
         let value = |metric: &str| of_one.iter().find(|m| m.metric == metric).map(|m| m.value);
         let millions = value("postings_per_us").or_else(|| value("values_per_s").map(|rate| rate / 1e6));
         let gigabytes = value("bytes_per_s").map(|rate| rate / 1e9);
-        let share = value("bytes_per_s").zip(copy).map(|(rate, copy)| 100.0 * rate / copy);
         let bits = value("bits_a_value").or_else(|| value("bits_a_posting"));
         let cell = |value: Option<f64>, digits: usize| value.map_or_else(String::new, |v| format!("{v:.digits$}"));
         let mut cells = vec![of_one[0].part.to_owned(), of_one[0].name.clone()];
         cells.extend(["mean_us", "p50_us", "p95_us", "p99_us"].map(|metric| cell(value(metric), 1)));
         let peak_mib = value("peak_bytes").map(|bytes| bytes / f64::from(1 << 20));
         cells.extend([cell(value("ns_a_query"), 0), cell(peak_mib, 0), cell(millions, 0), cell(gigabytes, 1)]);
-        cells.push(share.map_or_else(String::new, |share| format!("{share:.0} %")));
         cells.push(cell(bits, 2));
-        // What could not be measured has a row that says so.
-        if value("is_installed") == Some(0.0) {
-            cells[NS] = String::from("-");
-        }
         if cells[2..].iter().any(|cell| !cell.is_empty()) {
             table.row(cells);
         }
@@ -49,10 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thing_measured_is_one_row_and_rates_stand_beside_the_copy_rate() {
+    fn each_thing_measured_is_one_row() {
         let measurement = |part, name: &str, metric, value| Measurement { part, name: name.to_owned(), metric, value };
         let table = table(&[
-            measurement("memory", "one thread", "bytes_per_s", 8e9),
             measurement("codecs", "bp128 documents", "bits_a_value", 6.5),
             measurement("codecs", "bp128 documents", "encoded_per_s", 1e8),
             measurement("codecs", "bp128 documents", "values_per_s", 4e9),
@@ -60,28 +45,13 @@ mod tests {
             measurement("operators", "and k=10 cpu", "mean_us", 9.04),
             measurement("operators", "and k=10 cpu", "postings_per_us", 1234.4),
             measurement("simulator", "stealing", "ns_a_query", 50.0),
+            measurement("simulator", "stealing", "peak_bytes", 31e6),
         ])
         .to_string();
         let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[0], ["memory", "one", "thread", "8.0", "100", "%"]);
-        assert_eq!(rows[1], ["codecs", "bp128", "documents", "4000", "16.0", "200", "%", "6.50"]);
-        assert_eq!(rows[2], ["operators", "and", "k=10", "cpu", "9.0", "1234"]);
-        assert_eq!(rows[3], ["simulator", "stealing", "50"]);
-        assert_eq!(rows.len(), 4);
-    }
-
-    #[test]
-    fn what_is_not_installed_has_a_row() {
-        let measurement =
-            |name: &str, metric, value| Measurement { part: "simulator", name: name.to_owned(), metric, value };
-        let table = table(&[
-            measurement("stealing", "ns_a_query", 50.0),
-            measurement("stealing", "peak_bytes", 31e6),
-            measurement("SimPy, not installed", "is_installed", 0.0),
-        ])
-        .to_string();
-        let rows: Vec<Vec<&str>> = table.lines().rev().take(2).map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[1], ["simulator", "stealing", "50", "30"], "{table}");
-        assert_eq!(rows[0], ["simulator", "SimPy,", "not", "installed", "-"], "{table}");
+        assert_eq!(rows[0], ["codecs", "bp128", "documents", "4000", "16.0", "6.50"]);
+        assert_eq!(rows[1], ["operators", "and", "k=10", "cpu", "9.0", "1234"]);
+        assert_eq!(rows[2], ["simulator", "stealing", "50", "30"]);
+        assert_eq!(rows.len(), 3);
     }
 }

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::give;
 use crate::cli::Failure;
 use crate::ids::TermId;
-use crate::index::{BLOCK_LEN, Index};
-use crate::measure::{PartSize, index_sizes};
+use crate::index::{BLOCK_LEN, Index, PartSize, index_sizes};
 use crate::quantile::nearest_rank;
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ use crate::cli::output::result;
 use crate::exec::Hit;
 use crate::files::{Provenance, write_atomically};
 use crate::index::{Bm25, Index};
-use crate::measure::Times;
+use crate::quantile::Times;
 use crate::report::number::counted;
 use crate::report::trec::{Ranking, write_run_csv, write_run_trec};
 

@@ -22,11 +22,9 @@ use super::batch::{Place, Room};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
-use super::terms::TermTable;
 use super::tiered::{GpuMemory, OnlineReport};
 use super::upload::{UploadOptions, UploadReport};
 use crate::cache::FarCurve;
-use crate::exec::cpu::multicore::Part;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
 use crate::ids::{DeviceId, TermId};
@@ -124,39 +122,14 @@ impl GpuExecutor {
         memory: Option<&GpuMemory>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
-        Self::with_terms(ordinal, index, bm25, memory, progress, |_| ())
-    }
-
-    /// Brings an index to a GPU and lets `adapt` change what planning knows of its terms.
-    fn with_terms(
-        ordinal: DeviceId,
-        index: &Arc<Index>,
-        bm25: Bm25,
-        memory: Option<&GpuMemory>,
-        progress: &dyn Fn(u64, u64),
-        adapt: impl FnOnce(&mut TermTable),
-    ) -> Result<Self, ExecError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
         let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
         let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
-        let mut lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
-        adapt(&mut lists.terms);
+        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
-    }
-
-    /// On the GPU of this number, a part of `whole` by documents: queries are of the part's terms, scores and documents are the
-    /// whole's. Documents of other parts are never found, nor those that cannot be among the `k` best of the whole.
-    ///
-    /// # Errors
-    /// As [`GpuExecutor::new`].
-    pub(super) fn of_part(ordinal: DeviceId, part: &Part, whole: &Index, bm25: Bm25) -> Result<Self, ExecError> {
-        let terms = (0..whole.num_terms()).map(TermId).filter_map(|of| Some((part.own_term(of)?, of)));
-        Self::with_terms(ordinal, &part.index, bm25, None, &|_, _| (), |table| {
-            *table = TermTable::of_part(&part.index, whole, bm25, terms);
-        })
     }
 
     /// Another executor on the same GPU, which shares this one's copy of the index.

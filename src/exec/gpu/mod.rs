@@ -17,15 +17,12 @@
 //! what they compile to is embedded in this binary, so that a machine needs NVIDIA's driver and nothing else. The
 //! driver is loaded when a GPU is asked for: without one, all else works.
 //!
-//! Several GPUs answer together by queries or by documents: `cluster/`.
-//!
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
 //! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
 
 mod accepted;
 mod arguments;
 mod batch;
-pub mod cluster;
 mod executor;
 mod kernels;
 mod lists;

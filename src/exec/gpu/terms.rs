@@ -37,8 +37,6 @@ pub(super) struct TermTable {
     records: Vec<TermRecord>,
     num_docs: u32,
     bm25: Bm25,
-    /// For a part of an index: the terms' document frequencies in the whole, which weights are of.
-    whole_doc_freqs: Option<Vec<u32>>,
 }
 
 impl TermTable {
@@ -47,26 +45,7 @@ impl TermTable {
         let num_terms = index.list_sections().slots.len() as u32;
         let record = |term| TermRecord::new(index, bm25, TermId(term));
         let records = (0..num_terms).into_par_iter().with_min_len(1024).map(record).collect();
-        Self { records, num_docs: index.num_docs(), bm25, whole_doc_freqs: None }
-    }
-
-    /// The table of a part of `whole`, whose term `own` is term `of` of the whole, for each pair in `terms`. Weights are the
-    /// whole's, and so are the impacts that documents are known to reach: what is below them is among the best nowhere.
-    pub(super) fn of_part(
-        part: &Index,
-        whole: &Index,
-        bm25: Bm25,
-        terms: impl Iterator<Item = (TermId, TermId)>,
-    ) -> Self {
-        let mut table = Self::new(part, bm25);
-        let mut doc_freqs: Vec<u32> = table.records.iter().map(|record| record.doc_freq).collect();
-        for (own, of) in terms {
-            let TermRecord { doc_freq, weight, kth_impacts, .. } = TermRecord::new(whole, bm25, of);
-            let record = &mut table.records[own.index()];
-            (record.weight, record.kth_impacts) = (weight, kth_impacts);
-            doc_freqs[own.index()] = doc_freq;
-        }
-        Self { whole_doc_freqs: Some(doc_freqs), ..table }
+        Self { records, num_docs: index.num_docs(), bm25 }
     }
 
     /// Documents of the index.
@@ -91,8 +70,8 @@ impl TermTable {
     #[inline]
     pub(super) fn entry_and_seed(&self, term: &QueryTerm, rank: Option<Rank>) -> (TermEntry, f32) {
         let record = &self.records[term.term.index()];
-        let doc_freq = || self.whole_doc_freqs.as_ref().map_or(record.doc_freq, |all| all[term.term.index()]);
-        let weight = if term.qtf == 1 { record.weight } else { self.bm25.weight(self.num_docs, doc_freq(), term.qtf) };
+        let weight =
+            if term.qtf == 1 { record.weight } else { self.bm25.weight(self.num_docs, record.doc_freq, term.qtf) };
         let entry = TermEntry {
             first_block: record.first_block,
             doc_freq: record.doc_freq,

@@ -4,11 +4,6 @@
 //! is the median of many runs. Inputs are many times larger than the GPU's caches, or rotate: a log's queries follow
 //! each other. The limits (copy rate, launch latency) are measured in the same run.
 
-pub(super) mod budgets;
-pub(super) mod cluster;
-mod crossover;
-pub(super) mod memory;
-mod online;
 mod published;
 mod queries;
 
@@ -59,7 +54,6 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let mut rows = limit_rows(&limits);
     published::measure(&limits, &index, &queries, &mut rows)?;
     queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
-    let crossover = crossover::measure(&index, &queries, arguments.rounds as usize, &arguments.out)?;
 
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
     let title = format!(
@@ -69,7 +63,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         postings / queries.len() as u64,
         index.num_docs()
     );
-    let text = format!("{title}\n{}\n{crossover}\n", table(&rows));
+    let text = format!("{title}\n{}\n", table(&rows));
     Ok((text, measurements(rows)))
 }
 

@@ -6,15 +6,14 @@ use std::time::Instant;
 use super::{REPEATS, Row};
 use crate::cli::{Failure, defaults};
 use crate::exec::gpu::{GpuExecutor, Pruning, UploadReport};
-use crate::exec::{Answers, Execution, Executor, Hit, Request};
+use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Request};
 use crate::gpu::DeviceLimits;
 use crate::index::Index;
-use crate::measure::Times;
-use crate::quantile::median;
+use crate::quantile::{Times, median};
 use crate::query::{Mode, Query};
 
 /// Documents that a query asks for.
-pub(super) const K: usize = 10;
+const K: usize = 10;
 /// Queries before anything is timed: clocks rise, and lists come into the caches that they may be in.
 const WARM_UP: usize = 200;
 /// Queries of the first batch of all.
@@ -64,14 +63,11 @@ pub(super) fn measure(
 
 /// Adds what the first batch after the start takes, and the same one later.
 fn first_batch(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
-    let asked = queries.iter().take(FIRST_BATCH);
-    let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode: Mode::Or, k: K }).collect();
+    let batch = requests(queries.iter().take(FIRST_BATCH), Mode::Or);
     let mut answers = Answers::default();
     let mut times_us = Vec::new();
     for _ in 0..=REPEATS {
-        let began = Instant::now();
-        gpu.search_batch(&batch, &mut answers)?;
-        times_us.push(began.elapsed().as_secs_f64() * 1e6);
+        times_us.push(timed(|| gpu.search_batch(&batch, &mut answers))?.0);
     }
     let first_us = times_us.remove(0);
     let what = format!("or top {K}, the first batch of {} after start", batch.len());
@@ -82,24 +78,20 @@ fn first_batch(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) ->
 
 /// Adds what those queries take that go through all lists by tiles, alone and in a batch, if the log has any.
 fn tiles(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
-    let tiled = queries.iter().filter(|query| gpu.goes_by_tiles(query, Mode::Or, K));
-    let batch: Vec<Request<'_>> = tiled.map(|query| Request { query, mode: Mode::Or, k: K }).collect();
+    let batch = requests(queries.iter().filter(|query| gpu.goes_by_tiles(query, Mode::Or, K)), Mode::Or);
     if batch.is_empty() {
         return Ok(());
     }
     let (mut hits, mut answers) = (Vec::new(), Answers::default());
     let (mut alone_us, mut together_us) = (Vec::new(), Vec::new());
     for run in 0..=REPEATS {
-        let began = Instant::now();
-        for request in &batch {
-            gpu.search(request.query, request.mode, request.k, &mut hits)?;
-        }
-        let alone = began.elapsed().as_secs_f64() * 1e6;
-        let began = Instant::now();
-        gpu.search_batch(&batch, &mut answers)?;
+        let mut search =
+            |request: &Request<'_>| gpu.search(request.query, request.mode, request.k, &mut hits).map(drop);
+        let (alone, ()) = timed(|| batch.iter().try_for_each(&mut search))?;
+        let (together, _) = timed(|| gpu.search_batch(&batch, &mut answers))?;
         if run > 0 {
             alone_us.push(alone);
-            together_us.push(began.elapsed().as_secs_f64() * 1e6);
+            together_us.push(together);
         }
     }
     let each = 1.0 / batch.len() as f64;
@@ -150,9 +142,8 @@ fn one_by_one(
     let (mut host_us, mut device_us) = (vec![Vec::new(); queries.len()], vec![Vec::new(); queries.len()]);
     for _ in 0..rounds {
         for (number, query) in queries.iter().enumerate() {
-            let began = Instant::now();
-            let execution = gpu.search(query, mode, K, &mut hits)?;
-            host_us[number].push(began.elapsed().as_secs_f64() * 1e6);
+            let (took_us, execution) = timed(|| gpu.search(query, mode, K, &mut hits))?;
+            host_us[number].push(took_us);
             device_us[number].extend(execution.device_us);
         }
     }
@@ -185,12 +176,9 @@ fn batches(
         // Small batches are over soon: more of them, so that all of the log's queries have their turn.
         let repeats = REPEATS.max((queries.len() / size).min(200));
         for run in 0..=repeats {
-            let asked = queries.iter().cycle().skip(start).take(size);
-            let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+            let batch = requests(queries.iter().cycle().skip(start).take(size), mode);
             start = (start + size) % queries.len();
-            let began = Instant::now();
-            let execution = gpu.search_batch(&batch, &mut answers)?;
-            let took_us = began.elapsed().as_secs_f64() * 1e6;
+            let (took_us, execution) = timed(|| gpu.search_batch(&batch, &mut answers))?;
             if run > 0 {
                 sums.add(took_us, execution, gpu.postings_scored(), &batch);
             }
@@ -199,14 +187,10 @@ fn batches(
         let batches = repeats as f64;
         let what = format!("{} top {K}, batches of {size}", mode.name());
         let row = Row::new(format!("{what}: submission to host"), "us", sums.took_us / batches);
-        let target = batch_us.iter().find(|(of_size, _)| *of_size == size);
-        rows.push(match target {
-            Some(&(_, (at_least, aim))) => row.with_target(at_least, aim),
-            None => row,
-        });
+        let target = batch_us.iter().find(|(of_size, _)| *of_size == size).map(|(_, target)| *target);
+        rows.push(Row { target, ..row });
         let row = Row::new(&what, "queries/s", (size * repeats) as f64 / sums.took_us * 1e6);
-        let is_last = size == BATCHES[BATCHES.len() - 1];
-        rows.push(if is_last { row.with_target(batch_qps.0, batch_qps.1) } else { row });
+        rows.push(Row { target: (size == BATCHES[BATCHES.len() - 1]).then_some(*batch_qps), ..row });
         if size > 1 {
             rows.push(Row::new(format!("{what}: on the device"), "us", sums.device_us / batches));
             rows.push(Row::new(format!("{what}: on the host"), "us", sums.host_us / batches));
@@ -222,8 +206,7 @@ fn batches(
 /// lists, by tiles of documents; unpruned intersections look every document of the shortest list up.
 fn unpruned(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let mut answers = Answers::default();
-    let asked = queries.iter().cycle().take(UNPRUNED_BATCH);
-    let batch: Vec<Request<'_>> = asked.map(|query| Request { query, mode, k: K }).collect();
+    let batch = requests(queries.iter().cycle().take(UNPRUNED_BATCH), mode);
     let settings = [
         ("as it is", Pruning::default()),
         ("seeds off", Pruning { seeds: false, bounds: true }),
@@ -235,9 +218,7 @@ fn unpruned(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode, rows: &mut Vec
         gpu.set_pruning(pruning);
         let mut sums = Sums::default();
         for run in 0..=UNPRUNED_REPEATS {
-            let began = Instant::now();
-            let execution = gpu.search_batch(&batch, &mut answers)?;
-            let took_us = began.elapsed().as_secs_f64() * 1e6;
+            let (took_us, execution) = timed(|| gpu.search_batch(&batch, &mut answers))?;
             if run > 0 {
                 let by_tiles = batch.iter().filter(|request| gpu.goes_by_tiles(request.query, mode, K));
                 let tiled: u64 = by_tiles.map(|request| postings(request.query)).sum();
@@ -250,13 +231,25 @@ fn unpruned(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode, rows: &mut Vec
         let what = format!("{} top {K}, batches of {UNPRUNED_BATCH}, {name}", mode.name());
         let row = Row::new(&what, "queries/s", (UNPRUNED_BATCH * UNPRUNED_REPEATS) as f64 / sums.took_us * 1e6);
         let is_target = mode == Mode::Or && pruning == Pruning { seeds: false, bounds: false };
-        rows.push(if is_target { row.with_target(UNPRUNED_QPS.0, UNPRUNED_QPS.1) } else { row });
+        rows.push(Row { target: is_target.then_some(UNPRUNED_QPS), ..row });
         rows.push(Row::new(format!("{what}: postings scored"), "G postings/s", sums.scored / sums.took_us / 1e3));
         rows.push(Row::new(format!("{what}: postings named"), "G postings/s", sums.postings / sums.took_us / 1e3));
         rows.push(Row::new(format!("{what}: of those named, scored"), "%", 100.0 * sums.scored / sums.postings));
     }
     gpu.set_pruning(Pruning::default());
     Ok(())
+}
+
+/// These queries in a mode, as a batch.
+fn requests<'q>(queries: impl Iterator<Item = &'q Query>, mode: Mode) -> Vec<Request<'q>> {
+    queries.map(|query| Request { query, mode, k: K }).collect()
+}
+
+/// Microseconds that `run` takes, and its result.
+fn timed<T>(run: impl FnOnce() -> Result<T, ExecError>) -> Result<(f64, T), Failure> {
+    let began = Instant::now();
+    let result = run()?;
+    Ok((began.elapsed().as_secs_f64() * 1e6, result))
 }
 
 /// Postings in a query's lists.
@@ -288,8 +281,7 @@ impl Sums {
 /// Checks that a batch finds what its queries find alone.
 fn check(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode) -> Result<(), Failure> {
     let mut together = Answers::default();
-    let batch: Vec<Request<'_>> = queries.iter().map(|query| Request { query, mode, k: K }).collect();
-    gpu.search_batch(&batch, &mut together)?;
+    gpu.search_batch(&requests(queries.iter(), mode), &mut together)?;
     let mut alone: Vec<Hit> = Vec::new();
     for (query, together) in queries.iter().zip(together.iter()).take(WARM_UP) {
         gpu.search(query, mode, K, &mut alone)?;

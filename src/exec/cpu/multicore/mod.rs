@@ -33,7 +33,6 @@
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
 mod backoff;
-mod cache_padded;
 mod cores;
 mod methods;
 mod parking;
@@ -45,8 +44,6 @@ mod tests;
 mod worker;
 
 pub use cores::Cores;
-#[cfg(feature = "gpu")]
-pub(crate) use methods::Part;
 pub use methods::{DocumentPartitioned, FineGrained, PartitionedIndex, adaptive_lanes, inter_lanes};
 #[cfg(feature = "plots")]
 pub(crate) use stream::digest;

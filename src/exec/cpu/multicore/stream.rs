@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
-use super::cache_padded::CachePadded;
 use super::cores::Cores;
+use super::pool::CachePadded;
 use crate::exec::{ExecError, Executor, Help, Hit, MAX_K, TopK};
 use crate::query::{Mode, Query};
 use crate::random::mix;

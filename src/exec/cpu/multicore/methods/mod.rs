@@ -10,6 +10,4 @@ pub use adaptive::adaptive_lanes;
 pub use document_partitioned::DocumentPartitioned;
 pub use fine_grained::FineGrained;
 pub use inter_query::inter_lanes;
-#[cfg(feature = "gpu")]
-pub(crate) use partitioned_index::Part;
 pub use partitioned_index::PartitionedIndex;

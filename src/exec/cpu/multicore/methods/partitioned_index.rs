@@ -46,12 +46,6 @@ impl PartitionedIndex {
 }
 
 impl Part {
-    /// The part's own number of a term of the whole, if it has postings of it.
-    #[cfg(feature = "gpu")]
-    pub(crate) fn own_term(&self, term: TermId) -> Option<TermId> {
-        self.terms.get(term.index()).filter(|&&own| own != ABSENT).map(|&own| TermId(own))
-    }
-
     /// The lists of some terms, as far as they are inside of `docs`.
     fn build(index: &Index, docs: Range<u32>, is_asked: impl Fn(TermId) -> bool) -> Result<Self, IndexError> {
         let mut builder = IndexBuilder::new(index.doc_lengths().to_vec(), Vec::new(), index.built_with());

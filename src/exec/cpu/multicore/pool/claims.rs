@@ -18,7 +18,6 @@
 use std::ops::Range;
 
 use super::atomics::{AtomicU32, AtomicU64, Ordering};
-use super::cache_padded::CachePadded;
 
 /// Bits of the word for each of `next` and `tasks`; the epoch has the rest.
 const COUNT_BITS: u32 = 16;
@@ -26,6 +25,11 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// The most tasks of a query.
 pub(crate) const MAX_TASKS: usize = COUNT_MASK as usize;
+
+/// What lies on cache lines of its own, so that changing it disturbs no core that reads something else.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 /// The claims of one slot.
 #[derive(Debug, Default)]

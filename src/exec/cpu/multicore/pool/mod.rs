@@ -19,8 +19,7 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-use super::cache_padded;
-pub(super) use claims::Claim;
+pub(super) use claims::{CachePadded, Claim};
 pub(super) use partition::Partition;
 pub(super) use slot::Slot;
 pub(super) use task_pool::{Schedule, TaskPool};

@@ -7,10 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::claims::{Claim, Claims};
+use super::claims::{CachePadded, Claim, Claims};
 use super::partial_result::PartialResult;
 use crate::exec::cpu::executor::Pass;
-use crate::exec::cpu::multicore::cache_padded::CachePadded;
 use crate::exec::{Hit, TopK};
 use crate::ids::{DocId, TermId};
 use crate::query::{Mode, Query, QueryTerm};

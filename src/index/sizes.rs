@@ -2,8 +2,10 @@
 
 use rayon::prelude::*;
 
+use super::file::Index;
+use super::layout::Section;
+use super::list::ListBits;
 use crate::ids::TermId;
-use crate::index::{Index, ListBits, Section};
 
 /// One part of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
