@@ -69,7 +69,7 @@ enum Command {
     Live(live::Arguments),
     /// Let a recorded live run be decided again by its policy, and compare.
     ReplayLog(replay_log::Arguments),
-    /// Measure operators, memory and simulator against this machine's limits.
+    /// Measure the parts of the lab: index, codecs, operators, estimates, simulator, dispatcher, GPU.
     Bench(bench::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
     Validate(validate::Arguments),
