@@ -8,14 +8,13 @@ use proptest::prelude::*;
 use tandem::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
 use tandem::cost::{BatchCost, Cost, MachineFile, MachineModel};
 use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
-use tandem::files::Provenance;
 use tandem::gpu::GpuError;
 use tandem::ids::{DocId, JobId, ProcessorId, QueryId};
 use tandem::live::{self, Ending, Faulty, Fleet, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
 use tandem::machine::{Class, FaultKind, FaultPlan, Idle, LaneFault, Machine, PerClass, PlannedFault};
 use tandem::query::{Mode, Query};
 use tandem::sched::{
-    Ask, BuiltIn, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RecordedRun, RunLog, Shed,
+    Ask, BuiltIn, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog, Shed,
 };
 use tandem::sim::{SimQuery, SimRun, simulate};
 use tandem::time::Nanos;
@@ -182,7 +181,7 @@ fn fleet(work: Vec<LaneWork>, clock: RunClock) -> Fleet {
 }
 
 fn run_on(fleet: &mut Fleet, count: u32, policy: Box<dyn Policy>) -> LiveOutcome {
-    let run = LiveRun { policy, jobs: &jobs(count), abandon_after: None, keep_journal: false };
+    let run = LiveRun { policy, jobs: &jobs(count), abandon_after: None };
     live::run(fleet, run).unwrap()
 }
 
@@ -287,7 +286,7 @@ fn a_lane_that_hangs_without_a_spare_ends_the_run_and_nobody_waits_for_it() {
     assert_eq!(error.to_string(), told);
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
     // No later run uses the lane, and the fleet's end waits for nobody.
-    let again = LiveRun { policy: Box::new(Fifo(1)), jobs: &jobs(1), abandon_after: None, keep_journal: false };
+    let again = LiveRun { policy: Box::new(Fifo(1)), jobs: &jobs(1), abandon_after: None };
     assert_eq!(live::run(&mut fleet, again).unwrap_err().to_string(), told);
     assert_eq!(fleet.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
     drop(fleet);
@@ -497,7 +496,7 @@ proptest! {
             // Late when it was taken up, by what the policy knew.
             prop_assert!(simulated.shed.iter().all(|shed| shed.dropped + shed.predicted[shed.class] > shed.deadline));
             let built = policy.build(&model).unwrap();
-            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None, keep_journal: true };
+            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
             let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", policy.name());
             prop_assert_eq!(driven.unfinished, 0);
@@ -505,66 +504,8 @@ proptest! {
             let failed = |lane: ProcessorId| simulated.faults.iter().any(|fault| fault.processor == lane);
             prop_assert!(simulated.rows.iter().all(|row| !row.again || failed(row.processor)));
             prop_assert_eq!(simulated.rows.iter().any(|row| row.again), !simulated.faults.is_empty());
-            let parity = driven.journal.replay(&model.machine, policy.build(&model).unwrap(), &jobs, &driven.log);
-            prop_assert_eq!(&parity.difference, &None, "{}", policy.name());
-            prop_assert_eq!(parity.same, parity.batches);
         }
     }
-}
-
-proptest! {
-    // Every file of every run is synced.
-    #![proptest_config(ProptestConfig::with_cases(3))]
-
-    #[test]
-    fn every_policy_decides_the_same_again_from_the_folder_of_its_run(
-        model in models(),
-        queries in sim_queries(),
-        mut arrivals in arrivals(),
-    ) {
-        arrivals.iter_mut().for_each(|(_, query)| *query %= queries.len() as u32);
-        let mut fleet = Fleet::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
-        let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
-        let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
-        let folder = tempfile::tempdir().unwrap();
-        for policy in policies() {
-            let built = policy.build(&model).unwrap();
-            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None, keep_journal: true };
-            let LiveOutcome { log, journal, .. } = live::run_under_manual_clock(&mut fleet, run).unwrap();
-            let recorded = RecordedRun { policy, model: model.clone(), jobs: jobs.clone(), journal, log };
-            recorded.write(folder.path(), &Provenance::new()).unwrap();
-            let read = RecordedRun::read(folder.path()).unwrap();
-            prop_assert_eq!((&read.log.rows, &read.log.shed), (&recorded.log.rows, &recorded.log.shed));
-            let parity = read.replay().unwrap();
-            prop_assert_eq!(&parity.difference, &None, "{}", recorded.policy.name());
-            prop_assert_eq!(parity.same, parity.batches);
-        }
-    }
-}
-
-#[test]
-fn a_run_by_length_is_not_decided_the_same_without_the_lengths() {
-    // What the lengths in `jobs.csv` are for: without them all queries are short, and the GPU's.
-    let model = MachineModel::from(Machine::new(1, 1));
-    let cost = Cost::on_cpu_and_gpu(Nanos(10_000), Nanos(10_000));
-    let jobs = live::plan(
-        (0..10).map(|i| (Nanos(i * 1000), i as u32 % 2)),
-        &[(QueryId(0), cost), (QueryId(1), cost)],
-        DEADLINE,
-    );
-    let options = PolicyOptions { length_threshold: 4, ..PolicyOptions::default() };
-    let policy = PolicyKind::LengthBased.with(options).with_lengths(Arc::new([1, 9]));
-    let mut fleet = Fleet::recorded(model.clone(), vec![cost; 2]);
-    let built = policy.build(&model).unwrap();
-    let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None, keep_journal: true };
-    let LiveOutcome { log, journal, .. } = live::run_under_manual_clock(&mut fleet, run).unwrap();
-    let recorded = RecordedRun { policy, model, jobs, journal, log };
-    let folder = tempfile::tempdir().unwrap();
-    recorded.write(folder.path(), &Provenance::new()).unwrap();
-    let read = RecordedRun::read(folder.path()).unwrap();
-    assert_eq!((&read.policy, read.replay().unwrap().difference), (&recorded.policy, None));
-    let without = RecordedRun { policy: read.policy.clone().with_lengths(Arc::new([])), ..read };
-    assert!(without.replay().unwrap().difference.is_some());
 }
 
 proptest! {
@@ -591,13 +532,11 @@ proptest! {
         let mut fleet = Fleet::spawn(model.clone(), work(), set, costs).unwrap();
         for policy in policies() {
             let built = policy.build(&model).unwrap();
-            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None, keep_journal: true };
+            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
             let outcome = live::run(&mut fleet, run).unwrap();
             prop_assert!(matches!(outcome.ending, Ending::Complete), "{}: {:?}", policy.name(), outcome.ending);
             assert_each_ended_once(&outcome.log, jobs.len());
             prop_assert_eq!((outcome.unfinished, outcome.unreleased), (0, 0));
-            let parity = outcome.journal.replay(&model.machine, policy.build(&model).unwrap(), &jobs, &outcome.log);
-            prop_assert_eq!(parity.difference, None);
         }
     }
 }

@@ -283,7 +283,7 @@ proptest! {
         let jobs = live::plan(experiment.arrivals[0].at_rate(RATE_QPS), &estimates, experiment.deadline);
         for kind in policies() {
             let policy = kind.with(PolicyOptions::default()).build(&experiment.model).unwrap();
-            let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
+            let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
             let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
             prop_assert_eq!(&driven.log, &play(&experiment, kind), "{}", kind);
         }

@@ -141,7 +141,7 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
             std::thread::sleep(AFTER);
             break_it(&context);
         });
-        let run = LiveRun { policy: Box::new(Fifo), jobs: &jobs, abandon_after: None, keep_journal: false };
+        let run = LiveRun { policy: Box::new(Fifo), jobs: &jobs, abandon_after: None };
         live::run(&mut fleet, run).unwrap()
     })
 }

@@ -1,4 +1,4 @@
-//! The live driver under the real clock: honest endings, pipelines, many workers, decisions told again.
+//! The live driver under the real clock: honest endings, pipelines, many workers, every policy.
 //!
 //! No test here asserts a time: what is checked is order, counts and words.
 
@@ -119,7 +119,7 @@ fn jobs_are_released_whatever_the_backlog() {
         Ok(one_hit(1.0))
     });
     let jobs = jobs_at_once(50);
-    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None, keep_journal: false };
+    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
     let outcome = live::run(&mut fleet, run).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 50);
@@ -131,9 +131,7 @@ fn one_fleet_serves_many_runs() {
     let mut fleet = fleet(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
-        let outcome =
-            live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
-                .unwrap();
+        let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
         assert_eq!(outcome.log.rows.len(), count as usize);
     }
 }
@@ -142,18 +140,14 @@ fn one_fleet_serves_many_runs() {
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     let mut fleet = fleet(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
-    let outcome =
-        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
-            .unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
     // The worker has survived.
     let jobs = jobs_at_once(3);
-    let outcome =
-        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
-            .unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
 }
 
@@ -161,9 +155,7 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
 fn an_executor_that_panics_ends_the_run_with_an_error() {
     let mut fleet = fleet(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
-    let outcome =
-        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
-            .unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
     assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2);
 }
@@ -176,9 +168,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
         Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
     });
     let jobs = jobs_at_once(20);
-    let outcome =
-        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
-            .unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
     let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
     assert_eq!(outcome.log.rows.len(), 10);
@@ -188,9 +178,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 fn a_plan_that_the_fleet_cannot_run_is_refused_before_it_starts() {
     let jobs = jobs_at_once(3);
     let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), Vec::new());
-    let error =
-        live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None, keep_journal: false })
-            .unwrap_err();
+    let error = live::run(&mut fleet, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
     assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
 }
 
@@ -199,7 +187,7 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     let mut fleet = Fleet::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
-    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)), keep_journal: false };
+    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
     let outcome = live::run_under_manual_clock(&mut fleet, run).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
@@ -267,8 +255,7 @@ fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
     let work = vec![LaneWork::Executor(Box::new(gpu))];
     let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
     let jobs = jobs_at_once(count);
-    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None, keep_journal: false })
-        .unwrap()
+    live::run(&mut fleet, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None }).unwrap()
 }
 
 #[test]
@@ -303,11 +290,7 @@ fn a_pipelines_last_answers_are_checked_too() {
         let mut fleet = Fleet::spawn(model, work, ten_queries(), Vec::new()).unwrap();
         let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
         let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
-        live::run(
-            &mut fleet,
-            LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None, keep_journal: false },
-        )
-        .unwrap()
+        live::run(&mut fleet, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None }).unwrap()
     };
     let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
@@ -322,11 +305,7 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
-    let outcome = live::run(
-        &mut fleet,
-        LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None, keep_journal: false },
-    )
-    .unwrap();
+    let outcome = live::run(&mut fleet, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None }).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2000);
 }
@@ -364,22 +343,16 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
 }
 
 #[test]
-fn a_live_run_told_again_to_its_policy_decides_the_same() {
+fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
     let (model, costs, jobs) = small_machine();
     let lanes = [LaneWork::TimeWarp, LaneWork::Recorded, LaneWork::TimeWarp];
     let mut fleet = Fleet::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
     for kind in PolicyKind::ALL {
-        let policy = || kind.with(PolicyOptions::default()).build(&model).unwrap();
-        let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };
-        let LiveOutcome { log, journal, ending, .. } = live::run(&mut fleet, run).unwrap();
+        let policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+        let LiveOutcome { log, ending, .. } = live::run(&mut fleet, run).unwrap();
         assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
-        let parity = journal.replay(&model.machine, policy(), &jobs, &log);
-        assert_eq!((parity.same, parity.difference), (parity.batches, None), "{kind}");
-        // Another log is told apart.
-        let mut other = log.clone();
-        other.rows[17].processor.0 ^= 1;
-        let parity = journal.replay(&model.machine, policy(), &jobs, &other);
-        assert!(parity.same < parity.batches && parity.difference.is_some(), "{kind}");
+        assert_eq!(log.rows.iter().map(|row| row.job.index()).collect::<Vec<_>>(), (0..jobs.len()).collect::<Vec<_>>());
     }
 }
 
@@ -391,7 +364,7 @@ fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
     let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
     let mut fleet = Fleet::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
     let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
-    let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
+    let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
     let outcome = live::run(&mut fleet, run).unwrap();
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (jobs.len(), 0));
     for row in &outcome.log.rows {

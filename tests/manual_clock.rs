@@ -172,16 +172,13 @@ proptest! {
                 others: None,
             })
             .unwrap();
-            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None, keep_journal: true };
+            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None };
             let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
             let has_stalls = model.dispatcher_time(kind.name()).stalls != DispatcherStalls::default();
             prop_assert!(model.decision > Nanos::ZERO || has_stalls || driven.lag.max == Nanos::ZERO);
-            // Told the same once more, the policy decides the same.
-            let parity = driven.journal.replay(&model.machine, policy(), &jobs, &driven.log);
-            prop_assert_eq!((parity.same, parity.difference), (parity.batches, None));
             // Every event took its time, and nothing else did but what held the driver up.
             let decision = driven.decision.max;
             prop_assert!(jobs.is_empty() || decision == model.decision || (has_stalls && decision > model.decision));
@@ -223,7 +220,7 @@ fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops
         let driven = |model: &MachineModel| {
             let mut fleet = Fleet::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
             let policy = kind.with(PolicyOptions::default()).build(model).unwrap();
-            let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
+            let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
             live::run_under_manual_clock(&mut fleet, run).unwrap().log
         };
         let both = among_others(&plain, 5000.0, 100.0);

@@ -45,8 +45,6 @@ pub struct Drive<'a> {
     pub deadline: Nanos,
     /// The run is given up when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
-    /// Whether to keep what the dispatcher is told.
-    pub keep_journal: bool,
 }
 
 /// A backlog is what arrives in this time, or so many queries.
@@ -69,7 +67,7 @@ impl<'a> Drive<'a> {
     #[must_use]
     pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
         let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
-        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless), keep_journal: false }
+        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
     }
 }
 
@@ -226,12 +224,6 @@ impl Node {
         self.workload.contention = Some(contention);
     }
 
-    /// The machine as profiled, whatever a machine file says.
-    #[must_use]
-    pub fn profiled_model(&self) -> &MachineModel {
-        &self.profiled
-    }
-
     /// The node as it is simulated: as slow as `calibration` found it; without one, as its machine file says, or as
     /// profiled if it has none.
     #[must_use]
@@ -277,13 +269,7 @@ impl Node {
         let rate_qps = sustained_qps.map_or(FLOOD * region_qps, |qps| BACKLOG_OVERLOAD * qps);
         let count = ((rate_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run = Drive {
-            rate_qps,
-            arrivals: &arrivals,
-            deadline: Nanos::MAX,
-            abandon_after: Some(BACKLOG_MOST),
-            keep_journal: false,
-        };
+        let run = Drive { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
         Ok((rate_qps, self.drive_well(policy, run)?))
     }
 
@@ -332,7 +318,7 @@ impl Node {
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
         let jobs = self.jobs(&run);
         let policy = policy.build(self.fleet.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: run.keep_journal };
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after };
         Ok(live::run(&mut self.fleet, run)?)
     }
 

@@ -26,8 +26,6 @@
 //! - **Time-warp.** The same recorded times, but a thread lets them pass ([`LaneWork::TimeWarp`]): against the
 //!   simulator, such a run shows what scheduling costs on this machine and predictions miss; against a live run, what
 //!   queries cost otherwise than recorded. The two errors of a prediction are told apart.
-//! - **Journal.** On request a run keeps all that its dispatcher was told and when; played again, the policy must decide
-//!   the same ([`Journal::replay`](crate::sched::Journal::replay)).
 //! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the
 //!   simulator writes. That test is why the loop is generic over its clock.
 //! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's spare

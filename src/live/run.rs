@@ -26,8 +26,6 @@ pub struct LiveRun<'a> {
     /// Give up when the oldest unfinished job is older than this: at a hopeless rate the backlog only grows, and its
     /// last jobs would take as long as the overload was deep.
     pub abandon_after: Option<Nanos>,
-    /// Whether to keep what the dispatcher was told, for [`Journal::replay`](crate::sched::Journal::replay).
-    pub keep_journal: bool,
 }
 
 impl std::fmt::Debug for LiveRun<'_> {
@@ -93,8 +91,8 @@ fn drive_run<C: Clock>(
     stop: &AtomicBool,
     start_clock: impl FnOnce() -> C,
 ) -> LiveOutcome {
-    let LiveRun { policy, jobs, abandon_after, keep_journal } = run;
-    let limits = Limits { stop, abandon_after, keep_journal };
+    let LiveRun { policy, jobs, abandon_after } = run;
+    let limits = Limits { stop, abandon_after };
     let sleeper = Arc::clone(fleet.driver());
     sleeper.attend();
     let (model, played, recorded, lanes) = fleet.parts();
@@ -154,7 +152,7 @@ fn log_with_room(rows: usize) -> RunLog {
 }
 
 fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
-    let Driven { log, journal, lags, rounds, served, worked, driver_time, ending } = driven;
+    let Driven { log, lags, rounds, served, worked, driver_time, ending } = driven;
     let handoff = PerClass::from_fn(|class| {
         let of_class = served.iter().filter(|batch| machine.class(batch.processor) == class);
         Spread::of(of_class.map(ServedBatch::handoff).collect())
@@ -176,7 +174,6 @@ fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
         worked,
         driver_time,
         log,
-        journal,
         ending,
     }
 }

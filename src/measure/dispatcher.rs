@@ -123,7 +123,7 @@ pub fn time_dispatcher(
     let mut times: Vec<DispatcherTime> = policies.iter().map(time).collect();
     for _ in 0..rounds {
         for (factory, time) in policies.iter().zip(&mut times) {
-            let run = LiveRun { policy: factory.build(model)?, jobs: &jobs, abandon_after: None, keep_journal: false };
+            let run = LiveRun { policy: factory.build(model)?, jobs: &jobs, abandon_after: None };
             let taken = live::run_under_manual_clock(&mut recorded, run)?.driver_time;
             time.alone_ns = time.alone_ns.min(taken.as_nanos() as f64 / jobs.len() as f64);
         }
@@ -217,10 +217,7 @@ fn play(
 ) -> Result<LiveOutcome, DispatcherError> {
     let jobs = plan(costs, rate_qps, (rate_qps * SECONDS) as usize);
     let policy = factory.build(fleet.model())?;
-    let outcome = live::run(
-        fleet,
-        LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)), keep_journal: false },
-    )?;
+    let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)) })?;
     match outcome.ending {
         live::Ending::Failed(error) => Err(error.into()),
         _ => Ok(outcome),

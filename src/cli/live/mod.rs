@@ -85,9 +85,6 @@ pub(super) struct Arguments {
     out: PathBuf,
     #[command(flatten)]
     logs: LogArguments,
-    /// Also write every run with all that its dispatcher was told, into folders that `replay-log` takes
-    #[arg(long)]
-    journal: bool,
     #[command(flatten)]
     faults: FaultArguments,
     /// Let the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what

@@ -64,7 +64,7 @@ fn played(fleet: &mut Fleet, policy: &dyn PolicyFactory) -> Result<Vec<Round>, L
         let jobs = plan(rate_qps);
         let policy = policy.build(fleet.model())?;
         let abandon_after = Some(Nanos::from_secs(2.0 * SECONDS));
-        let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after, keep_journal: false })?;
+        let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after })?;
         if let live::Ending::Failed(error) = outcome.ending {
             return Err(error.into());
         }

@@ -230,10 +230,8 @@ fn drive_stage(
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);
-    let outcome = node.drive_well(
-        &probe,
-        Drive { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None, keep_journal: false },
-    )?;
+    let outcome = node
+        .drive_well(&probe, Drive { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None })?;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);
     }

@@ -27,12 +27,10 @@
 mod concerned;
 mod events;
 mod jobs;
-mod journal;
 mod lanes;
 
 pub use events::{Due, EventQueue};
 pub use jobs::Jobs;
-pub use journal::{Journal, Parity, Told};
 
 use concerned::Concerned;
 use jobs::Place;
