@@ -462,9 +462,6 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
             let us = |models: &ModelFile| models.predict_us(kind, row.mode, &row.inputs()).unwrap();
             let ratio = us(&after) / us(&before);
             assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
-            // Half of what is to come takes no longer than the estimate says it takes at most in half of all cases.
-            let at = |share| after.quantile_us(kind, row.mode, &row.inputs(), share);
-            assert!(at(0.95) > at(0.05));
         }
     }
     assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);
