@@ -10,11 +10,11 @@ use tandem::cost::{BatchCost, Cost, MachineFile, MachineModel};
 use tandem::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem::gpu::GpuError;
 use tandem::ids::{DocId, JobId, ProcessorId, QueryId};
-use tandem::live::{self, Ending, Faulty, Fleet, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
+use tandem::live::{self, Ending, Faulty, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
 use tandem::machine::{Class, FaultKind, FaultPlan, Idle, LaneFault, Machine, PerClass, PlannedFault};
 use tandem::query::{Mode, Query};
 use tandem::sched::{
-    Ask, BuiltIn, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog, Shed,
+    BuiltIn, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog, Shed,
 };
 use tandem::sim::{SimQuery, SimRun, simulate};
 use tandem::time::Nanos;
@@ -27,8 +27,8 @@ impl Policy for Fifo {
         "fifo"
     }
 
-    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> Ask {
-        Ask::Everyone
+    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> LanesToPoll {
+        LanesToPoll::Everyone
     }
 
     fn next(&mut self, _: Lane, jobs: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -45,7 +45,7 @@ impl Policy for Only {
         "only"
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
         self.1.arrive(job, jobs, now)
     }
 
@@ -168,21 +168,21 @@ const WATCHDOG: Nanos = Nanos(300_000_000);
 
 /// Runs jobs in batches on a machine of one CPU worker and one GPU.
 fn run(work: Vec<LaneWork>, count: u32, batch: usize, clock: RunClock) -> LiveOutcome {
-    let mut fleet = fleet(work, clock);
-    run_on(&mut fleet, count, Box::new(Fifo(batch)))
+    let mut lane_pool = lane_pool(work, clock);
+    run_on(&mut lane_pool, count, Box::new(Fifo(batch)))
 }
 
-fn fleet(work: Vec<LaneWork>, clock: RunClock) -> Fleet {
+fn lane_pool(work: Vec<LaneWork>, clock: RunClock) -> LanePool {
     let faults = FaultPlan::new(Vec::new(), WATCHDOG);
     let model = MachineModel { faults, ..Machine::new(1, 0).with_gpus(1, 1, 2).into() };
-    let mut fleet = Fleet::spawn(model, work, queries(), Vec::new()).unwrap();
-    fleet.set_run_clock(clock);
-    fleet
+    let mut lane_pool = LanePool::spawn(model, work, queries(), Vec::new()).unwrap();
+    lane_pool.set_run_clock(clock);
+    lane_pool
 }
 
-fn run_on(fleet: &mut Fleet, count: u32, policy: Box<dyn Policy>) -> LiveOutcome {
+fn run_on(lane_pool: &mut LanePool, count: u32, policy: Box<dyn Policy>) -> LiveOutcome {
     let run = LiveRun { policy, jobs: &jobs(count), abandon_after: None };
-    live::run(fleet, run).unwrap()
+    live::run(lane_pool, run).unwrap()
 }
 
 /// Every job ended exactly once.
@@ -218,8 +218,8 @@ proptest! {
     ) {
         let answered = Arc::default();
         let lane = |class, failing| {
-            let spare = Scripted::new(Class::CPU, Failing::NEVER, &answered);
-            LaneWork::WithSpare(Box::new(Scripted::new(class, failing, &answered)), Box::new(spare))
+            let fallback = Scripted::new(Class::CPU, Failing::NEVER, &answered);
+            LaneWork::WithFallback(Box::new(Scripted::new(class, failing, &answered)), Box::new(fallback))
         };
         let work = vec![lane(Class::CPU, cpu), lane(Class::GPU, gpu)];
         let outcome = run(work, count, batch, RunClock::default());
@@ -240,19 +240,19 @@ proptest! {
 }
 
 #[test]
-fn a_lane_whose_spare_fails_too_ends_the_run_with_an_error() {
+fn a_lane_whose_fallback_fails_too_ends_the_run_with_an_error() {
     let answered = Arc::default();
     let always = Failing { from_call: 1, panics: false };
     let broken = || Box::new(Scripted::new(Class::CPU, always, &answered));
     let sound = Box::new(Scripted::new(Class::GPU, Failing::NEVER, &answered));
-    let work = vec![LaneWork::WithSpare(broken(), broken()), LaneWork::Executor(sound)];
+    let work = vec![LaneWork::WithFallback(broken(), broken()), LaneWork::Executor(sound)];
     let outcome = run(work, 20, 1, RunClock::default());
     assert!(matches!(outcome.ending, Ending::Failed(_)), "{:?}", outcome.ending);
     assert_eq!(outcome.log.faults.len(), 1);
 }
 
 #[test]
-fn a_lane_that_hangs_without_a_spare_ends_the_run_and_nobody_waits_for_it() {
+fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
     /// Comes back when it is told to.
     struct Hanging(Arc<AtomicU32>);
     impl Executor for Hanging {
@@ -278,18 +278,19 @@ fn a_lane_that_hangs_without_a_spare_ends_the_run_and_nobody_waits_for_it() {
     let model = MachineModel { faults, ..Machine::new(1, 0).with_gpus(1, 1, 2).into() };
     let sound = Box::new(Scripted::new(Class::GPU, Failing::NEVER, &answered));
     let work = vec![LaneWork::Executor(Box::new(Hanging(Arc::clone(&may_go_on)))), LaneWork::Executor(sound)];
-    let mut fleet = Fleet::spawn(model, work, queries(), Vec::new()).unwrap();
-    let outcome = run_on(&mut fleet, 20, Box::new(Only(ProcessorId(0), Fifo(1))));
+    let mut lane_pool = LanePool::spawn(model, work, queries(), Vec::new()).unwrap();
+    let outcome = run_on(&mut lane_pool, 20, Box::new(Only(ProcessorId(0), Fifo(1))));
     // What had ended is kept, with the reason why no more has.
     let Ending::Failed(error) = &outcome.ending else { panic!("{:?}", outcome.ending) };
-    let told = "lane 0 was at one batch for more than 0.5 s, and has no spare to go on with: it is given up";
+    let told =
+        "lane 0 was at one batch for more than 0.5 s, and has no fallback executor to go on with: it is given up";
     assert_eq!(error.to_string(), told);
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
-    // No later run uses the lane, and the fleet's end waits for nobody.
+    // No later run uses the lane, and the lane pool's end waits for nobody.
     let again = LiveRun { policy: Box::new(Fifo(1)), jobs: &jobs(1), abandon_after: None };
-    assert_eq!(live::run(&mut fleet, again).unwrap_err().to_string(), told);
-    assert_eq!(fleet.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
-    drop(fleet);
+    assert_eq!(live::run(&mut lane_pool, again).unwrap_err().to_string(), told);
+    assert_eq!(lane_pool.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
+    drop(lane_pool);
     may_go_on.store(1, Ordering::Relaxed);
 }
 
@@ -299,24 +300,24 @@ fn planned(lane: u32, kind: FaultKind, lasts_ms: u64) -> Vec<LaneFault> {
     let clock = RunClock::default();
     let processor = ProcessorId(lane);
     let planned = PlannedFault { at: Nanos::ZERO, processor, kind, lasts: Nanos(lasts_ms * 1_000_000) };
-    let spare = || Box::new(Scripted::new(Class::CPU, Failing::NEVER, &answered));
+    let fallback = || Box::new(Scripted::new(Class::CPU, Failing::NEVER, &answered));
     let lane_of = |number: u32| {
         let class = if number == 0 { Class::CPU } else { Class::GPU };
         let own = Box::new(Scripted::new(class, Failing::NEVER, &answered));
         if number == lane {
-            LaneWork::WithSpare(Box::new(Faulty::new(own, vec![planned], clock.clone())), spare())
+            LaneWork::WithFallback(Box::new(Faulty::new(own, vec![planned], clock.clone())), fallback())
         } else {
             LaneWork::Executor(own)
         }
     };
-    let mut fleet = fleet(vec![lane_of(0), lane_of(1)], clock.clone());
+    let mut lane_pool = lane_pool(vec![lane_of(0), lane_of(1)], clock.clone());
     let policy = || Box::new(Only(processor, Fifo(3)));
-    let outcome = run_on(&mut fleet, 60, policy());
+    let outcome = run_on(&mut lane_pool, 60, policy());
     assert_whole(&outcome, 60);
     let retired = if outcome.log.faults.iter().any(|fault| fault.is_retired) { vec![processor] } else { Vec::new() };
-    assert_eq!(fleet.retired(), retired);
+    assert_eq!(lane_pool.retired(), retired);
     // The lane goes on in the next run.
-    assert_whole(&run_on(&mut fleet, 60, policy()), 60);
+    assert_whole(&run_on(&mut lane_pool, 60, policy()), 60);
     outcome.log.faults
 }
 
@@ -360,8 +361,8 @@ fn a_request_that_no_executor_takes_is_no_fault_of_the_lane() {
     let answered = Arc::default();
     let sound = |class| Box::new(Scripted::new(class, Failing::NEVER, &answered));
     let work = vec![
-        LaneWork::WithSpare(Box::new(Refusing), sound(Class::CPU)),
-        LaneWork::WithSpare(sound(Class::GPU), sound(Class::CPU)),
+        LaneWork::WithFallback(Box::new(Refusing), sound(Class::CPU)),
+        LaneWork::WithFallback(sound(Class::GPU), sound(Class::CPU)),
     ];
     let outcome = run(work, 20, 1, RunClock::default());
     assert!(matches!(outcome.ending, Ending::Failed(_)) && outcome.log.faults.is_empty(), "{:?}", outcome.ending);
@@ -478,7 +479,7 @@ proptest! {
         mut arrivals in arrivals(),
     ) {
         arrivals.iter_mut().for_each(|(_, query)| *query %= queries.len() as u32);
-        let mut fleet = Fleet::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
+        let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
         let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
         let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
         for policy in policies() {
@@ -497,7 +498,7 @@ proptest! {
             prop_assert!(simulated.shed.iter().all(|shed| shed.dropped + shed.predicted[shed.class] > shed.deadline));
             let built = policy.build(&model).unwrap();
             let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
-            let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
+            let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", policy.name());
             prop_assert_eq!(driven.unfinished, 0);
             // Whoever ran again did so on a lane that failed, and whoever failed lost something.
@@ -529,11 +530,11 @@ proptest! {
         let set = Arc::new(QuerySet::new(10, queries.iter().map(live)));
         let work = || model.machine.processors().map(|_| LaneWork::TimeWarp).collect();
         let costs: Vec<_> = queries.iter().map(|query| query.service).collect();
-        let mut fleet = Fleet::spawn(model.clone(), work(), set, costs).unwrap();
+        let mut lane_pool = LanePool::spawn(model.clone(), work(), set, costs).unwrap();
         for policy in policies() {
             let built = policy.build(&model).unwrap();
             let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
-            let outcome = live::run(&mut fleet, run).unwrap();
+            let outcome = live::run(&mut lane_pool, run).unwrap();
             prop_assert!(matches!(outcome.ending, Ending::Complete), "{}: {:?}", policy.name(), outcome.ending);
             assert_each_ended_once(&outcome.log, jobs.len());
             prop_assert_eq!((outcome.unfinished, outcome.unreleased), (0, 0));

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
-use super::fleet::Lane;
+use super::lane_pool::Lane;
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
 use crate::cost::machine_file::{DispatcherStalls, StallClock};
@@ -28,7 +28,7 @@ use crate::time::Nanos;
 
 /// What a run left behind.
 #[derive(Debug)]
-pub(super) struct Driven {
+pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
     /// For each released job: how late it was released.
     pub(super) lags: Vec<Nanos>,
@@ -63,7 +63,7 @@ pub(super) fn drive<C: Clock>(
     dispatcher: Dispatcher,
     jobs: &[Job],
     limits: Limits<'_>,
-) -> Driven {
+) -> LiveRunResult {
     let starts = lanes.iter().map(|lane| match lane {
         Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
         Lane::Recorded => Vec::new(),
@@ -109,7 +109,7 @@ pub(super) fn drive<C: Clock>(
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
     let Driver { dispatcher, lags, rounds, served, worked, ending, .. } = driver;
-    Driven { log: dispatcher.into_log(), lags, rounds, served, worked, driver_time, ending }
+    LiveRunResult { log: dispatcher.into_log(), lags, rounds, served, worked, driver_time, ending }
 }
 
 struct Driver<'a, C, T> {
@@ -138,7 +138,7 @@ struct Driver<'a, C, T> {
     actions: Vec<Action>,
     /// By lane and slot of its ring: what is known of the batch since it was handed over,
     starts: Vec<Vec<ServedBatch>>,
-    /// and by lane: when the last one was done, since the fleet was made.
+    /// and by lane: when the last one was done, since the lane pool was made.
     last_done: Vec<u64>,
     /// Lanes whose workers have batches now, as bits, and how many batches they have.
     working: Vec<u64>,
@@ -231,7 +231,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
                 let queries = self.dispatcher.rows(begun.processor, begun.number).len();
                 match worker.take_over(queries, self.watchdog) {
-                    // Whoever has no spare is waited for, but not for ever; whoever only passes the time comes to its end.
+                    // Whoever has no fallback is waited for, but not for ever; whoever only passes the time comes to its end.
                     None if now.since(began) > self.lost_after && !worker.pretends() => {
                         self.batches_working -= worker.give_up() as usize;
                         self.working[word] &= !(1 << (lane % 64));
@@ -294,7 +294,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                         self.jobs = later;
                         self.lags.push(now.since(job.arrival));
                         let mut job = *job;
-                        self.times.expect(job.row, &mut job.predicted);
+                        self.times.predict_cost(job.row, &mut job.predicted);
                         let arrived = self.dispatcher.arrive(now, job);
                         self.keep_law(arrived);
                     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::ids::QueryId;
-use crate::live::{self, Fleet, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Spread};
+use crate::live::{self, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Spread};
 use crate::machine::{Class, Machine, PerClass};
 use crate::query::{ArrivalProcess, Mode, Query, unit_arrivals};
 use crate::sched::{Job, PolicyError, PolicyFactory};
@@ -113,7 +113,7 @@ pub fn time_dispatcher(
     threaded: bool,
 ) -> Result<Vec<DispatcherTime>, DispatcherError> {
     let costs: Vec<PerClass<Cost>> = (0..QUERIES).map(cost).collect();
-    let mut recorded = Fleet::recorded(model.clone(), costs.clone());
+    let mut recorded = LanePool::recorded(model.clone(), costs.clone());
     let jobs = plan(&costs, busy_rate_qps(model), JOBS);
     let time = |factory: &&dyn PolicyFactory| DispatcherTime {
         policy: factory.name().to_owned(),
@@ -129,9 +129,9 @@ pub fn time_dispatcher(
         }
     }
     if threaded {
-        let mut fleet = fleet_of_fakes(model)?;
+        let mut lane_pool = lane_pool_of_fakes(model)?;
         for (factory, time) in policies.iter().zip(&mut times) {
-            time.threads = Some(highest_rate(&mut fleet, *factory, &costs)?);
+            time.threads = Some(highest_rate(&mut lane_pool, *factory, &costs)?);
         }
     }
     Ok(times)
@@ -163,7 +163,7 @@ fn plan(costs: &[PerClass<Cost>], rate_qps: f64, count: usize) -> Vec<Job> {
     live::plan(arrivals, &queries, Nanos::from_ms(50.0))
 }
 
-fn fleet_of_fakes(model: &MachineModel) -> Result<Fleet, LiveError> {
+fn lane_pool_of_fakes(model: &MachineModel) -> Result<LanePool, LiveError> {
     let query = |id| LiveQuery {
         id: QueryId(id),
         query: Query { id: QueryId(id), label: String::new(), terms: Vec::new(), dropped_terms: 0 },
@@ -174,19 +174,20 @@ fn fleet_of_fakes(model: &MachineModel) -> Result<Fleet, LiveError> {
         LaneWork::Executor(Box::new(Fake { class: processor.class, under_way: VecDeque::with_capacity(2) }))
     });
     let queries = Arc::new(QuerySet::new(1, (0..QUERIES).map(query)));
-    Fleet::spawn(model.clone(), lanes.collect(), queries, Vec::new())
+    LanePool::spawn(model.clone(), lanes.collect(), queries, Vec::new())
 }
 
 /// Looks for the highest rate that is served as it comes.
 fn highest_rate(
-    fleet: &mut Fleet,
+    lane_pool: &mut LanePool,
     factory: &dyn PolicyFactory,
     costs: &[PerClass<Cost>],
 ) -> Result<ThreadedRate, DispatcherError> {
     let (mut low, mut high) = (LOWEST_QPS, HIGHEST_QPS);
     // Whatever disturbs a run does not disturb the next one too.
     let mut is_served = |rate_qps| -> Result<bool, DispatcherError> {
-        Ok(was_served(&play(fleet, factory, costs, rate_qps)?) || was_served(&play(fleet, factory, costs, rate_qps)?))
+        Ok(was_served(&play(lane_pool, factory, costs, rate_qps)?)
+            || was_served(&play(lane_pool, factory, costs, rate_qps)?))
     };
     // What carries less than the lowest rate is looked for below it.
     while !is_served(low)? && low > LEAST_QPS {
@@ -203,21 +204,21 @@ fn highest_rate(
         let middle = (low + high) / 2.0;
         *(if is_served(middle)? { &mut low } else { &mut high }) = middle;
     }
-    let outcome = play(fleet, factory, costs, LOAD * low)?;
+    let outcome = play(lane_pool, factory, costs, LOAD * low)?;
     let LiveOutcome { decision, lag, handoff, .. } = outcome;
-    let lag_at_target = play(fleet, factory, costs, LOAD * TARGET_QPS)?.lag;
+    let lag_at_target = play(lane_pool, factory, costs, LOAD * TARGET_QPS)?.lag;
     Ok(ThreadedRate { rate_qps: low, decision, lag, lag_at_target, handoff })
 }
 
 fn play(
-    fleet: &mut Fleet,
+    lane_pool: &mut LanePool,
     factory: &dyn PolicyFactory,
     costs: &[PerClass<Cost>],
     rate_qps: f64,
 ) -> Result<LiveOutcome, DispatcherError> {
     let jobs = plan(costs, rate_qps, (rate_qps * SECONDS) as usize);
-    let policy = factory.build(fleet.model())?;
-    let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)) })?;
+    let policy = factory.build(lane_pool.model())?;
+    let outcome = live::run(lane_pool, LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)) })?;
     match outcome.ending {
         live::Ending::Failed(error) => Err(error.into()),
         _ => Ok(outcome),

@@ -173,7 +173,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
 
 /// An executor that a plan has retired stays so: of the runs after the first nobody could say what they measure.
 fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
-    let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.fleet().is_recorded(fault.processor);
+    let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.lane_pool().is_recorded(fault.processor);
     if runs > 1
         && let Some(fault) = node.model().faults.faults.iter().find(|fault| stays(fault))
     {

@@ -8,7 +8,7 @@ use crate::cli::output::say;
 use crate::cli::run_logs::KeptRuns;
 use crate::files::Provenance;
 use crate::ids::ProcessorId;
-use crate::lab::{Criterion, Drive, Judge, Node};
+use crate::lab::{Criterion, Judge, LiveRunSpec, Node};
 use crate::live::{Ending, GpuLane, LiveOutcome};
 use crate::machine::{Class, LaneFault};
 use crate::report::faults::{FaultRow, write_faults};
@@ -58,7 +58,7 @@ impl<'a> Session<'a> {
                     policy.name(),
                     number::text(plan.rate_qps, 6)
                 );
-                let mut drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
+                let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.deadline());
                 // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
                 if self.arguments.faults.faults.is_some() || policy.sheds() != Shed::Nothing {
                     drive.abandon_after = None;
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
             ));
         }
         let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
-        for lane in self.node.fleet().retired().into_iter().filter(before) {
+        for lane in self.node.lane_pool().retired().into_iter().filter(before) {
             self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
         }
         if !outcome.log.shed.is_empty() {
@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
             unfinished: outcome.unfinished,
             unreleased: outcome.unreleased,
             overloaded: outcome.overloaded(),
-            gpu: self.node.fleet().gpu().name(),
+            gpu: self.node.lane_pool().gpu().name(),
             // Of a run that was interrupted nobody knows how it would have ended.
             verdict: (!outcome.interrupted())
                 .then(|| Judge::of_log(self.criterion, &outcome.log, plan.arrivals.len(), rate_qps)),
@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
     }
 
     fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
-        let gpu_is_replayed = self.node.fleet().gpu() == GpuLane::Replay;
+        let gpu_is_replayed = self.node.lane_pool().gpu() == GpuLane::Replay;
         let lane = |_: ProcessorId, class: Class| match class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
