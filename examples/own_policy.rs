@@ -15,7 +15,8 @@ use tandem::lab::{CapacitySearch, Objective, RunLength, Summary, Tally};
 use tandem::machine::{Class, Machine};
 use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{
-    Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, Promise, preferred_class,
+    Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, Promise,
+    preferred_class,
 };
 use tandem::sim::{Arrivals, Experiment, SimQuery};
 use tandem::time::Nanos;
@@ -28,8 +29,8 @@ impl Policy for ShortestFirst {
         "shortest-first"
     }
 
-    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        Ask::ClassThenOthers(preferred_class(&job.predicted))
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        LanesToPoll::ClassThenOthers(preferred_class(&job.predicted))
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {

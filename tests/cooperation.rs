@@ -38,7 +38,7 @@ fn length_based(threshold: u32, blocks: &Arc<[u32]>) -> BuiltIn {
 fn capacity_qps(experiment: &Experiment, policy: &BuiltIn) -> f64 {
     let search = CapacitySearch::new(experiment, Objective::default(), RunLength::default()).unwrap();
     // One seed and short runs: what is compared differs by more.
-    search.at_a_glance(&[policy], &|| ()).unwrap()[0]
+    search.estimate_capacity_coarse(&[policy], &|| ()).unwrap()[0]
 }
 
 #[test]

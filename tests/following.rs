@@ -14,7 +14,7 @@ use tandem::cost::{
 };
 use tandem::files::Provenance;
 use tandem::ids::{ProcessorId, QueryId};
-use tandem::live::{self, Fleet, LiveRun};
+use tandem::live::{self, LanePool, LiveRun};
 use tandem::machine::{Class, Machine, PerClass};
 use tandem::query::{Features, Mode};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog};
@@ -275,13 +275,13 @@ proptest! {
     ) {
         let pace = FollowingPace { copy_rate: 1e8, decide: Nanos(30_000) };
         let experiment = world.experiment(2, &arrivals, Some(world.following(num_frames, epoch, pace)));
-        let mut fleet = Fleet::recorded(experiment.model.clone(), world.near.clone());
+        let mut lane_pool = LanePool::recorded(experiment.model.clone(), world.near.clone());
         let estimates: Vec<_> = world.queries.iter().map(|query| (query.id, query.estimate)).collect();
         let jobs = live::plan(experiment.arrivals[0].at_rate(RATE_QPS), &estimates, experiment.deadline);
         for kind in policies() {
             let policy = kind.with(PolicyOptions::default()).build(&experiment.model).unwrap();
-            let run = LiveRun { policy, jobs: &jobs, abandon_after: None, keep_journal: false };
-            let driven = live::run_under_manual_clock(&mut fleet, run).unwrap();
+            let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+            let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
             prop_assert_eq!(&driven.log, &play(&experiment, kind), "{}", kind);
         }
     }
@@ -327,8 +327,8 @@ fn pages_that_come_are_read_near_once_they_are_there_and_hold_up_reads_meanwhile
     // They have come within that query.
     assert_eq!(took(6000), 21.0);
     let mut expected = world.near[1];
-    times.expect(1, &mut expected);
+    times.predict_cost(1, &mut expected);
     assert_eq!(expected, world.near[1]);
-    times.expect(0, &mut expected);
+    times.predict_cost(0, &mut expected);
     assert!(expected[Class::GPU].bus > Nanos::ZERO, "{expected:?}");
 }

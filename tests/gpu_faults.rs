@@ -1,7 +1,7 @@
 //! A real GPU that fails in the middle of a run: a kernel that writes where it may not, kernels that never end.
 //!
 //! What a fault leaves of a CUDA context is nothing, so each test breaks one in a process of its own, beside a run whose GPU
-//! lane has a CPU as its spare. Without a GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there.
+//! lane has a CPU as its fallback. Without a GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there.
 #![cfg(feature = "gpu")]
 
 mod skipped;
@@ -21,10 +21,10 @@ use tandem::exec::gpu::GpuExecutor;
 use tandem::gpu::list_gpus;
 use tandem::ids::{JobId, QueryId};
 use tandem::index::{Bm25, Index, IndexBuilder};
-use tandem::live::{self, Ending, Fleet, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use tandem::machine::{FaultKind, FaultPlan, Machine, PerClass};
 use tandem::query::{Mode, Query};
-use tandem::sched::{Ask, Job, Jobs, Lane, Next, Policy};
+use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use tandem::time::Nanos;
 
 /// Two kernels: `wild` writes to an address that nobody has; `spin` runs until the word that it is given is not 0.
@@ -76,8 +76,8 @@ impl Policy for Fifo {
         "fifo"
     }
 
-    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> Ask {
-        Ask::Everyone
+    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> LanesToPoll {
+        LanesToPoll::Everyone
     }
 
     fn next(&mut self, _: Lane, jobs: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -124,11 +124,12 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
     });
     let queries = Arc::new(QuerySet::new(10, queries));
     let gpu = Box::new(GpuExecutor::new(&index, Bm25::default()).unwrap());
-    let spare = Box::new(CpuExecutor::new(Arc::clone(&index), Bm25::default()));
+    let fallback = Box::new(CpuExecutor::new(Arc::clone(&index), Bm25::default()));
     let faults = FaultPlan::new(Vec::new(), watchdog);
     let model = MachineModel { faults, ..Machine::default().with_gpus(1, 1, 2).into() };
-    let mut fleet = Fleet::spawn(model, vec![LaneWork::WithSpare(gpu, spare)], queries, Vec::new()).unwrap();
-    fleet.warm_up(Duration::from_millis(50)).unwrap();
+    let mut lane_pool =
+        LanePool::spawn(model, vec![LaneWork::WithFallback(gpu, fallback)], queries, Vec::new()).unwrap();
+    lane_pool.warm_up(Duration::from_millis(50)).unwrap();
     let costs = PerClass::from_fn(|_| Cost::alone(Nanos(1000)));
     let told: Vec<_> = (0..100).map(|id| (QueryId(id), costs)).collect();
     let arrivals = (0..QUERIES).map(|i| (Nanos(u64::from(i) * GAP.0), i % 100));
@@ -141,8 +142,8 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
             std::thread::sleep(AFTER);
             break_it(&context);
         });
-        let run = LiveRun { policy: Box::new(Fifo), jobs: &jobs, abandon_after: None, keep_journal: false };
-        live::run(&mut fleet, run).unwrap()
+        let run = LiveRun { policy: Box::new(Fifo), jobs: &jobs, abandon_after: None };
+        live::run(&mut lane_pool, run).unwrap()
     })
 }
 

@@ -9,7 +9,7 @@ use tandem::cost::machine_file::{
 use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::ids::{DeviceId, JobId, QueryId};
 use tandem::machine::{Class, Idle, Machine, PerClass, Processor};
-use tandem::sched::{Ask, Job, Jobs, Lane, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
+use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{SimQuery, SimRun, simulate_into};
 use tandem::time::Nanos;
 
@@ -21,7 +21,7 @@ impl Policy for Unsaid {
         self.0.name()
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
         self.0.arrive(job, jobs, now)
     }
 
@@ -29,7 +29,7 @@ impl Policy for Unsaid {
         self.0.next(lane, jobs, now, batch)
     }
 
-    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
         self.0.finished(lane, batch, jobs, service, now)
     }
 }

@@ -320,9 +320,6 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     assert_eq!(document["results"]["summary"][0]["lane_faults"], 1, "{out}");
     assert_eq!(document["results"]["faults"][0]["fault"], "panic", "{out}");
     assert!(err.contains("panic on lane 0 after") && err.contains("a CPU goes on in its place"), "{err}");
-    let in_vain = "planned error on lane 0 at 900000 ms changed nothing: the lane had been retired before";
-    assert!(err.contains(in_vain), "{err}");
-    assert!(std::fs::read_to_string(results.join("faults.csv")).unwrap().contains(in_vain));
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
     // Replayed times of a GPU that hangs, beside a real CPU worker: the watchdog ends the wait.
@@ -344,13 +341,11 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     assert!(counts.iter().all(|row| row["queries"] == "100" && row["lane_faults"] == "1"), "{counts:?}");
     // What is dropped is in the log, and counted.
     let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --rate 2e6 --num-queries 100000";
-    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 10 --shed late --journal"), 0);
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 10 --shed late"), 0);
     let row = &rows(&results.join("summary.csv"))[0];
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert!(!log.shed.is_empty() && out.contains("dropped, late when a processor took them up"), "{out}");
     assert_eq!((&row["shed"], log.rows.len() + log.shed.len()), (&log.shed.len().to_string(), 100_000));
-    let (out, _) = tandem(lab.path(), "replay-log results/runs/cpu-only-2000000qps-seed1", 0);
-    assert!(out.contains("100000 jobs"), "{out}");
 }
 
 #[test]
@@ -467,9 +462,6 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
             let us = |models: &ModelFile| models.predict_us(kind, row.mode, &row.inputs()).unwrap();
             let ratio = us(&after) / us(&before);
             assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
-            // Half of what is to come takes no longer than the estimate says it takes at most in half of all cases.
-            let at = |share| after.quantile_us(kind, row.mode, &row.inputs(), share);
-            assert!(at(0.95) > at(0.05));
         }
     }
     assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);

@@ -324,7 +324,7 @@ fn a_fault_plan_and_shedding_are_played_and_counted() {
 }
 
 #[test]
-fn what_came_of_a_fault_plan_is_a_file_and_what_was_planned_in_vain_is_told() {
+fn the_lanes_that_fail_by_a_fault_plan_are_in_faults_csv() {
     let dir = tempfile::tempdir().unwrap();
     let plan = "at_ms,processor,fault,lasts_ms\n1000,1,error,\n1500,1,panic,\n900000,0,error,\n";
     std::fs::write(dir.path().join("plan.csv"), plan).unwrap();
@@ -333,22 +333,13 @@ fn what_came_of_a_fault_plan_is_a_file_and_what_was_planned_in_vain_is_told() {
         "--workload w.csv --num-queries 3000 --seeds 1:2 --rate 900 --cpus 1 --policy stealing --deadline-ms 100 --what delays \
          --estimates oracle --faults plan.csv",
     );
-    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let failed = rows(&dir.path().join("out/faults.csv"));
     assert_eq!(failed.len(), 2, "{failed:?}");
     for (row, seed) in failed.iter().zip(["1", "2"]) {
         let told = ["policy", "seed", "processor", "fault", "retired"].map(|column| row[column].as_str());
         assert_eq!(told, ["stealing", seed, "1", "error", "true"]);
         assert!(row["at_ms"].parse::<f64>().unwrap() >= 1000.0 && row["queries"] != "0", "{row:?}");
-    }
-    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for note in [
-        "planned panic on lane 1 at 1500 ms changed nothing in 2 of 2 runs: the lane had been retired before",
-        "planned error on lane 0 at 900000 ms changed nothing in 2 of 2 runs: the run was over",
-    ] {
-        assert!(words.contains(note), "{text}");
-        let file = std::fs::read_to_string(dir.path().join("out/faults.csv")).unwrap();
-        assert!(file.contains(&format!("# note: {note}\n")), "{file}");
     }
 }
 

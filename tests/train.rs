@@ -105,27 +105,6 @@ fn every_kind_of_model_learns_and_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn quantiles_hold_for_queries_that_the_model_has_not_seen() {
-    let all = workload(2400);
-    let part = |from: usize, to: usize| Workload { rows: all.rows[from..to].to_vec(), ..all.clone() };
-    let models = train(&part(0, 1600), &TrainOptions::default()).unwrap();
-    let further = part(1600, 2400);
-    for (kind, mode) in [(Class::CPU, Mode::And), (Class::GPU, Mode::Or)] {
-        let rows: Vec<_> = further.rows.iter().filter(|row| row.mode == mode).collect();
-        let within = |level: f64| {
-            let is_within = |row: &&&WorkloadRow| {
-                let us = models.quantile_us(kind, mode, &row.inputs(), level).unwrap();
-                row.measured[kind].unwrap().median_us <= us
-            };
-            rows.iter().filter(is_within).count() as f64 / rows.len() as f64
-        };
-        assert!(within(0.9) > 0.84 && within(0.9) < 0.97, "{kind}: {}", within(0.9));
-        assert!(within(0.5) > 0.4 && within(0.5) < 0.6, "{kind}: {}", within(0.5));
-        assert!(within(0.1) < 0.18, "{kind}: {}", within(0.1));
-    }
-}
-
-#[test]
 fn estimates_for_a_workload_are_made_without_the_query_itself() {
     let workload = workload(400);
     let options = TrainOptions { model: ModelKind::Cart, min_leaf: 1, max_depth: 40, ..TrainOptions::default() };
@@ -167,8 +146,8 @@ fn damaged_models_are_refused_with_what_is_wrong() {
     let with_threshold = |value: &str| format!("{}\"threshold\": {value}{}", &good[..threshold], &good[value_end..]);
     for (text, expected) in [
         (
-            good.replace("\"version\": 1", "\"version\": 3"),
-            "models/gpu.json: model format 3, this build reads 1 (retrain: `tandem train`)",
+            good.replace("\"version\": 2", "\"version\": 1"),
+            "models/gpu.json: model format 1, this build reads 2 (retrain: `tandem train`)",
         ),
         ("{}".to_owned(), "models/gpu.json: not a model file: no \"format\": \"tandem-model\" with a version"),
         (good.replacen("\"postings\"", "\"moon\"", 1), "models[0].features: unknown feature `moon`"),
@@ -180,7 +159,7 @@ fn damaged_models_are_refused_with_what_is_wrong() {
         (good.replace("\"gpu\"", "\"cpu\""), "models[2]: a second model for cpu, and"),
         (good.replacen("\"samples\"", "\"sample\"", 1), "unknown field `sample`"),
         (good[..good.rfind('}').unwrap()].to_owned(), "EOF while parsing"),
-        (format!("{{\"format\":\"tandem-model\",\"version\":1,\"x\":{}", "[".repeat(100_000)), "models/gpu.json:1:"),
+        (format!("{{\"format\":\"tandem-model\",\"version\":2,\"x\":{}", "[".repeat(100_000)), "models/gpu.json:1:"),
     ] {
         let message = parse(&text).expect_err(expected).to_string();
         assert!(message.contains(expected), "{message}\nexpected: {expected}");
@@ -315,12 +294,6 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
         assert_eq!(number(row, "mean_relative_error"), model.evaluation.as_ref().unwrap().mean_relative_error);
     }
     assert_eq!(of("model_deciles.csv").len(), ModelKind::ALL.len() * 4 * 10);
-    let coverage = of("model_coverage.csv");
-    assert_eq!(coverage.len(), 4 * 9);
-    for row in &coverage {
-        // A hundred and fifty queries tell a share within 0.12.
-        assert!((number(row, "share_within") - number(row, "level")).abs() < 0.12, "{row:?}");
-    }
     let of_cpu = |rows: &[Row]| -> Vec<_> {
         rows.iter().filter(|row| row["kind"] == "cpu" && row["mode"] == "or").cloned().collect()
     };

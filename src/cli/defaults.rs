@@ -176,7 +176,7 @@ pub(super) fn gpu_executor(
 
 /// Says so where workers and driver have too few cores to be punctual.
 pub(super) fn warn_of_few_cores(node: &lab::Node) {
-    if node.fleet().has_cores_enough() {
+    if node.lane_pool().has_cores_enough() {
         return;
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -20,7 +20,6 @@ mod options;
 mod origin;
 mod profile;
 mod recalibrate;
-mod replay_log;
 mod report;
 mod reproduce;
 mod run_logs;
@@ -67,8 +66,6 @@ enum Command {
     Sweep(sweep::Arguments),
     /// Drive the real executors with the same scheduler code.
     Live(live::Arguments),
-    /// Let a recorded live run be decided again by its policy, and compare.
-    ReplayLog(replay_log::Arguments),
     /// Measure the parts of the lab: index, codecs, operators, estimates, simulator, dispatcher, GPU.
     Bench(bench::Arguments),
     /// The whole loop: index, profile, train, simulate, drive live, compare.
@@ -113,7 +110,6 @@ pub fn run() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
-        Command::ReplayLog(arguments) => replay_log::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

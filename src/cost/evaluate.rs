@@ -12,7 +12,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::Inputs;
-use super::conformal::Quantiles;
 use crate::quantile::interpolated;
 use crate::query::Features;
 
@@ -36,9 +35,6 @@ pub struct Evaluation {
     pub baseline_geometric_relative_error: f64,
     /// Spearman's rank correlation of estimates and true costs: 1 if they order queries alike.
     pub rank_correlation: f64,
-    /// The share of queries within the quantiles of 5 and 95 %, which were calibrated without their fold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coverage_90: Option<f64>,
     /// By tenths of the estimates, from the cheapest: the sum of what was estimated over what they took.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decile_bias: Vec<f64>,
@@ -82,27 +78,8 @@ pub(super) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], fold
         baseline_mean_relative_error: rounded(mean(&relative_errors(truth, &mean_estimates))),
         baseline_geometric_relative_error: rounded(mean(&relative_errors(truth, &geometric_estimates))),
         rank_correlation: rounded(rank_correlation(truth, estimates)),
-        coverage_90: Some(rounded(coverage(truth, estimates, fold_of, folds))),
         decile_bias: decile_bias(truth, estimates).into_iter().map(rounded).collect(),
     }
-}
-
-/// The share of samples within 5 and 95 % of what quantiles calibrated on the other folds say.
-fn coverage(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> f64 {
-    let mut within = 0;
-    for fold in 0..folds {
-        let others = |values: &[f64]| -> Vec<f64> {
-            values.iter().zip(fold_of).filter(|&(_, &f)| f != fold).map(|(&value, _)| value).collect()
-        };
-        let quantiles = Quantiles::calibrate(&others(estimates), &others(truth));
-        let held_back = truth.iter().zip(estimates).zip(fold_of).filter(|&(_, &f)| f == fold);
-        within += held_back
-            .filter(|&((&us, &estimate), _)| {
-                (quantiles.at(estimate, 0.05)..=quantiles.at(estimate, 0.95)).contains(&us)
-            })
-            .count();
-    }
-    within as f64 / truth.len() as f64
 }
 
 /// By tenths of the estimates, estimated over true time in all.

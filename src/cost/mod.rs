@@ -6,7 +6,6 @@
 
 pub mod batches;
 pub(crate) mod comment_line;
-pub mod conformal;
 mod contention;
 mod evaluate;
 mod following;

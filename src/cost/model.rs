@@ -9,7 +9,4 @@ pub trait CostModel: Send + Sync {
     /// The predicted service time in microseconds, above zero; `None` where the model knows nothing of this
     /// processor and mode, or what it asks for is not known.
     fn predict_us(&self, kind: Class, mode: Mode, inputs: &Inputs) -> Option<f64>;
-
-    /// What the query will take at most with a probability of `level`; `None` as there, or where the model does not tell.
-    fn quantile_us(&self, kind: Class, mode: Mode, inputs: &Inputs, level: f64) -> Option<f64>;
 }

@@ -1,10 +1,9 @@
 //! Model files: JSON that a person can read and a program can't misread.
 //!
 //! ```text
-//! {"format": "tandem-model", "version": 1, "provenance": {...},
+//! {"format": "tandem-model", "version": 2, "provenance": {...},
 //!  "models": [{"kind": "cpu", "mode": "or", "features": [...], "target": "ln(us)",
 //!              "boosting": {"base": 3.1, "trees": [{"inputs": [...], "thresholds": [...], "leaves": [...]}, ...]},
-//!              "quantiles": {"bands": [{"up_to_us": 12.1, "samples": 828, "factors": [...]}, ...]},
 //!              "evaluation": {"folds": 10, "mean_relative_error": ..., ...}}],
 //!  "batches": {"gpu": {"overhead_us": 9.1, "added_or": 0.12, "cost": {"host_fixed_us": ...}, ...}}}
 //! ```
@@ -20,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 use super::batches::{BatchModel, BatchModels};
-use super::conformal::Quantiles;
 use super::inputs::InputSet;
 use super::models::{Fitted, ModelKind, StoredBoosting, StoredFitted, StoredRules, StoredTree, StoredWork};
 use super::{CostModel, Evaluation, Inputs};
@@ -31,7 +29,7 @@ use crate::query::Mode;
 /// What the file says it is.
 const FORMAT: &str = "tandem-model";
 /// The version that this build reads and writes.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The cost of one mode on one kind of processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +40,6 @@ pub struct Model {
     pub mode: Mode,
     /// How wrong it is on queries that it has not seen.
     pub evaluation: Option<Evaluation>,
-    /// How far true costs spread around its estimates.
-    pub quantiles: Option<Quantiles>,
     /// What was fitted is multiplied by this, since a recalibration found everything so much dearer; 1 before that.
     pub scale: f64,
     pub(super) fitted: Fitted,
@@ -55,7 +51,7 @@ impl Model {
     /// A model of this class and mode, not evaluated yet.
     pub(super) fn new(kind: Class, mode: Mode, fitted: Fitted) -> Self {
         let asks = fitted.regression().asks();
-        Self { kind, mode, evaluation: None, quantiles: None, scale: 1.0, fitted, asks }
+        Self { kind, mode, evaluation: None, scale: 1.0, fitted, asks }
     }
 
     /// What kind of model it is.
@@ -137,8 +133,6 @@ struct StoredModel {
     /// Left out where it is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scale: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    quantiles: Option<Quantiles>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evaluation: Option<Evaluation>,
 }
@@ -238,11 +232,6 @@ impl CostModel for ModelFile {
     fn predict_us(&self, kind: Class, mode: Mode, inputs: &Inputs) -> Option<f64> {
         self.model(kind, mode)?.predict_us(inputs)
     }
-
-    fn quantile_us(&self, kind: Class, mode: Mode, inputs: &Inputs, level: f64) -> Option<f64> {
-        let model = self.model(kind, mode)?;
-        Some(model.quantiles.as_ref()?.at(model.predict_us(inputs)?, level))
-    }
 }
 
 impl From<&Model> for StoredModel {
@@ -259,7 +248,6 @@ impl From<&Model> for StoredModel {
             m5,
             work,
             scale: (model.scale != 1.0).then_some(model.scale),
-            quantiles: model.quantiles.clone(),
             evaluation: model.evaluation.clone(),
         }
     }
@@ -267,8 +255,7 @@ impl From<&Model> for StoredModel {
 
 impl StoredModel {
     fn check(self, place: &str) -> Result<Model, String> {
-        let Self { kind, mode, features, target, tree, forest, boosting, m5, work, scale, quantiles, evaluation } =
-            self;
+        let Self { kind, mode, features, target, tree, forest, boosting, m5, work, scale, evaluation } = self;
         let mut known = InputSet::default();
         for name in &features {
             let Some(input) = Inputs::position(name) else {
@@ -282,14 +269,11 @@ impl StoredModel {
         if target != expected {
             return Err(format!("{place}.target is \"{target}\", expected \"{expected}\""));
         }
-        if let Some(quantiles) = &quantiles {
-            quantiles.check().map_err(|fault| format!("{place}.quantiles: {fault}"))?;
-        }
         let scale = scale.unwrap_or(1.0);
         if !(1e-6..1e6).contains(&scale) {
             return Err(format!("{place}.scale is {scale}, expected a factor above 0"));
         }
-        Ok(Model { evaluation, quantiles, scale, ..Model::new(kind, mode, fitted) })
+        Ok(Model { evaluation, scale, ..Model::new(kind, mode, fitted) })
     }
 }
 

@@ -9,11 +9,9 @@
 //!              `-------------------> arrival    last stretch    x 1.29: it drifts
 //! ```
 //!
-//! Only queries served alone count: what one of a batch took cannot be told. The model is scaled by the median, and its
-//! quantiles are calibrated anew on the scaled estimates, where there are enough queries. What a factor can't mend shows in the
-//! error that is left: then it is time for a new profile.
+//! Only queries served alone count: what one of a batch took cannot be told. The model is scaled by the median. What a factor can't mend
+//! shows in the error that is left: then it is time for a new profile.
 
-use super::conformal::Quantiles;
 use super::model_file::ModelFile;
 use super::{CostModel, Inputs};
 use crate::machine::Class;
@@ -23,8 +21,6 @@ use crate::stats::{Interval, drift, quantile_interval};
 
 /// Fewer queries say nothing sure.
 const LEAST: usize = 30;
-/// So many are needed for quantiles of their own.
-const LEAST_FOR_QUANTILES: usize = 200;
 /// Stretches of equal length in which drift is looked for.
 const STRETCHES: usize = 10;
 /// A change within the log counts as drift where chance explains it in fewer than this share of cases...
@@ -103,11 +99,6 @@ pub fn recalibrate(models: &ModelFile, served: &[Served]) -> (ModelFile, Vec<Rec
             drift: drift_of(&ratios),
         });
         model.scale *= factor;
-        if pairs.len() >= LEAST_FOR_QUANTILES {
-            let (estimates, us): (Vec<f64>, Vec<f64>) =
-                pairs.iter().map(|(estimate, us)| (estimate * factor, *us)).unzip();
-            model.quantiles = Some(Quantiles::calibrate(&estimates, &us));
-        }
     }
     (scaled, found)
 }

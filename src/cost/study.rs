@@ -3,14 +3,12 @@
 //! | side | question |
 //! | --- | --- |
 //! | [`compare`] | which kind of model is how wrong? |
-//! | [`coverage`] | do quantiles hold, level by level? |
 //! | [`importance`] | what is a feature worth: how much worse are estimates when its values are dealt to other queries? |
 //! | [`learning_curve`] | what would more queries gain? |
 //! | [`scatter`] | which queries are estimated how? |
 
 use rayon::prelude::*;
 
-use super::conformal::{LEVELS, Quantiles};
 use super::evaluate::assign_folds;
 use super::inputs::Inputs;
 use super::train::{Group, groups};
@@ -46,32 +44,6 @@ pub fn compare(
         Ok((model, group.of(), group.evaluate(&estimates, &options)))
     };
     pairs.into_par_iter().map(evaluate).collect()
-}
-
-/// By level, the share of queries that took no longer than its quantile; those were calibrated on the other folds.
-///
-/// # Errors
-/// As [`train`](super::train).
-pub fn coverage(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, f64, f64)>, TrainError> {
-    let mut rows = Vec::new();
-    for group in groups(workload, options)? {
-        let estimates = group.cross_validate(options)?;
-        let mut within = [0_usize; LEVELS.len()];
-        for fold in 0..options.folds {
-            let (held_back, others): (Vec<usize>, Vec<usize>) =
-                (0..group.samples.len()).partition(|&i| estimates.fold_of[i] == fold);
-            let at = |values: &[f64]| others.iter().map(|&i| values[i]).collect::<Vec<_>>();
-            let quantiles = Quantiles::calibrate(&at(&estimates.us), &at(group.samples.us()));
-            for i in held_back {
-                for (within, level) in within.iter_mut().zip(LEVELS) {
-                    *within += usize::from(group.samples.us()[i] <= quantiles.at(estimates.us[i], level));
-                }
-            }
-        }
-        let share = |within: usize| within as f64 / group.samples.len() as f64;
-        rows.extend(LEVELS.into_iter().zip(within).map(|(level, within)| (group.of(), level, share(within))));
-    }
-    Ok(rows)
 }
 
 /// By feature that any model asks for, the mean relative error when its values are dealt anew among the queries held back,

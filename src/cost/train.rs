@@ -3,7 +3,6 @@
 use crate::cost::evaluate::{assign_folds, evaluate};
 use rayon::prelude::*;
 
-use crate::cost::conformal::Quantiles;
 use crate::cost::inputs::InputSet;
 use crate::cost::model_file::{Model, ModelFile};
 use crate::cost::models::{FitOptions, Fitted, MAX_DEPTH, Samples};
@@ -95,8 +94,7 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
     let fit = |group: &Group| {
         let estimates = group.cross_validate(options)?;
         let model = Model::new(group.kind, group.mode, group.fit(&group.samples, options)?);
-        let quantiles = Some(Quantiles::calibrate(&estimates.us, group.samples.us()));
-        Ok(Model { evaluation: Some(group.evaluate(&estimates, options)), quantiles, ..model })
+        Ok(Model { evaluation: Some(group.evaluate(&estimates, options)), ..model })
     };
     // All are waited for: of several errors the first in order is told, whichever came first.
     let models: Vec<Result<Model, TrainError>> = groups(workload, options)?.par_iter().map(fit).collect();

@@ -219,7 +219,7 @@ mod tests {
     use crate::ids::{JobId, ProcessorId, QueryId};
     use crate::live::{Ending, Round, ServedBatch, Spread};
     use crate::machine::Machine;
-    use crate::sched::{Journal, RunLog};
+    use crate::sched::RunLog;
 
     fn row(query: u32, class: Class, batch: u32, started: u64, finished: u64) -> LogRow {
         LogRow {
@@ -247,7 +247,6 @@ mod tests {
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
         let outcome = LiveOutcome {
             log: RunLog { rows, ..RunLog::default() },
-            journal: Journal::default(),
             ending: Ending::Complete,
             lag: Spread::default(),
             decision: Spread { p99: Nanos(200), ..Spread::default() },

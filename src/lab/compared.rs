@@ -2,7 +2,7 @@
 //!
 //! A gap between the two says nothing until it is compared with how far the runs differ from each other, and a mean that
 //! fits may be the sum of two errors. So each rate is driven several times with the same arrivals and queries (strict
-//! replay), and each number comes with the spread of the runs that nothing [disturbed](super::Disturbance); delays are
+//! replay), and each number comes with the spread of the runs that nothing [disturbed](super::Interference); delays are
 //! told apart by where they come from, and compared as distributions.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Disturbance, Summary};
+use super::{Interference, Summary};
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
 use crate::sched::RunLog;
@@ -63,7 +63,7 @@ pub struct ComparedRun {
     /// prediction itself.
     pub distance: f64,
     /// What else happened.
-    pub disturbance: Disturbance,
+    pub interference: Interference,
     /// Why it does not count.
     pub disturbed: Option<&'static str>,
 }

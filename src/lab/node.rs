@@ -14,10 +14,10 @@ use crate::cost::{
 };
 use crate::ids::QueryId;
 use crate::index::Index;
-use crate::live::{self, Ending, Fleet, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::query::{ArrivalProcess, Features, Query};
-use crate::sched::{Job, LogRow, PolicyFactory};
+use crate::sched::{LogRow, PolicyFactory};
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 use crate::time::Nanos;
 
@@ -36,7 +36,7 @@ pub enum GpuSource {
 
 /// What is driven.
 #[derive(Clone, Copy, Debug)]
-pub struct Drive<'a> {
+pub struct LiveRunSpec<'a> {
     /// Queries a second.
     pub rate_qps: f64,
     /// When they come, and which they are.
@@ -45,8 +45,6 @@ pub struct Drive<'a> {
     pub deadline: Nanos,
     /// The run is given up when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
-    /// Whether to keep what the dispatcher is told.
-    pub keep_journal: bool,
 }
 
 /// A backlog is what arrives in this time, or so many queries.
@@ -64,25 +62,25 @@ const FLOOD: f64 = 2.0;
 /// A run is given up when its oldest query is this many deadlines old.
 const HOPELESS_DEADLINES: u64 = 4;
 
-impl<'a> Drive<'a> {
+impl<'a> LiveRunSpec<'a> {
     /// A run that is given up when it has become hopeless.
     #[must_use]
     pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
         let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
-        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless), keep_journal: false }
+        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
     }
 }
 
 /// A machine at work: the same for every policy, rate and seed.
 #[derive(Debug)]
 pub struct Node {
-    fleet: Fleet,
+    lane_pool: LanePool,
     workload: Workload,
     queries: Vec<SimQuery>,
     /// The machine as profiled: without what a machine file says.
     profiled: MachineModel,
-    /// What policies are told.
-    told: Vec<(QueryId, PerClass<Cost>)>,
+    /// The costs that policies are given.
+    estimates: Vec<(QueryId, PerClass<Cost>)>,
     gpu: GpuSource,
     cpu_name: String,
 }
@@ -91,7 +89,7 @@ impl Node {
     /// How long this node's queries are: what policies that go by length know.
     #[must_use]
     pub fn lengths(&self) -> QueryLengths {
-        let estimates: Vec<PerClass<Cost>> = self.told.iter().map(|&(_, estimate)| estimate).collect();
+        let estimates: Vec<PerClass<Cost>> = self.estimates.iter().map(|&(_, estimate)| estimate).collect();
         QueryLengths::of(&self.workload, &estimates, self.model())
     }
 
@@ -120,30 +118,30 @@ impl Node {
         let (faults, run_clock) = (processors.faults().clone(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
         let queries = sim_queries(&workload, estimates, &machine)?;
-        let told = queries.iter().map(|query| (query.id, query.estimate)).collect();
+        let estimates = queries.iter().map(|query| (query.id, query.estimate)).collect();
         let model = MachineModel { batches: workload.batches.batch_costs(), faults, ..machine.into() };
         let profiled = model.clone();
-        let mut fleet = Fleet::spawn(model, work, Arc::new(set), workload.costs())?;
-        fleet.set_run_clock(run_clock);
-        Ok(Self { fleet, workload, queries, profiled, told, gpu, cpu_name })
+        let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
+        lane_pool.set_run_clock(run_clock);
+        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name })
     }
 
     /// Its lanes.
     #[must_use]
-    pub fn fleet(&self) -> &Fleet {
-        &self.fleet
+    pub fn lane_pool(&self) -> &LanePool {
+        &self.lane_pool
     }
 
     /// Its machine with what is known of it beforehand.
     #[must_use]
     pub fn model(&self) -> &MachineModel {
-        self.fleet.model()
+        self.lane_pool.model()
     }
 
     /// Its processors.
     #[must_use]
     pub fn machine(&self) -> &Machine {
-        self.fleet.machine()
+        self.lane_pool.machine()
     }
 
     /// The queries that it is asked, with recorded GPU times where these are replayed.
@@ -187,10 +185,10 @@ impl Node {
     /// was measured. Lanes that take recorded times take them as they are.
     pub fn set_machine(&mut self, file: &MachineFile) {
         let is_recorded =
-            |class| self.machine().processors().any(|(lane, on)| on.class == class && self.fleet.is_replayed(lane));
+            |class| self.machine().processors().any(|(lane, on)| on.class == class && self.lane_pool.is_replayed(lane));
         let model = file.model(&self.profiled, self.workload.contention.as_ref(), is_recorded);
-        self.fleet.set_model(model);
-        self.fleet.set_idle(file.idle);
+        self.lane_pool.set_model(model);
+        self.lane_pool.set_idle(file.idle);
     }
 
     /// Lets what lies in the memory of its GPUs follow the queries of this log, whose costs are those of all lying near: in what is
@@ -211,7 +209,7 @@ impl Node {
             false => Arc::new(on(self.model())?),
         };
         self.profiled.following = Some(profiled);
-        self.fleet.set_model(MachineModel { following: Some(served), ..self.model().clone() });
+        self.lane_pool.set_model(MachineModel { following: Some(served), ..self.model().clone() });
         Ok(())
     }
 
@@ -224,12 +222,6 @@ impl Node {
     /// Keeps with the workload what its queries take in company: a machine file that is taken on from now on reckons with it.
     pub fn set_contention(&mut self, contention: Contention) {
         self.workload.contention = Some(contention);
-    }
-
-    /// The machine as profiled, whatever a machine file says.
-    #[must_use]
-    pub fn profiled_model(&self) -> &MachineModel {
-        &self.profiled
     }
 
     /// The node as it is simulated: as slow as `calibration` found it; without one, as its machine file says, or as
@@ -250,7 +242,7 @@ impl Node {
 
     /// What its lanes do between queries of a run.
     pub fn set_idle(&mut self, idle: Idle) {
-        self.fleet.set_idle(idle);
+        self.lane_pool.set_idle(idle);
     }
 
     /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.
@@ -258,7 +250,7 @@ impl Node {
     /// # Errors
     /// The first that an executor reports.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LabError> {
-        Ok(self.fleet.warm_up(time)?)
+        Ok(self.lane_pool.warm_up(time)?)
     }
 
     /// Serves a backlog of queries, drawn from this seed, under a policy: a tenth more than it is thought to sustain (or
@@ -277,14 +269,9 @@ impl Node {
         let rate_qps = sustained_qps.map_or(FLOOD * region_qps, |qps| BACKLOG_OVERLOAD * qps);
         let count = ((rate_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
         let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run = Drive {
-            rate_qps,
-            arrivals: &arrivals,
-            deadline: Nanos::MAX,
-            abandon_after: Some(BACKLOG_MOST),
-            keep_journal: false,
-        };
-        Ok((rate_qps, self.drive_well(policy, run)?))
+        let run =
+            LiveRunSpec { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
+        Ok((rate_qps, self.run_strict(policy, run)?))
     }
 
     /// What queries cost now while others are served under a policy, by [a backlog](Self::serve_backlog).
@@ -319,28 +306,22 @@ impl Node {
         Calibration::of(outcome, &self.profiled, cost)
     }
 
-    /// The jobs of a live run.
-    #[must_use]
-    pub fn jobs(&self, run: &Drive<'_>) -> Vec<Job> {
-        live::plan(run.arrivals.at_rate(run.rate_qps), &self.told, run.deadline)
-    }
-
     /// One live run.
     ///
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
-    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
-        let jobs = self.jobs(&run);
-        let policy = policy.build(self.fleet.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after, keep_journal: run.keep_journal };
-        Ok(live::run(&mut self.fleet, run)?)
+    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveOutcome, LabError> {
+        let jobs = live::plan(run.arrivals.at_rate(run.rate_qps), &self.estimates, run.deadline);
+        let policy = policy.build(self.lane_pool.model())?;
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after };
+        Ok(live::run(&mut self.lane_pool, run)?)
     }
 
     /// As [`drive`](Self::drive), for runs of which nothing counts unless all goes well.
     ///
     /// # Errors
     /// As there, and what has failed during the run, survived or not.
-    pub fn drive_well(&mut self, policy: &dyn PolicyFactory, run: Drive<'_>) -> Result<LiveOutcome, LabError> {
+    pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveOutcome, LabError> {
         let outcome = self.drive(policy, run)?;
         if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
             return Err(LiveError::LaneFailed { processor: *processor, what: what.clone() }.into());

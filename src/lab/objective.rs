@@ -17,7 +17,7 @@
 
 use std::fmt;
 
-use crate::stats::{Interval, significant};
+use crate::stats::significant;
 use crate::time::Nanos;
 
 /// What is asked of a run.
@@ -203,13 +203,6 @@ impl Verdict {
     #[must_use]
     pub fn holds(&self) -> bool {
         self.late <= self.allowed && !self.grows
-    }
-
-    /// The share of late queries of which so many were drawn, at 95 % (Clopper and Pearson), as if queries were late
-    /// independently of each other: neighbours are not, so that the truth is less sure.
-    #[must_use]
-    pub fn late_interval(&self) -> Interval {
-        crate::stats::share_interval(self.late as u64, self.queries as u64, 0.95)
     }
 
     /// `held`, or why not: `missed: 2.3 % late`, `missed: still growing`.

@@ -191,7 +191,7 @@ pub struct Processors {
     faults: FaultPlan,
     run_clock: RunClock,
     /// What lanes go on with that fail: the CPU.
-    spare: CpuExecutor,
+    fallback: CpuExecutor,
 }
 
 impl std::fmt::Debug for Processors {
@@ -219,7 +219,7 @@ impl Processors {
             cpus.push(Box::new(cpu.clone_for_worker()));
         }
         let (cpu_name, faults, run_clock) = (cpu.device(), FaultPlan::default(), RunClock::default());
-        Ok(Self { wanted, cpus, gpus, cpu_name, pretend: false, faults, run_clock, spare: cpu })
+        Ok(Self { wanted, cpus, gpus, cpu_name, pretend: false, faults, run_clock, fallback: cpu })
     }
 
     /// What queries cost on a CPU lane and on a GPU lane: a lane of several cores is measured with all of them.
@@ -310,17 +310,17 @@ impl Processors {
             Some(gpu) => gpu.pipeline().map_or(1, |pipeline| pipeline.depth() as u32),
             None => GPU_LANE_DEPTH,
         };
-        let (faults, run_clock, spare) = (&self.faults, &self.run_clock, &self.spare);
+        let (faults, run_clock, fallback) = (&self.faults, &self.run_clock, &self.fallback);
         let work_of = |(lane, executor): (usize, Box<dyn Executor>)| {
             let of_lane: Vec<PlannedFault> = faults.of(ProcessorId(lane as u32)).collect();
             match (self.pretend, of_lane.is_empty()) {
                 (true, _) => LaneWork::TimeWarp,
                 // Cores that share queries wait for each other: where one fails, all do.
                 (false, true) if executor.num_cores() > 1 => LaneWork::Executor(executor),
-                (false, true) => LaneWork::WithSpare(executor, Box::new(spare.clone_for_worker())),
+                (false, true) => LaneWork::WithFallback(executor, Box::new(fallback.clone_for_worker())),
                 (false, false) => {
                     let faulty = Faulty::new(executor, of_lane, run_clock.clone());
-                    LaneWork::WithSpare(Box::new(faulty), Box::new(spare.clone_for_worker()))
+                    LaneWork::WithFallback(Box::new(faulty), Box::new(fallback.clone_for_worker()))
                 }
             }
         };

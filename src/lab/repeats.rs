@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::compared::{distance, scatter};
-use super::disturbance::Watch;
-use super::{Calibration, Compared, ComparedRun, Disturbance, Drive, LabError, Parts, ServiceRun, Summary, Validation};
+use super::interference::SystemLoadProbe;
+use super::{
+    Calibration, Compared, ComparedRun, Interference, LabError, LiveRunSpec, Parts, ServiceRun, Summary, Validation,
+};
 use crate::live::{self, LiveOutcome};
 use crate::machine::{Class, PerClass};
 use crate::sched::{PolicyFactory, RunLog};
@@ -56,12 +58,12 @@ impl Validation<'_> {
         let machine = self.node.machine().clone();
         let nothing = || LabError::NothingFinished { policy: policy.name().to_owned(), rate_qps };
         let summary = Summary::of_log(&predicted, &machine).ok_or_else(nothing)?;
-        let (parts, disturbance) = (Parts::of(&predicted), Disturbance::default());
+        let (parts, interference) = (Parts::of(&predicted), Interference::default());
         let mut compared = Compared {
             policy: policy.name().to_owned(),
             rate_qps,
             load,
-            predicted: ComparedRun { summary, parts, distance: 0.0, disturbance, disturbed: None },
+            predicted: ComparedRun { summary, parts, distance: 0.0, interference, disturbed: None },
             at_speed: None,
             runs: Vec::new(),
             scatter: Vec::new(),
@@ -76,9 +78,9 @@ impl Validation<'_> {
             let so_far = if counted < run as usize { format!(" ({counted} of {run} count)") } else { String::new() };
             let what = format!("{}, live at {rate_qps:.0} q/s, {} of {wanted}{so_far}", policy.name(), counted + 1);
             self.progress.lasts(&what, lasts);
-            let watch = Watch::start();
-            let outcome = self.node.drive_well(policy, Drive::new(rate_qps, &arrivals, deadline))?;
-            let (steal, others) = watch.shares();
+            let load_probe = SystemLoadProbe::start();
+            let outcome = self.node.run_strict(policy, LiveRunSpec::new(rate_qps, &arrivals, deadline))?;
+            let (steal, others) = load_probe.shares();
             if outcome.interrupted() || live::interrupted() {
                 break;
             }
@@ -87,9 +89,14 @@ impl Validation<'_> {
                 Err(LabError::Interrupted) => break,
                 after => after?,
             };
-            let disturbance =
-                Disturbance { steal, others, lag_p99: outcome.lag.p99, before: before.slowdown, after: after.slowdown };
-            let disturbed = disturbance.why(&machine, deadline);
+            let interference = Interference {
+                steal,
+                others,
+                lag_p99: outcome.lag.p99,
+                before: before.slowdown,
+                after: after.slowdown,
+            };
+            let disturbed = interference.why(&machine, deadline);
             if disturbed.is_none() {
                 speeds.push((before.slowdown[Class::CPU] + after.slowdown[Class::CPU]) / 2.0);
                 if compared.scatter.is_empty() {
@@ -102,7 +109,7 @@ impl Validation<'_> {
                 summary,
                 parts: parts_of(&outcome, &machine),
                 distance: distance(&predicted, &outcome.log),
-                disturbance,
+                interference,
                 disturbed,
             });
         }

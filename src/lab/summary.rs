@@ -41,7 +41,7 @@ pub struct Summary {
     pub shed: usize,
     /// Queries that ran twice, since their lane failed.
     pub again: usize,
-    /// How often a lane failed, and its spare executor took over.
+    /// How often a lane failed, and its fallback executor took over.
     pub lane_faults: usize,
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Calibration, Drive, Judge, KeptLog, LabError, ServiceRun, Summary, Validated, Validation, ValidationCapacityRow,
-    ValidationRow, Verdict,
+    Calibration, Judge, LabError, LiveRunSpec, LoggedRun, ServiceRun, Summary, Validated, Validation,
+    ValidationCapacityRow, ValidationRow, Verdict,
 };
 use crate::live::{self, GpuLane};
 use crate::sched::{PolicyFactory, RunLog};
@@ -46,8 +46,8 @@ impl Validation<'_> {
         self.progress.doing(&format!("{}: what queries cost while others are served", policy.name()));
         self.sustained_qps = None;
         let flooded = self.calibrate(policy)?;
-        // A glance that finds no rate low enough is no rate to go by.
-        self.sustained_qps = Some(self.glance(policy, &flooded)?).filter(|&qps| qps > 0.0);
+        // An estimate that finds no rate low enough is no rate to go by.
+        self.sustained_qps = Some(self.quick_capacity(policy, &flooded)?).filter(|&qps| qps > 0.0);
         let first: Vec<Calibration> = (0..FIRST_BACKLOGS).map(|_| self.calibrate(policy)).collect::<Result<_, _>>()?;
         self.progress.doing(&format!("{}: simulating", policy.name()));
         let (predicted_qps, count) = self.predict(policy, &Calibration::median(&first))?;
@@ -194,7 +194,7 @@ impl<'v, 'a> Trial<'v, 'a> {
         let run = experiment.run(self.policy, rate_qps, &experiment.arrivals[0])?;
         let log = simulate(run).map_err(crate::sim::SimError::from)?;
         let policy = self.policy.name();
-        (self.validation.keep)(KeptLog { policy, rate_qps, is_live: false, log: &log })?;
+        (self.validation.keep)(LoggedRun { policy, rate_qps, is_live: false, log: &log })?;
         let verdict = self.judged(&log, rate_qps);
         let summary = Summary::of_log(&log, self.validation.node.machine());
         Ok((summary.ok_or_else(|| self.nothing_finished(rate_qps))?, verdict))
@@ -217,7 +217,7 @@ impl<'v, 'a> Trial<'v, 'a> {
         let which = format!("rate {} of some {}{again}", self.rates, self.planned);
         self.validation.progress.lasts(&format!("{policy}, live at {rate_qps:.0} q/s ({which})"), lasts);
         let arrivals = self.validation.draw(self.count_at(rate_qps));
-        let outcome = self.validation.node.drive_well(self.policy, Drive::new(rate_qps, &arrivals, deadline))?;
+        let outcome = self.validation.node.run_strict(self.policy, LiveRunSpec::new(rate_qps, &arrivals, deadline))?;
         if outcome.interrupted() || live::interrupted() {
             return Err(LabError::Interrupted);
         }
@@ -225,7 +225,7 @@ impl<'v, 'a> Trial<'v, 'a> {
         self.validated.late_runs += usize::from(outcome.lag_warning(deadline).is_some());
         let served = self.validation.note_service(self.policy, ServiceRun::Live, rate_qps, &outcome);
         self.served.push((rate_qps, served));
-        (self.validation.keep)(KeptLog { policy, rate_qps, is_live: true, log: &outcome.log })?;
+        (self.validation.keep)(LoggedRun { policy, rate_qps, is_live: true, log: &outcome.log })?;
         let measured = Summary::of_log(&outcome.log, self.validation.node.machine())
             .ok_or_else(|| self.nothing_finished(rate_qps))?;
         Ok(ValidationRow {
@@ -242,7 +242,7 @@ impl<'v, 'a> Trial<'v, 'a> {
     }
 
     fn gpu(&self) -> GpuLane {
-        self.validation.node.fleet().gpu()
+        self.validation.node.lane_pool().gpu()
     }
 
     fn nothing_finished(&self, rate_qps: f64) -> LabError {

@@ -133,7 +133,7 @@ impl ValidationOptions {
 
 /// The log of a run, on offer to whoever keeps logs.
 #[derive(Clone, Copy, Debug)]
-pub struct KeptLog<'a> {
+pub struct LoggedRun<'a> {
     /// The policy's name.
     pub policy: &'a str,
     /// The rate.
@@ -145,7 +145,7 @@ pub struct KeptLog<'a> {
 }
 
 /// Keeps a log, or lets it go.
-pub type KeepLog<'a> = dyn FnMut(KeptLog<'_>) -> std::io::Result<()> + 'a;
+pub type LogSink<'a> = dyn FnMut(LoggedRun<'_>) -> std::io::Result<()> + 'a;
 
 /// Fewest and most queries of a run: at millions a second the delays of half a second tell whether they grow.
 const RUN_QUERIES: (usize, usize) = (200, 1_500_000);
@@ -160,7 +160,7 @@ pub struct Validation<'a> {
     pub(super) node: &'a mut Node,
     pub(super) options: ValidationOptions,
     pub(super) progress: &'a dyn Progress,
-    pub(super) keep: &'a mut KeepLog<'a>,
+    pub(super) keep: &'a mut LogSink<'a>,
     /// Backlogs served so far: each has draws of its own.
     backlogs: u64,
     /// What the policy that is looked at is thought to sustain; backlogs come a tenth faster.
@@ -183,7 +183,7 @@ impl<'a> Validation<'a> {
         node: &'a mut Node,
         options: ValidationOptions,
         progress: &'a dyn Progress,
-        keep: &'a mut KeepLog<'a>,
+        keep: &'a mut LogSink<'a>,
     ) -> Self {
         Self {
             node,
@@ -256,7 +256,7 @@ impl<'a> Validation<'a> {
         calibration: &Calibration,
     ) -> Result<(f64, usize), LabError> {
         // The run's length depends on the capacity and the capacity, a little, on the length.
-        let rate_qps = self.glance(policy, calibration)?;
+        let rate_qps = self.quick_capacity(policy, calibration)?;
         let least = (LEAST_DEADLINES * self.options.deadline.as_secs() * rate_qps) as usize;
         let count = self.queries_in(self.options.seconds, rate_qps).max(least.min(MOST_QUERIES));
         let found = self.capacities(policy, &[self.known(calibration)], count)?;
@@ -265,11 +265,15 @@ impl<'a> Validation<'a> {
     }
 
     /// The capacity by simulation, roughly.
-    pub(super) fn glance(&self, policy: &dyn PolicyFactory, calibration: &Calibration) -> Result<f64, LabError> {
+    pub(super) fn quick_capacity(
+        &self,
+        policy: &dyn PolicyFactory,
+        calibration: &Calibration,
+    ) -> Result<f64, LabError> {
         let arrivals = draw_all(&ArrivalProcess::Poisson, &[self.options.seed], 0, self.node.workload().rows.len());
         let experiment = self.node.experiment(self.known(calibration), arrivals, self.options.deadline);
         let search = CapacitySearch::new(&experiment, self.options.objective, RunLength::default())?;
-        Ok(search.at_a_glance(&[policy], &|| ())?.into_iter().sum())
+        Ok(search.estimate_capacity_coarse(&[policy], &|| ())?.into_iter().sum())
     }
 
     /// Queries of a run at a rate that is to last so long, as far as it may.

@@ -27,10 +27,10 @@ pub(super) trait Clock {
     /// The time since the run began; it never goes back.
     fn now(&self) -> Nanos;
 
-    /// The same, of a time since the fleet was made.
+    /// The same, of a time since the lane pool was made.
     fn at(&self, since_epoch: u64) -> Nanos;
 
-    /// A time of the run as one since the fleet was made.
+    /// A time of the run as one since the lane pool was made.
     fn since_epoch(&self, at: Nanos) -> u64;
 
     /// The driver was held up, or has handled a round of events, which takes so long where nothing takes real time: a clock that
@@ -56,7 +56,7 @@ pub(super) struct RealClock {
 }
 
 impl RealClock {
-    /// A clock that starts now, for a fleet that was made at `epoch`.
+    /// A clock that starts now, for a lane pool that was made at `epoch`.
     pub(super) fn start(epoch: Instant, owns_core: bool, spins: bool) -> Self {
         Self { epoch, start: Nanos(since(epoch)), owns_core, spins }
     }

@@ -16,22 +16,20 @@ use std::time::Duration;
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
-use super::fleet::Lane;
+use super::lane_pool::Lane;
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
 use crate::cost::machine_file::{DispatcherStalls, StallClock};
 use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
 use crate::ids::ProcessorId;
 use crate::machine::{LaneFault, Machine, PerClass};
-use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Journal, LawBroken, RunLog, Told};
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 use crate::time::Nanos;
 
 /// What a run left behind.
 #[derive(Debug)]
-pub(super) struct Driven {
+pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
-    /// What the dispatcher was told, if it was to be kept.
-    pub(super) journal: Journal,
     /// For each released job: how late it was released.
     pub(super) lags: Vec<Nanos>,
     /// The driver's rounds, in order.
@@ -45,10 +43,9 @@ pub(super) struct Driven {
     pub(super) ending: Ending,
 }
 
-/// When to stop before the plan's end, and whether to keep a journal until then.
+/// When to stop before the plan's end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits<'a> {
-    pub(super) keep_journal: bool,
     /// Set by Ctrl-C.
     pub(super) stop: &'a AtomicBool,
     /// The age of the oldest unfinished job at which the backlog counts as hopeless.
@@ -66,7 +63,7 @@ pub(super) fn drive<C: Clock>(
     dispatcher: Dispatcher,
     jobs: &[Job],
     limits: Limits<'_>,
-) -> Driven {
+) -> LiveRunResult {
     let starts = lanes.iter().map(|lane| match lane {
         Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
         Lane::Recorded => Vec::new(),
@@ -95,7 +92,6 @@ pub(super) fn drive<C: Clock>(
         actions: Vec::with_capacity(2 * lanes.len() + 1),
         lanes,
         // Each job arrives and finishes, and decisions are at most as many as events.
-        journal: limits.keep_journal.then(|| Journal { entries: Vec::with_capacity(4 * jobs.len()) }),
         lags: room_for(jobs.len(), Nanos::MAX),
         rounds: room_for(
             2 * jobs.len(),
@@ -112,9 +108,8 @@ pub(super) fn drive<C: Clock>(
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    let Driver { dispatcher, journal, lags, rounds, served, worked, ending, .. } = driver;
-    let journal = journal.unwrap_or_default();
-    Driven { log: dispatcher.into_log(), journal, lags, rounds, served, worked, driver_time, ending }
+    let Driver { dispatcher, lags, rounds, served, worked, ending, .. } = driver;
+    LiveRunResult { log: dispatcher.into_log(), lags, rounds, served, worked, driver_time, ending }
 }
 
 struct Driver<'a, C, T> {
@@ -143,12 +138,11 @@ struct Driver<'a, C, T> {
     actions: Vec<Action>,
     /// By lane and slot of its ring: what is known of the batch since it was handed over,
     starts: Vec<Vec<ServedBatch>>,
-    /// and by lane: when the last one was done, since the fleet was made.
+    /// and by lane: when the last one was done, since the lane pool was made.
     last_done: Vec<u64>,
     /// Lanes whose workers have batches now, as bits, and how many batches they have.
     working: Vec<u64>,
     batches_working: usize,
-    journal: Option<Journal>,
     lags: Vec<Nanos>,
     rounds: Vec<Round>,
     served: Vec<ServedBatch>,
@@ -237,7 +231,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
                 let queries = self.dispatcher.rows(begun.processor, begun.number).len();
                 match worker.take_over(queries, self.watchdog) {
-                    // Whoever has no spare is waited for, but not for ever; whoever only passes the time comes to its end.
+                    // Whoever has no fallback is waited for, but not for ever; whoever only passes the time comes to its end.
                     None if now.since(began) > self.lost_after && !worker.pretends() => {
                         self.batches_working -= worker.give_up() as usize;
                         self.working[word] &= !(1 << (lane % 64));
@@ -283,7 +277,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             due_now += 1;
             match due {
                 Due::Finish(_, processor) => {
-                    note(&mut self.journal, now, Told::Finish(processor));
                     taken.batches += 1;
                     match self.dispatcher.finish(now, processor) {
                         Ok(ended) => taken.answers += ended as u32,
@@ -292,7 +285,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
                 Due::Wake(_) => {
                     taken.arrivals += 1;
-                    note(&mut self.journal, now, Told::Wake);
                     let woken = self.dispatcher.wake(now);
                     self.keep_law(woken);
                 }
@@ -300,10 +292,9 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                     taken.arrivals += 1;
                     if let Some((job, later)) = self.jobs.split_first() {
                         self.jobs = later;
-                        note(&mut self.journal, now, Told::Arrive);
                         self.lags.push(now.since(job.arrival));
                         let mut job = *job;
-                        self.times.expect(job.row, &mut job.predicted);
+                        self.times.predict_cost(job.row, &mut job.predicted);
                         let arrived = self.dispatcher.arrive(now, job);
                         self.keep_law(arrived);
                     }
@@ -356,7 +347,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 ..begun
             });
             self.worked[class] += Nanos(worked);
-            note(&mut self.journal, now, Told::Finish(processor));
             match self.dispatcher.finish(now, processor) {
                 Ok(ended) => taken.answers += ended as u32,
                 Err(law) => fail(&mut self.ending, LiveError::Law(law)),
@@ -371,7 +361,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             return;
         }
         let now = self.clock.now();
-        note(&mut self.journal, now, Told::Decide);
         let decided = self.dispatcher.decide(now, &mut self.actions);
         self.keep_law(decided);
         if !self.goes_on() {
@@ -454,12 +443,6 @@ pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
     let mut room = vec![blank; count];
     room.clear();
     room
-}
-
-fn note(journal: &mut Option<Journal>, now: Nanos, told: Told) {
-    if let Some(journal) = journal {
-        journal.entries.push((now, told));
-    }
 }
 
 /// Ends the run with an error; the first one counts.

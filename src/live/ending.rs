@@ -43,7 +43,7 @@ pub enum LiveError {
         /// What differs.
         difference: String,
     },
-    /// A lane failed where nothing counts unless all goes well, though its spare executor took over.
+    /// A lane failed where nothing counts unless all goes well, though its fallback executor took over.
     #[error("lane {processor} failed while it was measured: {what}")]
     LaneFailed {
         /// Which.
@@ -52,7 +52,7 @@ pub enum LiveError {
         what: String,
     },
     /// A lane was at one batch for too long, and nothing could go on in its place.
-    #[error("lane {processor} was at one batch for more than {} s, and has no spare to go on with: it is given up", .waited.as_secs())]
+    #[error("lane {processor} was at one batch for more than {} s, and has no fallback executor to go on with: it is given up", .waited.as_secs())]
     LaneHangs {
         /// Which.
         processor: ProcessorId,
@@ -62,13 +62,13 @@ pub enum LiveError {
     /// A worker thread is lost.
     #[error("the worker of processor {0} has panicked")]
     WorkerPanicked(ProcessorId),
-    /// A job asks for a query that the fleet does not have.
+    /// A job asks for a query that the lane pool does not have.
     #[error("query {0} is in the plan, not in the query file")]
     UnknownQuery(QueryId),
     /// A replayed lane has no time for a query.
     #[error("query {0} has no recorded {1} time to replay")]
     NoRecordedTime(QueryId, Class),
-    /// The fleet was given another number of lanes than its machine has processors.
+    /// The lane pool was given another number of lanes than its machine has processors.
     #[error("{lanes} lanes were given for a machine of {processors} processors")]
     LaneCount {
         /// How many were given.

@@ -1,16 +1,16 @@
 //! Lanes that fail in the middle of a run, and executors that are made to.
 //!
-//! A lane may have a spare executor, which gives the same answers. By the [rule](crate::machine::FaultPlan) for what becomes
+//! A lane may have a fallback executor, which gives the same answers. By the [rule](crate::machine::FaultPlan) for what becomes
 //! of a lane it runs what the lane's own one has lost, in order, and what comes after. Nothing is lost on the way, since an
 //! order stays in the lane's ring until its completion has been seen; and nothing is answered twice, since of two threads
 //! that come with a completion the first one claims it:
 //!
 //! ```text
-//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the spare
+//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the fallback
 //!                            |===B===|===C===|
 //!
 //!   own thread    |==A==|==B=···················| B comes too late, the thread ends
-//!   heir                      |===B===|===C===|   the watchdog barked: a thread of its own, with the spare
+//!   replacement               |===B===|===C===|   the watchdog barked: a thread of its own, with the fallback
 //! ```
 //!
 //! The driver sees batches that took long; what has failed is told in the run's log. A thread that hangs is left to itself: no

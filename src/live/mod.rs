@@ -26,11 +26,9 @@
 //! - **Time-warp.** The same recorded times, but a thread lets them pass ([`LaneWork::TimeWarp`]): against the
 //!   simulator, such a run shows what scheduling costs on this machine and predictions miss; against a live run, what
 //!   queries cost otherwise than recorded. The two errors of a prediction are told apart.
-//! - **Journal.** On request a run keeps all that its dispatcher was told and when; played again, the policy must decide
-//!   the same ([`Journal::replay`](crate::sched::Journal::replay)).
 //! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the
 //!   simulator writes. That test is why the loop is generic over its clock.
-//! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's spare
+//! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's fallback
 //!   executor, by a [rule](crate::machine::FaultPlan); the log says so. The same fault plan can be injected ([`Faulty`]) and
 //!   simulated.
 //! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with
@@ -42,11 +40,10 @@ mod clock;
 mod driver;
 mod ending;
 mod faults;
-mod fleet;
 mod interrupt;
+mod lane_pool;
 mod outcome;
 mod pinning;
-mod plan;
 mod queries;
 mod ring;
 mod run;
@@ -55,10 +52,9 @@ mod worker;
 
 pub use ending::{Ending, LiveError};
 pub use faults::{Faulty, RunClock};
-pub use fleet::{Fleet, GpuLane, LaneWork};
 pub use interrupt::{interrupt, interrupt_flag, interrupted};
+pub use lane_pool::{GpuLane, LanePool, LaneWork};
 pub use outcome::{LiveOutcome, Spread};
-pub use plan::plan;
 pub use queries::{LiveQuery, QuerySet};
-pub use run::{LiveRun, run, run_under_manual_clock};
+pub use run::{LiveRun, plan, run, run_under_manual_clock};
 pub use served::{Round, ServedBatch};

@@ -6,7 +6,7 @@ use super::ending::Ending;
 use super::served::{Round, ServedBatch};
 use crate::machine::PerClass;
 use crate::quantile::select_nearest_rank;
-use crate::sched::{Journal, RunLog};
+use crate::sched::RunLog;
 use crate::time::Nanos;
 
 /// Mean, median, 99th percentile and maximum of some times.
@@ -38,8 +38,6 @@ impl Spread {
 pub struct LiveOutcome {
     /// The jobs that finished or were dropped, and lanes that failed on the way.
     pub log: RunLog,
-    /// What the dispatcher was told, if [that was asked for](super::LiveRun::keep_journal); else empty.
-    pub journal: Journal,
     /// How the run ended.
     pub ending: Ending,
     /// How late the driver released jobs.

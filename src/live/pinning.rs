@@ -19,7 +19,7 @@ use crate::exec::cpu::multicore::Cores as MachineCores;
 /// From so many cores on the driver and the GPU lanes have cores of their own, whatever else there is.
 const MANY_CORES: usize = 8;
 
-/// The cores given to a fleet's threads.
+/// The cores given to a lane pool's threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cores {
     all: MachineCores,

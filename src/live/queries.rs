@@ -19,7 +19,7 @@ pub struct LiveQuery {
     pub results: Option<u32>,
 }
 
-/// The queries of a fleet, by their row in the workload, with the `k` that all of them ask for.
+/// The queries of a lane pool, by their row in the workload, with the `k` that all of them ask for.
 #[derive(Debug, Default)]
 pub struct QuerySet {
     k: usize,

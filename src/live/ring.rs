@@ -81,7 +81,7 @@ struct CompletionSlot {
     done: AtomicU64,
 }
 
-/// How a batch went. Times are nanoseconds since the fleet was made.
+/// How a batch went. Times are nanoseconds since the lane pool was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Completion {
     /// When the lane's thread took the order.
@@ -99,11 +99,11 @@ pub(super) struct Completion {
     pub(super) done: u64,
     /// Whether an error came: [`Rings::take_failure`] gives it. [`Rings::complete`] says so.
     pub(super) has_failed: bool,
-    /// Whether it ran again on the lane's spare executor: [`Rings::take_survived`] says why.
+    /// Whether it ran again on the lane's fallback executor: [`Rings::take_survived`] says why.
     pub(super) again: bool,
 }
 
-/// A fault after which a lane's spare executor took over. Times as in [`Completion`].
+/// A fault after which a lane's fallback executor took over. Times as in [`Completion`].
 #[derive(Clone, Debug)]
 pub(super) struct Survived {
     /// When.
@@ -112,7 +112,7 @@ pub(super) struct Survived {
     pub(super) kind: FaultKind,
     /// Queries of the batch that failed.
     pub(super) queries: usize,
-    /// Whether the lane goes on with its spare for good.
+    /// Whether the lane goes on with its fallback for good.
     pub(super) is_retired: bool,
     /// What happened, in words.
     pub(super) what: String,
@@ -120,11 +120,11 @@ pub(super) struct Survived {
 
 /// An executor that nobody uses.
 #[derive(Default)]
-struct Spare(Mutex<Option<Box<dyn Executor>>>);
+struct Fallback(Mutex<Option<Box<dyn Executor>>>);
 
-impl std::fmt::Debug for Spare {
+impl std::fmt::Debug for Fallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Spare")
+        f.write_str("Fallback")
     }
 }
 
@@ -141,9 +141,9 @@ pub(super) struct Rings {
     /// What the lane survived.
     survived: Mutex<Vec<Survived>>,
     /// What it goes on with that fails, while nobody has taken it.
-    spare: Spare,
+    fallback: Fallback,
     /// Set when another thread has taken the lane over: the one before it is to end.
-    heirs: AtomicU32,
+    replacements: AtomicU32,
     is_closed: AtomicBool,
 }
 
@@ -162,8 +162,8 @@ impl Rings {
             checked: AtomicU32::new(0),
             failure: Mutex::new(None),
             survived: Mutex::new(Vec::new()),
-            spare: Spare::default(),
-            heirs: AtomicU32::new(0),
+            fallback: Fallback::default(),
+            replacements: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -254,7 +254,7 @@ impl Rings {
 
     /// Worker: the answers of the batches up to this turn have been compared.
     pub(super) fn set_checked(&self, turn: u32) {
-        // Never back: a thread that was thought lost may come with a turn that its heir is past.
+        // Never back: a thread that was thought lost may come with a turn that its replacement is past.
         let is_later = |checked: u32| (turn.wrapping_sub(checked) as i32 > 0).then_some(turn);
         let _ = self.checked.fetch_update(Ordering::Release, Ordering::Relaxed, is_later);
     }
@@ -285,36 +285,36 @@ impl Rings {
     }
 
     /// Keeps an executor for whoever needs it.
-    pub(super) fn keep_spare(&self, spare: Box<dyn Executor>) {
-        *self.spare.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(spare);
+    pub(super) fn keep_fallback(&self, fallback: Box<dyn Executor>) {
+        *self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(fallback);
     }
 
-    /// The spare executor, if nobody has taken it.
-    pub(super) fn take_spare(&self) -> Option<Box<dyn Executor>> {
-        self.spare.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// The fallback executor, if nobody has taken it.
+    pub(super) fn take_fallback(&self) -> Option<Box<dyn Executor>> {
+        self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether there is one.
-    pub(super) fn has_spare(&self) -> bool {
-        self.spare.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    pub(super) fn has_fallback(&self) -> bool {
+        self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Driver: another thread takes the lane over, with the spare executor; which thread it is, from 1. Whoever finds the spare
+    /// Driver: another thread takes the lane over, with the fallback executor; which thread it is, from 1. Whoever finds the fallback
     /// taken so finds that the lane is not his any more.
     pub(super) fn hand_on(&self) -> Option<(Box<dyn Executor>, u32)> {
-        let mut kept = self.spare.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let spare = kept.take()?;
-        Some((spare, self.heirs.fetch_add(1, Ordering::AcqRel) + 1))
+        let mut kept = self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fallback = kept.take()?;
+        Some((fallback, self.replacements.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
     /// Driver: nobody goes on with the lane; its thread ends if it ever comes back.
     pub(super) fn abandon(&self) {
-        self.heirs.fetch_add(1, Ordering::AcqRel);
+        self.replacements.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Worker: whether the thread of this number, 0 for the first, is still the lane's own.
     pub(super) fn belongs_to(&self, thread: u32) -> bool {
-        self.heirs.load(Ordering::Acquire) == thread
+        self.replacements.load(Ordering::Acquire) == thread
     }
 
     /// Ends the worker, once it has done what it was given.

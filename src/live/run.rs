@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::clock::{Clock, ManualClock, RealClock};
-use super::driver::{Driven, Limits, drive, room_for};
+use super::driver::{Limits, LiveRunResult, drive, room_for};
 use super::ending::LiveError;
-use super::fleet::Fleet;
 use super::interrupt;
+use super::lane_pool::LanePool;
 use super::outcome::{LiveOutcome, Spread};
 use super::served::ServedBatch;
 use crate::cost::{Cost, MeasuredTimes};
@@ -19,15 +19,13 @@ use crate::time::Nanos;
 
 /// What to run.
 pub struct LiveRun<'a> {
-    /// Decides what runs where; made for the fleet's machine.
+    /// Decides what runs where; made for the lane pool's machine.
     pub policy: Box<dyn Policy>,
     /// The jobs in order of arrival, numbered from 0.
     pub jobs: &'a [Job],
     /// Give up when the oldest unfinished job is older than this: at a hopeless rate the backlog only grows, and its
     /// last jobs would take as long as the overload was deep.
     pub abandon_after: Option<Nanos>,
-    /// Whether to keep what the dispatcher was told, for [`Journal::replay`](crate::sched::Journal::replay).
-    pub keep_journal: bool,
 }
 
 impl std::fmt::Debug for LiveRun<'_> {
@@ -40,7 +38,7 @@ impl std::fmt::Debug for LiveRun<'_> {
     }
 }
 
-/// Runs a plan on a fleet in real time, on a thread of its own that is tied to the driver's core.
+/// Runs a plan on a lane pool in real time, on a thread of its own that is tied to the driver's core.
 ///
 /// [`interrupt`](super::interrupt) ends it early, from any thread.
 ///
@@ -48,24 +46,24 @@ impl std::fmt::Debug for LiveRun<'_> {
 /// If a job asks for a query that a worker does not know or a recorded lane has no time for, or a lane was given up in a run
 /// before. What goes wrong later ends
 /// the run as [`Ending::Failed`](super::Ending::Failed), with what was measured.
-pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    check(fleet, run.jobs)?;
+pub fn run(lane_pool: &mut LanePool, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
+    check(lane_pool, run.jobs)?;
     // Not on the caller's thread: threads inherit the cores of the one that starts them, and a pool started after a run
     // would sit on one core for ever.
     let driven = std::thread::scope(|scope| {
         let driver = || {
-            fleet.cores().pin_driver();
-            let (epoch, owns_core) = (fleet.epoch(), fleet.cores().driver_owns_core());
-            let spins = fleet.idle() == Idle::Spin;
-            let faults = fleet.run_clock();
-            fleet.set_running(true);
-            let outcome = drive_run(fleet, run, interrupt::flag(), || {
+            lane_pool.cores().pin_driver();
+            let (epoch, owns_core) = (lane_pool.epoch(), lane_pool.cores().driver_owns_core());
+            let spins = lane_pool.idle() == Idle::Spin;
+            let faults = lane_pool.run_clock();
+            lane_pool.set_running(true);
+            let outcome = drive_run(lane_pool, run, interrupt::flag(), || {
                 // Planned faults count from the moment that queries do.
                 faults.set(Some(Instant::now()));
                 RealClock::start(epoch, owns_core, spins)
             });
             faults.set(None);
-            fleet.set_running(false);
+            lane_pool.set_running(false);
             outcome
         };
         std::thread::Builder::new().name(String::from("driver")).spawn_scoped(scope, driver).map(|thread| thread.join())
@@ -77,27 +75,27 @@ pub fn run(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError
     }
 }
 
-/// Runs a plan on a fleet of recorded lanes under a clock that jumps: what the simulator does, by the live driver.
+/// Runs a plan on a lane pool of recorded lanes under a clock that jumps: what the simulator does, by the live driver.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_under_manual_clock(fleet: &mut Fleet, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    check(fleet, run.jobs)?;
-    Ok(drive_run(fleet, run, &AtomicBool::new(false), ManualClock::default))
+pub fn run_under_manual_clock(lane_pool: &mut LanePool, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
+    check(lane_pool, run.jobs)?;
+    Ok(drive_run(lane_pool, run, &AtomicBool::new(false), ManualClock::default))
 }
 
 /// Drives the run; the clock starts when all is ready.
 fn drive_run<C: Clock>(
-    fleet: &mut Fleet,
+    lane_pool: &mut LanePool,
     run: LiveRun<'_>,
     stop: &AtomicBool,
     start_clock: impl FnOnce() -> C,
 ) -> LiveOutcome {
-    let LiveRun { policy, jobs, abandon_after, keep_journal } = run;
-    let limits = Limits { stop, abandon_after, keep_journal };
-    let sleeper = Arc::clone(fleet.driver());
+    let LiveRun { policy, jobs, abandon_after } = run;
+    let limits = Limits { stop, abandon_after };
+    let sleeper = Arc::clone(lane_pool.driver());
     sleeper.attend();
-    let (model, played, recorded, lanes) = fleet.parts();
+    let (model, played, recorded, lanes) = lane_pool.parts();
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, log_with_room(jobs.len()));
     let times = MeasuredTimes::new(played, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
     let driven = drive(start_clock, model, lanes, &sleeper, times, dispatcher, jobs, limits);
@@ -105,28 +103,28 @@ fn drive_run<C: Clock>(
 }
 
 /// Checks that every lane can run every job.
-fn check(fleet: &Fleet, jobs: &[Job]) -> Result<(), LiveError> {
-    fleet.check_lanes()?;
-    let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = fleet
+fn check(lane_pool: &LanePool, jobs: &[Job]) -> Result<(), LiveError> {
+    lane_pool.check_lanes()?;
+    let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = lane_pool
         .machine()
         .processors()
         .map(|(processor, _)| processor)
-        .partition(|&processor| fleet.is_recorded(processor));
+        .partition(|&processor| lane_pool.is_recorded(processor));
     if !workers.is_empty() {
-        let is_known = |job: &Job| fleet.queries().get(job.row).is_some_and(|live| live.id == job.query);
+        let is_known = |job: &Job| lane_pool.queries().get(job.row).is_some_and(|live| live.id == job.query);
         if let Some(job) = jobs.iter().find(|job| !is_known(job)) {
             return Err(LiveError::UnknownQuery(job.query));
         }
     }
-    let is_recorded = |class: Class| recorded.iter().any(|&processor| fleet.machine().class(processor) == class);
-    for class in fleet.machine().classes().filter(|&class| is_recorded(class)) {
-        if let Some(job) = jobs.iter().find(|job| fleet.recorded_cost(job.row, class).is_none()) {
+    let is_recorded = |class: Class| recorded.iter().any(|&processor| lane_pool.machine().class(processor) == class);
+    for class in lane_pool.machine().classes().filter(|&class| is_recorded(class)) {
+        if let Some(job) = jobs.iter().find(|job| lane_pool.recorded_cost(job.row, class).is_none()) {
             return Err(LiveError::NoRecordedTime(job.query, class));
         }
     }
     // A recorded lane that fails goes on with a CPU's times.
-    if fleet.model().faults.faults.iter().any(|fault| recorded.contains(&fault.processor))
-        && let Some(job) = jobs.iter().find(|job| fleet.recorded_cost(job.row, Class::CPU).is_none())
+    if lane_pool.model().faults.faults.iter().any(|fault| recorded.contains(&fault.processor))
+        && let Some(job) = jobs.iter().find(|job| lane_pool.recorded_cost(job.row, Class::CPU).is_none())
     {
         return Err(LiveError::NoRecordedTime(job.query, Class::CPU));
     }
@@ -153,8 +151,8 @@ fn log_with_room(rows: usize) -> RunLog {
     RunLog { rows: room_for(rows, blank), ..RunLog::default() }
 }
 
-fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
-    let Driven { log, journal, lags, rounds, served, worked, driver_time, ending } = driven;
+fn sum_up(driven: LiveRunResult, planned: usize, machine: &Machine) -> LiveOutcome {
+    let LiveRunResult { log, lags, rounds, served, worked, driver_time, ending } = driven;
     let handoff = PerClass::from_fn(|class| {
         let of_class = served.iter().filter(|batch| machine.class(batch.processor) == class);
         Spread::of(of_class.map(ServedBatch::handoff).collect())
@@ -176,7 +174,23 @@ fn sum_up(driven: Driven, planned: usize, machine: &Machine) -> LiveOutcome {
         worked,
         driver_time,
         log,
-        journal,
         ending,
     }
+}
+
+/// The jobs of a run: one for each arrival, which names a row of `queries`; a query is its id and estimates.
+///
+/// # Panics
+/// If an arrival names a row that `queries` lacks.
+#[must_use]
+pub fn plan(
+    arrivals: impl IntoIterator<Item = (Nanos, u32)>,
+    queries: &[(QueryId, PerClass<Cost>)],
+    deadline: Nanos,
+) -> Vec<Job> {
+    let job = |(id, (arrival, row)): (JobId, (Nanos, u32))| {
+        let (query, predicted) = queries[row as usize];
+        Job { id, query, row, arrival, deadline: arrival + deadline, predicted }
+    };
+    (0..).map(JobId).zip(arrivals).map(job).collect()
 }

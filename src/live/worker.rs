@@ -68,7 +68,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Serves until the rings are closed or another thread has taken the lane over: on `executor`, and should that fail, on the
-    /// lane's spare one.
+    /// lane's fallback executor.
     pub(super) fn serve(mut self, mut executor: Box<dyn Executor>) {
         self.rings.worker.attend();
         loop {
@@ -81,7 +81,7 @@ impl Worker {
             match served {
                 Served::Closed => return,
                 Served::Lost => return std::mem::forget(executor),
-                Served::Broken(spare) => std::mem::forget(std::mem::replace(&mut executor, spare)),
+                Served::Broken(fallback) => std::mem::forget(std::mem::replace(&mut executor, fallback)),
             }
             // What the other held is taken once more.
             self.again = self.taken.wrapping_sub(self.completed);
@@ -122,7 +122,7 @@ impl Worker {
             let result = match result {
                 Ok(again) => self.check_all(&queries, &rows, &desk.answers).map(|()| again),
                 Err(Storm::Error(error)) => Err(error),
-                Err(Storm::Broken(spare)) => return Served::Broken(spare),
+                Err(Storm::Broken(fallback)) => return Served::Broken(fallback),
             };
             let again = result.as_ref().is_ok_and(|&again| again);
             if !self.complete(picked_up, Halves::default(), result.map(|_| ()), again) {
@@ -133,7 +133,7 @@ impl Worker {
         if self.rings.belongs_to(self.thread) { Served::Closed } else { Served::Lost }
     }
 
-    /// An executor failed with a batch: runs it on the spare, if the lane is to be retried, with the answers on the desk.
+    /// An executor failed with a batch: runs it on the fallback, if the lane is to be retried, with the answers on the desk.
     ///
     /// # Errors
     /// See [`Storm`].
@@ -148,17 +148,17 @@ impl Worker {
         let kind = fault.kind();
         let what = self.fault(queries, rows, fault);
         let Some(kind) = kind else { return Err(Storm::Error(what)) };
-        let Some(mut spare) = self.rings.take_spare() else { return Err(Storm::Error(what)) };
+        let Some(mut fallback) = self.rings.take_fallback() else { return Err(Storm::Error(what)) };
         self.without_memory += u32::from(kind == FaultKind::Memory);
         let is_retired = kind != FaultKind::Memory || self.without_memory >= PATIENCE;
         let (at, what) = (since(self.epoch), what.to_string());
         self.rings.survive(Survived { at, kind, queries: rows.len(), is_retired, what });
         if is_retired {
-            return Err(Storm::Broken(spare));
+            return Err(Storm::Broken(fallback));
         }
-        let run = guarded(|| run(spare.as_mut(), queries, rows, desk));
+        let run = guarded(|| run(fallback.as_mut(), queries, rows, desk));
         run.map_err(|fault| Storm::Error(self.fault(queries, rows, fault)))?;
-        self.rings.keep_spare(spare);
+        self.rings.keep_fallback(fallback);
         Ok(true)
     }
 
@@ -242,7 +242,7 @@ impl Worker {
             Err(fault) => match self.weather(fault, &rows, queries, &mut belt.desk) {
                 Ok(again) => Ok(again),
                 Err(Storm::Error(error)) => Err(error),
-                Err(Storm::Broken(spare)) => return Some(Served::Broken(spare)),
+                Err(Storm::Broken(fallback)) => return Some(Served::Broken(fallback)),
             },
         };
         belt.host = 0;
@@ -266,7 +266,7 @@ impl Worker {
         is_there
     }
 
-    /// Reports the oldest batch that was taken; `again` says that the spare executor ran it. Whether that was this thread's to
+    /// Reports the oldest batch that was taken; `again` says that the fallback executor ran it. Whether that was this thread's to
     /// report: another may have taken the lane over.
     fn complete(
         &mut self,
@@ -295,7 +295,7 @@ impl Worker {
     }
 
     /// Polls for an order, then sleeps for it; an executor that can `help` others does so meanwhile. `false` when the
-    /// fleet is dropped, or the lane is another thread's.
+    /// lane pool is dropped, or the lane is another thread's.
     fn wait_for_order(&self, mut help: impl FnMut() -> Help) -> bool {
         let next = self.taken.wrapping_add(1);
         let mut idle = Instant::now();
@@ -468,7 +468,7 @@ impl Fault {
 enum Served {
     /// The rings are closed.
     Closed,
-    /// It has failed, and the spare one is to go on.
+    /// It has failed, and the fallback executor is to go on.
     Broken(Box<dyn Executor>),
     /// Another thread serves the lane.
     Lost,
@@ -476,9 +476,9 @@ enum Served {
 
 /// Why a batch has no answers.
 enum Storm {
-    /// It is no fault of the lane's, or there is no spare executor, or that failed as well.
+    /// It is no fault of the lane's, or there is no fallback executor, or that failed as well.
     Error(LiveError),
-    /// The lane is retired: this spare executor is to go on.
+    /// The lane is retired: this fallback executor is to go on.
     Broken(Box<dyn Executor>),
 }
 

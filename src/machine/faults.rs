@@ -1,16 +1,16 @@
 //! A fault plan: which lanes fail, when, and how. The same plan is injected into live runs and played by the simulator.
 //!
-//! A lane has a spare executor, a CPU's, that gives the same answers. The rule for what becomes of a lane:
+//! A lane has a fallback executor, a CPU's, that gives the same answers. The rule for what becomes of a lane:
 //!
 //! | fault | what happens | what becomes of the lane |
 //! | --- | --- | --- |
-//! | `error` | calls fail: a launch, an address | retired: its spare runs what it held, and all that comes after |
+//! | `error` | calls fail: a launch, an address | retired: its fallback runs what it held, and all that comes after |
 //! | `panic` | calls panic | retired |
 //! | `hang` | what is under way never ends | retired, once the watchdog has waited for one batch as long as it does |
 //! | `stall` | the lane's thread does nothing for a while | goes on afterwards; retired if the watchdog barks before |
-//! | `memory` | calls find no memory for a while | retried: its spare runs the batch, the next is its own again; retired after [`PATIENCE`] such batches in a row |
+//! | `memory` | calls find no memory for a while | retried: its fallback runs the batch, the next is its own again; retired after [`PATIENCE`] such batches in a row |
 //!
-//! A retired executor is never called again. Its spare has none: should that fail, too, the run ends with an error, and should it
+//! A retired executor is never called again. Its fallback has none: should that fail, too, the run ends with an error, and should it
 //! hang, a live run is given up after a minute at least ([`FaultPlan::lost_after`]).
 
 use std::fmt;
@@ -97,9 +97,9 @@ impl PlannedFault {
 pub struct FaultPlan {
     /// In order of time.
     pub faults: Vec<PlannedFault>,
-    /// How long a lane may be at one batch before its spare executor goes on in its place.
+    /// How long a lane may be at one batch before its fallback executor goes on in its place.
     pub watchdog: Nanos,
-    /// How long a lane without a spare may be at one batch before a live run is given up: nothing could go on with what it holds.
+    /// How long a lane without a fallback may be at one batch before a live run is given up: nothing could go on with what it holds.
     pub lost_after: Nanos,
 }
 
@@ -115,7 +115,7 @@ impl FaultPlan {
     /// share stands still (over half a second was seen on two cores beside compilers).
     pub const WATCHDOG: Nanos = Nanos(5_000_000_000);
 
-    /// What is waited at least for a lane that has no spare, or whose spare is at work: a CPU may have been handed a batch of
+    /// What is waited at least for a lane that has no fallback, or whose fallback is at work: a CPU may have been handed a batch of
     /// thousands of queries that was meant for a GPU.
     const LOST_AFTER: Nanos = Nanos(60_000_000_000);
     /// And so many times as long as the watchdog waits.
@@ -135,7 +135,7 @@ impl FaultPlan {
     }
 }
 
-/// A fault that a run survived: a lane failed, and its spare executor took over.
+/// A fault that a run survived: a lane failed, and its fallback executor took over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneFault {
     /// Which lane.
@@ -146,7 +146,7 @@ pub struct LaneFault {
     pub kind: FaultKind,
     /// Queries of the batch that failed. Others that the lane held run again, too.
     pub queries: usize,
-    /// Whether the lane goes on with its spare for good.
+    /// Whether the lane goes on with its fallback for good.
     pub is_retired: bool,
     /// What was said of it, in words.
     pub what: String,

@@ -159,7 +159,7 @@ pub fn write_runs(path: &Path, provenance: &Provenance, all: &[Compared]) -> io:
 }
 
 fn line(compared: &Compared, run: &ComparedRun, number: u32, source: &'static str) -> RunLine {
-    let ComparedRun { summary, parts, disturbance, .. } = run;
+    let ComparedRun { summary, parts, interference, .. } = run;
     let speed = |class: Class, speed: f64| (class == Class::CPU && speed > 0.0).then_some(Digits(speed));
     RunLine {
         policy: compared.policy.clone(),
@@ -186,11 +186,11 @@ fn line(compared: &Compared, run: &ComparedRun, number: u32, source: &'static st
         cpu_handoff_us: parts.handoff_us[Class::CPU].map(Digits),
         gpu_handoff_us: parts.handoff_us[Class::GPU].map(Digits),
         distance: Digits(run.distance),
-        steal: disturbance.steal.map(Digits),
-        others: disturbance.others.map(Digits),
-        lag_p99_us: Digits(disturbance.lag_p99.as_us()),
-        cpu_speed_before: speed(Class::CPU, disturbance.before[Class::CPU]),
-        cpu_speed_after: speed(Class::CPU, disturbance.after[Class::CPU]),
+        steal: interference.steal.map(Digits),
+        others: interference.others.map(Digits),
+        lag_p99_us: Digits(interference.lag_p99.as_us()),
+        cpu_speed_before: speed(Class::CPU, interference.before[Class::CPU]),
+        cpu_speed_after: speed(Class::CPU, interference.after[Class::CPU]),
     }
 }
 

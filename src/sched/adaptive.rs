@@ -11,8 +11,8 @@
 //!         |/                      after a full batch that kept it: four more
 //! ```
 
-use super::batching::{ask_batching, batching_classes};
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::batching::{batching_classes, poll_batching};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::{Class, PerClass};
@@ -55,8 +55,8 @@ impl Policy for Adaptive {
         "adaptive"
     }
 
-    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        ask_batching(&self.classes)
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        poll_batching(&self.classes)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -67,7 +67,7 @@ impl Policy for Adaptive {
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, _now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, _now: Nanos) -> LanesToPoll {
         let allowed = batch.iter().map(|&id| jobs.job(id).allowance()).min().unwrap_or(Nanos::MAX).scaled(self.share);
         let size = &mut self.size[lane.class];
         if service > allowed {
@@ -75,6 +75,6 @@ impl Policy for Adaptive {
         } else if batch.len() >= *size as usize {
             *size = (*size + INCREASE).min(self.most_queries[lane.class]);
         }
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 }

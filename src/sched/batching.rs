@@ -1,7 +1,7 @@
 //! Batches filled from one FIFO queue: what the policies that batch have in common.
 
 use super::forecast::Forecast;
-use super::{Ask, Job, Lane, PolicyError, PolicyOptions};
+use super::{Job, Lane, LanesToPoll, PolicyError, PolicyOptions};
 use crate::cost::{BatchLoad, MachineModel};
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -21,10 +21,10 @@ pub(super) fn batching_classes(model: &MachineModel, policy: &'static str) -> Re
 }
 
 /// Whom an arrival concerns under a policy that leaves all to these classes: others would be asked in vain.
-pub(super) fn ask_batching(classes: &[Class]) -> Ask {
+pub(super) fn poll_batching(classes: &[Class]) -> LanesToPoll {
     match classes {
-        [class] => Ask::Class(*class),
-        _ => Ask::ClassThenOthers(classes[0]),
+        [class] => LanesToPoll::Class(*class),
+        _ => LanesToPoll::ClassThenOthers(classes[0]),
     }
 }
 

@@ -5,7 +5,7 @@
 //! parallel.
 
 use super::job::soonest_class;
-use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError};
+use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -27,10 +27,10 @@ impl BestOf {
     }
 
     /// Whom the job in front concerns, if anything may start.
-    fn ask(&self, jobs: &Jobs) -> Ask {
+    fn lanes_to_poll(&self, jobs: &Jobs) -> LanesToPoll {
         match jobs.oldest() {
-            Some(job) if !self.is_running => Ask::Class(job.preferred_class()),
-            _ => Ask::Nobody,
+            Some(job) if !self.is_running => LanesToPoll::Class(job.preferred_class()),
+            _ => LanesToPoll::Nobody,
         }
     }
 }
@@ -40,8 +40,8 @@ impl Policy for BestOf {
         "best-of"
     }
 
-    fn arrive(&mut self, _job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
-        self.ask(jobs)
+    fn arrive(&mut self, _job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        self.lanes_to_poll(jobs)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -55,9 +55,9 @@ impl Policy for BestOf {
         }
     }
 
-    fn finished(&mut self, _lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> Ask {
+    fn finished(&mut self, _lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
         self.is_running = false;
-        self.ask(jobs)
+        self.lanes_to_poll(jobs)
     }
 
     fn as_lines(&mut self) -> Option<&mut dyn Lines> {

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -100,22 +100,22 @@ impl Policy for CachedFirst {
         NAME
     }
 
-    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
         let is_held = self.gpu.is_some_and(|gpu| job.predicted[gpu].bus == Nanos::ZERO);
         let (queue, first, then) = match is_held {
             true => (&mut self.held, self.gpu, self.worker),
             false => (&mut self.others, self.worker, self.gpu),
         };
         queue.push_back(job.id);
-        first.or(then).map_or(Ask::Nobody, Ask::ClassThenOthers)
+        first.or(then).map_or(LanesToPoll::Nobody, LanesToPoll::ClassThenOthers)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         if lane.class.is_gpu() { self.batch_for_gpu(lane, jobs, now, batch) } else { self.job_for_worker(lane, batch) }
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
         self.forecast.finished(lane, now);
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 }

@@ -21,7 +21,7 @@
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
 use super::order::Order;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::{BatchLoad, MachineModel};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, PerClass};
@@ -144,7 +144,7 @@ impl Policy for Combined {
         "combined"
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
         let batching = self.batching_class();
         if let Some(class) = batching {
             self.waiting = self.waiting.with(job.predicted[class]);
@@ -153,7 +153,7 @@ impl Policy for Combined {
             let key = batching.map_or(0, |batching| gain(job.alone(class), job.predicted[batching].added));
             self.gains[class].push(key, job.id, jobs);
         }
-        Ask::ClassThenOthers(job.preferred_class())
+        LanesToPoll::ClassThenOthers(job.preferred_class())
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -166,9 +166,9 @@ impl Policy for Combined {
         }
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
         self.forecast.finished(lane, now);
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 }
 

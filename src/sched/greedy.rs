@@ -7,9 +7,9 @@
 //!
 //! The rule is old: "continuous batching" of inference servers, group commit of databases.
 
-use super::batching::{BatchLimits, ask_batching, batching_classes};
+use super::batching::{BatchLimits, batching_classes, poll_batching};
 use super::forecast::Forecast;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -43,8 +43,8 @@ impl Policy for Greedy {
         "greedy"
     }
 
-    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        ask_batching(&self.classes)
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        poll_batching(&self.classes)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -62,8 +62,8 @@ impl Policy for Greedy {
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
         self.forecast.finished(lane, now);
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 }

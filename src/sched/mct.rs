@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError};
+use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -127,13 +127,13 @@ impl Policy for EarliestCompletion {
         "mct"
     }
 
-    fn arrive(&mut self, job: &Job, _jobs: &Jobs, now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, now: Nanos) -> LanesToPoll {
         let alone = job.predicted.map(|cost| cost.alone);
         let at = self.join(Joining { id: job.id, row: job.row, alone: &alone }, now);
         let processor = ProcessorId(at as u32);
         let (of, _) = self.places[at];
         self.queues[at].push_back((job.id, alone[self.classes[of].class]));
-        Ask::Processor(processor)
+        LanesToPoll::Processor(processor)
     }
 
     fn next(&mut self, lane: Lane, _jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -146,9 +146,9 @@ impl Policy for EarliestCompletion {
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
         Lines::finished(self, lane.processor, now);
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 
     fn as_lines(&mut self) -> Option<&mut dyn Lines> {

@@ -3,7 +3,7 @@
 //! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
 //! queue with c servers.
 
-use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError};
+use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine};
 use crate::time::Nanos;
@@ -32,8 +32,8 @@ impl Policy for OnlyOn {
         self.name
     }
 
-    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
-        Ask::Class(self.class)
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        LanesToPoll::Class(self.class)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {

@@ -1,13 +1,10 @@
 //! The options of policies, and what they may be.
 
-use serde::{Deserialize, Serialize};
-
 use super::{PolicyError, Shed};
 use crate::time::Nanos;
 
 /// What a thief heeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealGuard {
     /// Nothing: an idle processor always steals
     None,
@@ -39,8 +36,7 @@ impl std::fmt::Display for StealGuard {
 }
 
 /// The options of all policies; each policy reads its own.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyOptions {
     /// stealing: a query waits for one class of processor if it is predicted to be this many times as fast there
     pub threshold_ratio: f64,
@@ -67,7 +63,6 @@ pub struct PolicyOptions {
     /// cached-first: queries that may wait for each CPU worker before the other side helps
     pub patience: u32,
     /// All policies: queries that are dropped when a processor takes them up
-    #[serde(default)]
     pub shed: Shed,
 }
 

@@ -1,8 +1,8 @@
-//! The contract of a policy.
+//! The contract of a policy, and the reasons why one cannot be made.
 
 use super::{Job, Jobs, Lines, Shed};
 use crate::ids::{JobId, ProcessorId};
-use crate::machine::Class;
+use crate::machine::{Class, Machine};
 use crate::time::Nanos;
 
 /// A processor that has room for a batch, as a policy sees it.
@@ -34,7 +34,7 @@ pub enum Next {
 /// With it an event costs the same however many lanes are idle. Asking too many is slow, asking too few leaves work
 /// lying; when in doubt, [`Everyone`](Self::Everyone).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum LanesToPoll {
     /// None.
     Nobody,
     /// This one.
@@ -58,7 +58,7 @@ pub trait Policy: Send {
     fn name(&self) -> &str;
 
     /// Learns of a job that has just arrived, and waits among `jobs`; says whom that concerns.
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> Ask;
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll;
 
     /// Chooses work for `lane`, which has room: fills `batch`, which comes empty, with waiting jobs, or lets it wait. The
     /// jobs that it names start and wait no more.
@@ -67,9 +67,9 @@ pub trait Policy: Send {
     /// Learns that `lane` has finished `batch` after `service`, for policies that adapt or count, and says whom that
     /// concerns besides the lane itself, which is asked in any case. Of a batch that was [dropped](Self::sheds) whole before it
     /// started, it learns at once: `batch` is then empty, and `service` zero.
-    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
         let _ = (lane, batch, jobs, service, now);
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 
     /// What the dispatcher may drop of what it takes up; asked once.
@@ -80,5 +80,45 @@ pub trait Policy: Send {
     /// The policy as lines that jobs join for good, if it is no more than that: then simulations are several times as fast.
     fn as_lines(&mut self) -> Option<&mut dyn Lines> {
         None
+    }
+}
+
+/// Why a policy can't be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The machine lacks what the policy needs.
+    #[error("policy {policy} needs a {class}, the machine has none: add one, or leave the policy out")]
+    MissingClass {
+        /// The policy.
+        policy: &'static str,
+        /// What is missing.
+        class: Class,
+    },
+    /// There is nothing to run on.
+    #[error("the machine has no processors: give it at least one")]
+    NoProcessors,
+    /// An option's value makes no sense.
+    #[error("{option} is {value}, expected {expected}")]
+    BadOption {
+        /// The option, by the name of its field.
+        option: &'static str,
+        /// Its value.
+        value: f64,
+        /// What would do.
+        expected: &'static str,
+    },
+}
+
+impl PolicyError {
+    /// Refuses a machine without a processor or without one of `classes`.
+    pub(super) fn require(machine: &Machine, policy: &'static str, classes: &[Class]) -> Result<(), Self> {
+        if machine.is_empty() {
+            return Err(Self::NoProcessors);
+        }
+        match classes.iter().find(|&&class| machine.count(class) == 0) {
+            Some(&class) => Err(Self::MissingClass { policy, class }),
+            None => Ok(()),
+        }
     }
 }

@@ -11,15 +11,12 @@
 //! it starts, by what the policy knew, too. A batch starts without those that were dropped. Every objective counts them as
 //! late.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Ask, Job, Jobs, Lane, Next, Policy};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use crate::ids::JobId;
 use crate::time::Nanos;
 
 /// What is dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shed {
     /// Nothing
     #[default]
@@ -59,7 +56,7 @@ impl Policy for Shedding {
         self.inner.name()
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
         self.inner.arrive(job, jobs, now)
     }
 
@@ -67,7 +64,7 @@ impl Policy for Shedding {
         self.inner.next(lane, jobs, now, batch)
     }
 
-    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
         self.inner.finished(lane, batch, jobs, service, now)
     }
 

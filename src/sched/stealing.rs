@@ -30,7 +30,7 @@
 //! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
 
 use super::order::Order;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions, StealGuard};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions, StealGuard};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
@@ -161,7 +161,7 @@ impl Policy for Stealing {
         "stealing"
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
         let choice = Choice::of(job, &self.classes);
         let Choice { preferred, better, next_best } = choice;
         let urgent_at = job.arrival + job.allowance().scaled(self.options.urgent_share);
@@ -176,7 +176,7 @@ impl Policy for Stealing {
             self.third.push((), job.id, jobs);
             self.queues[preferred].urgency.push(urgent_at, job.id, jobs);
         }
-        Ask::ClassThenOthers(preferred)
+        LanesToPoll::ClassThenOthers(preferred)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {

@@ -29,7 +29,7 @@
 //! in Low and Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
 
 use super::order::Order;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine, PerClass};
 use crate::random::exp;
@@ -159,7 +159,7 @@ impl Policy for StealingAdaptive {
         "stealing-adaptive"
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
         for &class in &self.classes {
             self.ln_price[class] *= KEPT;
         }
@@ -173,7 +173,7 @@ impl Policy for StealingAdaptive {
         } else {
             self.third.push((), job.id, jobs);
         }
-        Ask::ClassThenOthers(class)
+        LanesToPoll::ClassThenOthers(class)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {

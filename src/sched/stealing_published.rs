@@ -21,7 +21,7 @@
 
 use super::order::Order;
 use super::stealing::{Choice, priority};
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::ids::JobId;
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
@@ -119,7 +119,7 @@ impl Policy for StealingPublished {
         "stealing-published"
     }
 
-    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
         let choice = Choice::of(job, &self.classes);
         let urgent_at = job.arrival + job.allowance().scaled(self.options.urgent_share);
         self.queues[choice.preferred].urgency.push(urgent_at, job.id, jobs);
@@ -128,7 +128,7 @@ impl Policy for StealingPublished {
         } else {
             self.third.push((), job.id, jobs);
         }
-        Ask::ClassThenOthers(choice.preferred)
+        LanesToPoll::ClassThenOthers(choice.preferred)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {

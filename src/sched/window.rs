@@ -3,9 +3,9 @@
 //! The textbook's batching, and most servers' default ("delayed batching" with a maximum size). The window is what a
 //! lone query pays at low load; [`greedy`](super::Greedy) pays nothing.
 
-use super::batching::{BatchLimits, ask_batching, batching_classes};
+use super::batching::{BatchLimits, batching_classes, poll_batching};
 use super::forecast::Forecast;
-use super::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
@@ -43,11 +43,11 @@ impl Policy for Window {
         "window"
     }
 
-    fn arrive(&mut self, _job: &Job, jobs: &Jobs, now: Nanos) -> Ask {
+    fn arrive(&mut self, _job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
         // The first of a window sets the clock, the last closes it; those between change nothing.
         let waiting = jobs.num_waiting();
         let concerns = waiting == 1 || waiting >= self.size || self.closes_at(jobs) <= now;
-        if concerns { ask_batching(&self.classes) } else { Ask::Nobody }
+        if concerns { poll_batching(&self.classes) } else { LanesToPoll::Nobody }
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -63,9 +63,9 @@ impl Policy for Window {
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
         self.forecast.finished(lane, now);
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 }
 

@@ -158,7 +158,7 @@ impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox fo
         self.next = self.arrivals.next();
         dispatcher.arrive_made(now, arrival, |id| {
             let mut job = (self.job)(id, arrival, row);
-            times.expect(row, &mut job.predicted);
+            times.predict_cost(row, &mut job.predicted);
             job
         })
     }

@@ -97,7 +97,7 @@ impl Experiment {
     /// The same for schedulers that make batches of these sizes.
     fn region_in(&self, sizes: BatchSizes) -> Option<bounds::Region> {
         let rows = self.asked_rows();
-        let model = self.model.with_spares();
+        let model = self.model.with_fallbacks();
         match &self.cluster {
             Some(cluster) => cluster.region(&model, &rows, sizes),
             None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &model, sizes),
@@ -146,7 +146,7 @@ impl Experiment {
                 return None;
             }
             let arrivals = arrivals.first(most);
-            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model.with_spares(), self.deadline, limit_qps)
+            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model.with_fallbacks(), self.deadline, limit_qps)
         };
         self.arrivals.par_iter().map(bound).collect()
     }

@@ -51,7 +51,7 @@ impl Inbox for VecDeque<Job> {
         now: Nanos,
     ) -> Result<(), LawBroken> {
         let Some(mut job) = self.pop_front() else { return Ok(()) };
-        times.expect(job.row, &mut job.predicted);
+        times.predict_cost(job.row, &mut job.predicted);
         dispatcher.arrive(now, job)
     }
 }

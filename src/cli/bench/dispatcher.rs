@@ -19,7 +19,7 @@ use crate::cli::Failure;
 use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use crate::ids::QueryId;
-use crate::live::{self, Fleet, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use crate::live::{self, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::machine::{Class, Machine, PerClass};
 use crate::query::{ArrivalProcess, Mode, Query, unit_arrivals};
 use crate::report::table::Table;
@@ -55,11 +55,11 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let policies = PolicyKind::ALL.map(|kind| kind.with(PolicyOptions::default()));
     let costs: Vec<PerClass<Cost>> = (0..QUERIES).map(cost).collect();
     let mut alone_ns = policies.each_ref().map(|_| f64::INFINITY);
-    let mut recorded = Fleet::recorded(model.clone(), costs.clone());
+    let mut recorded = LanePool::recorded(model.clone(), costs.clone());
     let jobs = plan(&costs, busy_rate_qps(&model), JOBS);
     for _ in 0..arguments.rounds {
         for (policy, alone_ns) in policies.iter().zip(&mut alone_ns) {
-            let run = LiveRun { policy: policy.build(&model)?, jobs: &jobs, abandon_after: None, keep_journal: false };
+            let run = LiveRun { policy: policy.build(&model)?, jobs: &jobs, abandon_after: None };
             let taken = live::run_under_manual_clock(&mut recorded, run)?.driver_time;
             *alone_ns = alone_ns.min(taken.as_nanos() as f64 / jobs.len() as f64);
         }
@@ -77,12 +77,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     ];
     let mut table = Table::new(headings);
     let mut rows = Vec::new();
-    let mut fleet = fleet_of_fakes(&model)?;
+    let mut lane_pool = lane_pool_of_fakes(&model)?;
     for (policy, alone_ns) in policies.iter().zip(alone_ns) {
         let name = policy.name().to_owned();
-        let rate_qps = highest_rate(&mut fleet, policy, &costs)?;
-        let LiveOutcome { decision, lag, handoff, .. } = play(&mut fleet, policy, &costs, LOAD * rate_qps)?;
-        let lag_at_target = play(&mut fleet, policy, &costs, LOAD * TARGET_QPS)?.lag;
+        let rate_qps = highest_rate(&mut lane_pool, policy, &costs)?;
+        let LiveOutcome { decision, lag, handoff, .. } = play(&mut lane_pool, policy, &costs, LOAD * rate_qps)?;
+        let lag_at_target = play(&mut lane_pool, policy, &costs, LOAD * TARGET_QPS)?.lag;
         // Of the class that worked, the CPUs if both did.
         let handoff = [Class::CPU, Class::GPU].map(|class| handoff[class].p50.as_us());
         let handoff_us = if handoff[0] > 0.0 { handoff[0] } else { handoff[1] };
@@ -163,7 +163,7 @@ fn plan(costs: &[PerClass<Cost>], rate_qps: f64, count: usize) -> Vec<Job> {
     live::plan(arrivals, &queries, Nanos::from_ms(50.0))
 }
 
-fn fleet_of_fakes(model: &MachineModel) -> Result<Fleet, LiveError> {
+fn lane_pool_of_fakes(model: &MachineModel) -> Result<LanePool, LiveError> {
     let query = |id| LiveQuery {
         id: QueryId(id),
         query: Query { id: QueryId(id), label: String::new(), terms: Vec::new(), dropped_terms: 0 },
@@ -174,15 +174,20 @@ fn fleet_of_fakes(model: &MachineModel) -> Result<Fleet, LiveError> {
         LaneWork::Executor(Box::new(Fake { class: processor.class, under_way: VecDeque::with_capacity(2) }))
     });
     let queries = Arc::new(QuerySet::new(1, (0..QUERIES).map(query)));
-    Fleet::spawn(model.clone(), lanes.collect(), queries, Vec::new())
+    LanePool::spawn(model.clone(), lanes.collect(), queries, Vec::new())
 }
 
 /// Looks for the highest rate that is served as it comes.
-fn highest_rate(fleet: &mut Fleet, factory: &dyn PolicyFactory, costs: &[PerClass<Cost>]) -> Result<f64, Failure> {
+fn highest_rate(
+    lane_pool: &mut LanePool,
+    factory: &dyn PolicyFactory,
+    costs: &[PerClass<Cost>],
+) -> Result<f64, Failure> {
     let (mut low, mut high) = (LOWEST_QPS, HIGHEST_QPS);
     // Whatever disturbs a run does not disturb the next one too.
     let mut is_served = |rate_qps| -> Result<bool, Failure> {
-        Ok(was_served(&play(fleet, factory, costs, rate_qps)?) || was_served(&play(fleet, factory, costs, rate_qps)?))
+        Ok(was_served(&play(lane_pool, factory, costs, rate_qps)?)
+            || was_served(&play(lane_pool, factory, costs, rate_qps)?))
     };
     // What carries less than the lowest rate is looked for below it.
     while !is_served(low)? && low > LEAST_QPS {
@@ -203,17 +208,14 @@ fn highest_rate(fleet: &mut Fleet, factory: &dyn PolicyFactory, costs: &[PerClas
 }
 
 fn play(
-    fleet: &mut Fleet,
+    lane_pool: &mut LanePool,
     factory: &dyn PolicyFactory,
     costs: &[PerClass<Cost>],
     rate_qps: f64,
 ) -> Result<LiveOutcome, Failure> {
     let jobs = plan(costs, rate_qps, (rate_qps * SECONDS) as usize);
-    let policy = factory.build(fleet.model())?;
-    let outcome = live::run(
-        fleet,
-        LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)), keep_journal: false },
-    )?;
+    let policy = factory.build(lane_pool.model())?;
+    let outcome = live::run(lane_pool, LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)) })?;
     match outcome.ending {
         live::Ending::Failed(error) => Err(error.into()),
         _ => Ok(outcome),

@@ -11,7 +11,7 @@ use crate::cost::{ProfileOptions, Workload};
 use crate::files::Provenance;
 use crate::index::Index;
 use crate::lab::{
-    Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
     workload_of_index,
 };
 use crate::machine::Idle;
@@ -22,10 +22,10 @@ const REPEATS: usize = 3;
 
 /// The processors of this machine that are asked for, or all.
 pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
-    let here = Here::look();
+    let host = HostInfo::detect();
     let gpus = match arguments.gpu {
         GpuChoice::None | GpuChoice::Replay => 0,
-        GpuChoice::Auto | GpuChoice::Real => arguments.gpus.map_or(here.gpus, usize::from),
+        GpuChoice::Auto | GpuChoice::Real => arguments.gpus.map_or(host.gpus, usize::from),
     };
     let cpus = workers_here(arguments.cpus, arguments.force, arguments.gpu, (gpus, 1))?;
     if cpus + gpus == 0 {

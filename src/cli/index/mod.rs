@@ -7,10 +7,8 @@ mod import;
 mod info;
 mod method;
 mod parameters;
-mod profile;
 mod quantise;
 mod reorder;
-mod simulate;
 mod synth;
 
 use std::path::Path;
@@ -45,10 +43,6 @@ enum Command {
     Quantise(quantise::Arguments),
     /// Make an index of a given size whose lists look like those of real text.
     Synth(synth::Arguments),
-    /// Measure what indexing takes, run by run and slot by slot, by the trie: on a CPU, and on a GPU where there is one.
-    Profile(profile::Arguments),
-    /// Play measured jobs of indexing on other machines, by several policies.
-    Simulate(simulate::Arguments),
     /// Describe an index: sizes, bits a posting, list lengths.
     Info(info::Arguments),
 }
@@ -61,8 +55,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Reorder(arguments) => reorder::run(arguments),
         Command::Quantise(arguments) => quantise::run(arguments),
         Command::Synth(arguments) => synth::run(arguments),
-        Command::Profile(arguments) => profile::run(arguments),
-        Command::Simulate(arguments) => simulate::run(arguments),
         Command::Info(arguments) => info::run(arguments),
     }
 }

@@ -85,9 +85,6 @@ pub(super) struct Arguments {
     out: PathBuf,
     #[command(flatten)]
     logs: LogArguments,
-    /// Also write every run with all that its dispatcher was told, into folders that `replay-log` takes
-    #[arg(long)]
-    journal: bool,
     #[command(flatten)]
     faults: FaultArguments,
     /// Let the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
@@ -176,7 +173,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
 
 /// An executor that a plan has retired stays so: of the runs after the first nobody could say what they measure.
 fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
-    let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.fleet().is_recorded(fault.processor);
+    let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.lane_pool().is_recorded(fault.processor);
     if runs > 1
         && let Some(fault) = node.model().faults.faults.iter().find(|fault| stays(fault))
     {

@@ -8,7 +8,7 @@ use crate::cli::output::say;
 use crate::cli::run_logs::KeptRuns;
 use crate::files::Provenance;
 use crate::ids::ProcessorId;
-use crate::lab::{Criterion, Drive, FaultWitness, Judge, Node, PlannedInVain};
+use crate::lab::{Criterion, Judge, LiveRunSpec, Node};
 use crate::live::{Ending, GpuLane, LiveOutcome};
 use crate::machine::{Class, LaneFault};
 use crate::report::faults::{FaultRow, write_faults};
@@ -17,7 +17,7 @@ use crate::report::number;
 use crate::report::source::Source;
 use crate::report::summary::{Summary, SummaryRow};
 use crate::report::table::Table;
-use crate::sched::{BuiltIn, PolicyFactory, RecordedRun, Shed};
+use crate::sched::{BuiltIn, PolicyFactory, Shed};
 use crate::time::Nanos;
 
 /// The runs of one command.
@@ -28,8 +28,6 @@ pub(super) struct Session<'a> {
     workload_name: String,
     rows: Vec<LiveSummaryRow>,
     faults: Vec<FaultRow>,
-    /// Planned faults that changed nothing, in words.
-    in_vain: Vec<String>,
     /// What the user has to know beyond the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
@@ -44,8 +42,8 @@ impl<'a> Session<'a> {
         runs: usize,
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, faults, in_vain, notes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, rows, faults, in_vain, notes, kept }
+        let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -60,8 +58,7 @@ impl<'a> Session<'a> {
                     policy.name(),
                     number::text(plan.rate_qps, 6)
                 );
-                let mut drive = Drive::new(plan.rate_qps, &plan.arrivals, self.deadline());
-                drive.keep_journal = self.arguments.journal;
+                let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.deadline());
                 // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
                 if self.arguments.faults.faults.is_some() || policy.sheds() != Shed::Nothing {
                     drive.abandon_after = None;
@@ -72,7 +69,6 @@ impl<'a> Session<'a> {
                 self.rows.extend(self.row(policy, plan, &outcome));
                 let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
                 self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
-                self.keep_run(policy, plan, drive, &outcome)?;
                 self.keep_log(policy, plan, &outcome)?;
                 match outcome.ending {
                     Ending::Complete | Ending::Overloaded => {}
@@ -102,14 +98,8 @@ impl<'a> Session<'a> {
                 "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
             ));
         }
-        for PlannedInVain { fault, why } in FaultWitness::of_log(&self.node.model().faults, &outcome.log) {
-            let (kind, lane, at_ms) = (fault.kind, fault.processor, fault.at.as_ms());
-            let note = format!("{run}: planned {kind} on lane {lane} at {at_ms} ms changed nothing: {why}");
-            self.in_vain.push(note.clone());
-            self.notes.push(note);
-        }
         let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
-        for lane in self.node.fleet().retired().into_iter().filter(before) {
+        for lane in self.node.lane_pool().retired().into_iter().filter(before) {
             self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
         }
         if !outcome.log.shed.is_empty() {
@@ -140,7 +130,7 @@ impl<'a> Session<'a> {
             unfinished: outcome.unfinished,
             unreleased: outcome.unreleased,
             overloaded: outcome.overloaded(),
-            gpu: self.node.fleet().gpu().name(),
+            gpu: self.node.lane_pool().gpu().name(),
             // Of a run that was interrupted nobody knows how it would have ended.
             verdict: (!outcome.interrupted())
                 .then(|| Judge::of_log(self.criterion, &outcome.log, plan.arrivals.len(), rate_qps)),
@@ -156,7 +146,6 @@ impl<'a> Session<'a> {
         kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
         if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
             let faults = self.arguments.out.join("faults.csv");
-            let provenance = self.in_vain.iter().fold(provenance.clone(), |all, note| all.with("note", note));
             kept.rows("faults", &faults, write_faults(&faults, &provenance, &self.faults));
         }
         let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
@@ -182,7 +171,7 @@ impl<'a> Session<'a> {
     }
 
     fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
-        let gpu_is_replayed = self.node.fleet().gpu() == GpuLane::Replay;
+        let gpu_is_replayed = self.node.lane_pool().gpu() == GpuLane::Replay;
         let lane = |_: ProcessorId, class: Class| match class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
             _ => GpuLane::Real.name(),
@@ -191,22 +180,6 @@ impl<'a> Session<'a> {
         let log = &outcome.log;
         let provenance = self.provenance();
         self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
-    }
-
-    /// Keeps a run for `replay-log`.
-    fn keep_run(&self, policy: &BuiltIn, plan: &Plan, drive: Drive<'_>, outcome: &LiveOutcome) -> Result<(), Failure> {
-        if !self.arguments.journal {
-            return Ok(());
-        }
-        let name = format!("{}-{}qps-seed{}", policy.name(), number::text(plan.rate_qps, 9), plan.arrivals.seed);
-        let recorded = RecordedRun {
-            policy: policy.clone(),
-            model: self.node.model().clone(),
-            jobs: self.node.jobs(&drive),
-            journal: outcome.journal.clone(),
-            log: outcome.log.clone(),
-        };
-        Ok(recorded.write(&self.arguments.out.join("runs").join(name), &self.provenance())?)
     }
 
     fn print(&self, kept: &Kept) -> Result<(), Failure> {

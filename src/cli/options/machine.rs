@@ -1,7 +1,7 @@
 //! `--cpus`, `--gpus`, `--streams`: the machine.
 
 use crate::cli::Failure;
-use crate::lab::{GpuChoice, Here};
+use crate::lab::{GpuChoice, HostInfo};
 
 /// More processors of a class than this are surely a slip.
 pub(in crate::cli) const MAX_PROCESSORS: usize = 1024;
@@ -22,14 +22,14 @@ pub(in crate::cli) fn workers_here(
     gpu: GpuChoice,
     (gpus, streams): (usize, usize),
 ) -> Result<usize, Failure> {
-    let here = Here::look();
-    let workers = asked.unwrap_or_else(|| here.workers(here.gpu_lanes(gpu, gpus, streams)));
+    let host = HostInfo::detect();
+    let workers = asked.unwrap_or_else(|| host.workers(host.gpu_lanes(gpu, gpus, streams)));
     check_processors(&[("--cpus", workers)])?;
-    if workers > here.cores && !is_forced {
+    if workers > host.cores && !is_forced {
         return Err(Failure::input(format!(
             "--cpus is {workers}, and this machine has {} cores: workers would wait for each other, and delays tell of that \
              (--force drives them all the same; `tandem simulate --cpus {workers}` asks what a larger machine would do)",
-            here.cores
+            host.cores
         )));
     }
     Ok(workers)

@@ -13,7 +13,7 @@ use crate::cost::{MachineFile, ProfileOptions};
 use crate::exec::cpu::Algorithm;
 use crate::files::{Provenance, check_writable, this_machine, write_csv};
 use crate::index::Index;
-use crate::lab::{Estimates, GpuChoice, Here, MachineSample, Multicore, Node, Processors, Wanted, measure_machine};
+use crate::lab::{Estimates, GpuChoice, HostInfo, MachineSample, Multicore, Node, Processors, Wanted, measure_machine};
 use crate::machine::{Class, Idle};
 use crate::query::{Mode, Query};
 use crate::report::machine::MachineSampleRow;
@@ -68,11 +68,11 @@ fn measured(
     idle: Idle,
     samples: Option<&Path>,
 ) -> Result<MachineFile, Failure> {
-    let here = Here::look();
-    let gpus = here.gpus.min(1);
+    let host = HostInfo::detect();
+    let gpus = host.gpus.min(1);
     let wanted = Wanted {
         algorithm: Algorithm::Auto,
-        cpus: here.workers(gpus),
+        cpus: host.workers(gpus),
         multicore: Multicore::Inter,
         gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
         gpus,

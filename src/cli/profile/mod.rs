@@ -21,7 +21,9 @@ use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
 use crate::gpu::GpuError;
 use crate::index::Index;
-use crate::lab::{Estimates, GpuChoice, Here, Multicore, Node, Processors, Wanted, measure_contention, measure_far};
+use crate::lab::{
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_contention, measure_far,
+};
 use crate::machine::{Class, Idle};
 use crate::quantile::{median, nearest_rank};
 use crate::query::{Mode, Query};
@@ -191,7 +193,7 @@ fn contention(
     let gpus = usize::from(has(Class::GPU));
     let wanted = Wanted {
         algorithm: arguments.algorithm,
-        cpus: Here::look().workers(gpus),
+        cpus: HostInfo::detect().workers(gpus),
         multicore: Multicore::Inter,
         gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
         gpus,

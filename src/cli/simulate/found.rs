@@ -7,13 +7,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Part;
 use super::inputs::rates_around;
-use super::report::{capacity_table, delay_chart, delay_table, fault_notes, loss_table};
+use super::report::{capacity_table, delay_chart, delay_table, loss_table};
 use super::simulation::Simulation;
 use crate::cli::kept::Kept;
 use crate::cli::run_logs::KeptRuns;
 use crate::cli::{Failure, origin};
 use crate::files::Provenance;
-use crate::lab::{Capacities, CapacitySearch, LabError, PlannedInVain, RunLength, play_all};
+use crate::lab::{Capacities, CapacitySearch, LabError, RunLength, play_all};
 use crate::live;
 use crate::report::capacity::{CapacityRow, write_capacities};
 use crate::report::faults::{FaultRow, write_faults};
@@ -32,10 +32,8 @@ pub(super) struct Found {
     /// The rates that runs were to be played at, and the runs that were.
     rates: Vec<f64>,
     summaries: Vec<SummaryRow>,
-    /// Lanes that failed in them,
+    /// The lanes that failed in them.
     faults: Vec<FaultRow>,
-    /// and planned faults that changed nothing.
-    in_vain: Vec<PlannedInVain>,
     /// What the user has to know beyond the tables.
     notes: Vec<String>,
 }
@@ -109,7 +107,6 @@ impl Found {
         for run in played {
             let of_run = (run.policy.as_str(), run.rate_qps, run.seed);
             self.faults.extend(run.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
-            self.in_vain.extend(&run.in_vain);
             self.summaries.push(SummaryRow::of(Source::Simulated, run));
         }
         Ok(())
@@ -132,8 +129,6 @@ impl Found {
         }
         if arguments.faults.faults.is_some() && !self.summaries.is_empty() {
             let path = arguments.out.join("faults.csv");
-            let provenance =
-                self.fault_notes().into_iter().fold(provenance.clone(), |all, note| all.with("note", note));
             kept.rows("faults", &path, write_faults(&path, &provenance, &self.faults));
         }
         if arguments.what.contains(&Part::Plot) && !self.summaries.is_empty() {
@@ -192,14 +187,7 @@ impl Found {
             text.push_str(&delay_table(&self.summaries, policies, &self.rates, experiment));
             text.push_str(&loss_table(&self.summaries, arguments.faults.faults.is_some()));
         }
-        let in_vain = self.fault_notes();
-        text.push_str(if in_vain.is_empty() { "" } else { "\n" });
-        text.extend(in_vain.iter().map(|note| format!("{note}\n")));
         text
-    }
-
-    fn fault_notes(&self) -> Vec<String> {
-        fault_notes(&self.in_vain, self.summaries.len())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::cli::Failure;
 use crate::cli::options::{not_in, own_rate};
 use crate::cost::Workload;
 use crate::files::this_machine;
-use crate::lab::{Capacities, GPU_LANE_DEPTH, GpuChoice, Here, draw_all, traced};
+use crate::lab::{Capacities, GPU_LANE_DEPTH, GpuChoice, HostInfo, draw_all, traced};
 use crate::machine::{Class, Machine};
 use crate::query::ArrivalProcess;
 use crate::report::number;
@@ -53,8 +53,8 @@ pub(super) fn is_of_here(workload: &Workload) -> bool {
 
 /// Cores that work where this machine is simulated, beside the driver and GPUs that it may have.
 fn workers_of_here(gpus: usize, arguments: &Arguments) -> usize {
-    let here = Here::look();
-    here.workers(here.gpu_lanes(arguments.gpu, gpus, arguments.streams))
+    let host = HostInfo::detect();
+    host.workers(host.gpu_lanes(arguments.gpu, gpus, arguments.streams))
 }
 
 /// `3 CPU workers`, and why so many where that was left open.

@@ -1,10 +1,8 @@
 //! What `simulate` draws and prints.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::lab::{Capacities, Capacity, InVain, PlannedInVain};
-use crate::machine::PlannedFault;
+use crate::lab::{Capacities, Capacity};
 use crate::report::number;
 use crate::report::plot::{LineChart, Point, Series};
 use crate::report::summary::{Summary, SummaryRow};
@@ -214,32 +212,6 @@ pub(super) fn delay_table(
         let _ = write!(text, "\nDelays in ms at the highest of these rates below a policy's first miss:\n{table}");
     }
     text
-}
-
-/// Planned faults that changed nothing, one line each: in how many of so many runs, and why.
-pub(super) fn fault_notes(in_vain: &[PlannedInVain], runs: usize) -> Vec<String> {
-    let mut planned: Vec<PlannedFault> = Vec::new();
-    for PlannedInVain { fault, .. } in in_vain {
-        if !planned.contains(fault) {
-            planned.push(*fault);
-        }
-    }
-    planned.sort_by_key(|fault| (fault.at, fault.processor));
-    let note = |fault: PlannedFault| {
-        let mut reasons: BTreeMap<InVain, usize> = BTreeMap::new();
-        for one in in_vain.iter().filter(|one| one.fault == fault) {
-            *reasons.entry(one.why).or_default() += 1;
-        }
-        let changed_nothing: usize = reasons.values().sum();
-        let why: Vec<String> = match reasons.len() {
-            1 => reasons.keys().map(ToString::to_string).collect(),
-            _ => reasons.iter().map(|(why, count)| format!("{why} ({count})")).collect(),
-        };
-        let in_runs = if runs == 1 { String::new() } else { format!(" in {changed_nothing} of {runs} runs") };
-        let (kind, lane, at_ms) = (fault.kind, fault.processor, fault.at.as_ms());
-        format!("planned {kind} on lane {lane} at {at_ms} ms changed nothing{in_runs}: {}", why.join("; "))
-    };
-    planned.into_iter().map(note).collect()
 }
 
 /// What was lost on the way at each rate, summed over the seeds: one line a policy and rate at which something was; nothing

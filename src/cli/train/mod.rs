@@ -135,16 +135,14 @@ fn give(models: &ModelFile) {
 
 fn print_table(names: &str, models: &ModelFile) {
     outln!("{names}: relative error on queries held back, in percent\n");
-    outln!(
-        "kind  mode    samples    mean  median     p95  bias of tenths   within 5..95 %  always the mean  rank  model"
-    );
+    outln!("kind  mode    samples    mean  median     p95  bias of tenths     always the mean  rank  model");
     for model in models.models() {
         let Some(evaluation) = &model.evaluation else { continue };
         let biases = || evaluation.decile_bias.iter().map(|bias| 100.0 * (bias - 1.0));
         let (low, high) = (biases().fold(f64::INFINITY, f64::min), biases().fold(f64::NEG_INFINITY, f64::max));
         let (size, of) = model.size();
         outln!(
-            "{:<4}  {:<6}  {:>7}  {:>6.1}  {:>6.1}  {:>6.1}  {:>+6.1} to {:>+5.1}  {:>14.1}  {:>15.1}  {:.2}  {size} {of}",
+            "{:<4}  {:<6}  {:>7}  {:>6.1}  {:>6.1}  {:>6.1}  {:>+6.1} to {:>+5.1}  {:>15.1}  {:.2}  {size} {of}",
             model.kind.name(),
             model.mode.name(),
             evaluation.samples,
@@ -153,7 +151,6 @@ fn print_table(names: &str, models: &ModelFile) {
             evaluation.p95 * 100.0,
             low,
             high,
-            evaluation.coverage_90.unwrap_or(f64::NAN) * 100.0,
             evaluation.baseline_mean_relative_error * 100.0,
             evaluation.rank_correlation,
         );

@@ -30,7 +30,6 @@ struct ErrorLine {
     median: f64,
     p95: f64,
     rank_correlation: f64,
-    coverage_90: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,14 +39,6 @@ struct DecileLine {
     mode: Mode,
     decile: usize,
     estimated_over_true: f64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct CoverageLine {
-    kind: Class,
-    mode: Mode,
-    level: f64,
-    share_within: Digits<4>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,13 +68,11 @@ struct ScatterLine {
 
 impl Record for ErrorLine {}
 impl Record for DecileLine {}
-impl Record for CoverageLine {}
 impl Record for ImportanceLine {}
 impl Record for LearningLine {}
 impl Record for ScatterLine {}
 
 const DECILES: &str = "model_deciles.csv";
-const COVERAGE: &str = "model_coverage.csv";
 const IMPORTANCE: &str = "model_importance.csv";
 const LEARNING: &str = "model_learning.csv";
 const SCATTER: &str = "model_scatter.csv";
@@ -97,11 +86,10 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
         .with("folds", options.folds);
     let report = Report { dir, names, workload, options, provenance, bars: Bars::default() };
     report.kinds_of_model()?;
-    report.coverage()?;
     report.importance()?;
     report.learning()?;
     report.scatter()?;
-    for name in [ERRORS, DECILES, COVERAGE, IMPORTANCE, LEARNING, SCATTER] {
+    for name in [ERRORS, DECILES, IMPORTANCE, LEARNING, SCATTER] {
         result_file(name.trim_end_matches(".csv"), &dir.join(name));
     }
     outln!("\nwritten: {}: model_*.csv, model_learning.svg", dir.display());
@@ -129,19 +117,6 @@ impl Report<'_> {
         self.bars.end();
         print_errors(&compared);
         Ok(())
-    }
-
-    /// How often true costs are within the quantiles that are told.
-    fn coverage(&self) -> Result<(), Failure> {
-        self.bars.doing("how often quantiles hold");
-        let covered = self.found(study::coverage(self.workload, self.options))?;
-        let line = |&(Of { kind, mode }, level, share): &(Of, f64, f64)| CoverageLine {
-            kind,
-            mode,
-            level,
-            share_within: Digits(share),
-        };
-        self.file(COVERAGE, covered.iter().map(line))
     }
 
     /// By how much the error grows without each feature.
@@ -210,7 +185,6 @@ fn error_line((model, Of { kind, mode }, e): &Compared) -> ErrorLine {
         median: e.median,
         p95: e.p95,
         rank_correlation: e.rank_correlation,
-        coverage_90: e.coverage_90,
     }
 }
 

@@ -24,7 +24,7 @@ use super::options::{
 use crate::cost::MachineModel;
 use crate::files::check_writable;
 use crate::lab::{
-    self, Compared, Criterion, GpuChoice, KeptLog, LabError, ServiceRow, Validation, ValidationCapacityRow,
+    self, Compared, Criterion, GpuChoice, LabError, LoggedRun, ServiceRow, Validation, ValidationCapacityRow,
     ValidationOptions, ValidationRow,
 };
 use crate::live;
@@ -166,7 +166,7 @@ fn validate(
     let policies = arguments.options.suited_to(&lengths)?;
     let options = options(arguments, deadline)?;
     let provenance = validated.provenance();
-    let mut keep = |kept: KeptLog<'_>| {
+    let mut keep = |kept: LoggedRun<'_>| {
         if !arguments.log {
             return Ok(());
         }

@@ -136,7 +136,7 @@ impl MachineModel {
 
     /// The same with a CPU beside each lane that a fault may befall: what goes on in their place adds no more than that.
     #[must_use]
-    pub fn with_spares(&self) -> Cow<'_, Self> {
+    pub fn with_fallbacks(&self) -> Cow<'_, Self> {
         let failing: BTreeSet<ProcessorId> = self.faults.faults.iter().map(|fault| fault.processor).collect();
         if failing.is_empty() {
             return Cow::Borrowed(self);

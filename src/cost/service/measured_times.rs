@@ -238,7 +238,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     }
 
     #[inline]
-    fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
+    fn predict_cost(&self, row: u32, expected: &mut PerClass<Cost>) {
         // One GPU stands for all: each follows a part of the same queries.
         if let Some((follower, following)) = self.follower(Class::GPU, DeviceId(0))
             && expected[Class::GPU] != Cost::NEVER

@@ -56,11 +56,11 @@ pub trait ServiceTimes {
     /// What the query in a row is expected to cost now, which is expected to cost so much with all that it reads near: to be asked when
     /// it arrives.
     #[inline]
-    fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
+    fn predict_cost(&self, row: u32, expected: &mut PerClass<Cost>) {
         let _ = (row, expected);
     }
 
-    /// Whether the batch that was started last will run again on its lane's spare executor, since the lane fails meanwhile;
+    /// Whether the batch that was started last will run again on its lane's fallback executor, since the lane fails meanwhile;
     /// to be asked after each start.
     #[inline]
     fn take_rerun(&mut self) -> Option<Rerun> {
@@ -84,7 +84,7 @@ pub struct Preparing {
     pub until: Nanos,
 }
 
-/// A batch runs again, on the spare executor of a lane that has failed.
+/// A batch runs again, on the fallback executor of a lane that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerun {
     /// The fault; `None` where the lane failed with another batch, and held this one, too.
@@ -103,8 +103,8 @@ impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     }
 
     #[inline]
-    fn expect(&self, row: u32, expected: &mut PerClass<Cost>) {
-        (**self).expect(row, expected);
+    fn predict_cost(&self, row: u32, expected: &mut PerClass<Cost>) {
+        (**self).predict_cost(row, expected);
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! What queries cost while others are served, and how sure that is.
 
-use super::reach::glance;
+use super::reach::quick_capacity;
 use super::{Question, Steps};
 use crate::lab::{Calibration, LabError, Node, Progress};
 use crate::live;
@@ -39,7 +39,7 @@ pub(super) fn serve(
     for &policy in policies {
         let flooded = node.calibrate(policy, None, seed.wrapping_add(BACKLOGS))?;
         let known = node.model().is_exact().then_some(&flooded);
-        let roughly_qps = glance(node, &[policy], known, question, &|| ())?;
+        let roughly_qps = quick_capacity(node, &[policy], known, question, &|| ())?;
         sustained_qps.push(roughly_qps.first().copied().filter(|&qps| qps > 0.0));
         steps.done();
     }

@@ -1,7 +1,7 @@
 //! The question itself: what does this machine sustain?
 //!
 //! ```text
-//!   all policies       simulate at a glance, with what queries cost alone ─▶ who comes near the best
+//!   all policies       simulate coarsely, with what queries cost alone ─▶ who comes near the best
 //!   these, in turns    backlogs ─▶ Calibration: what they cost while others are served
 //!   these              CapacitySearch over seeds ─▶ capacity, interval
 //!   the best           drive live at its capacity ─▶ held, or: what queries cost in that run, and simulate again
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use self::reach::{at_a_glance, within_reach};
+use self::reach::{quick_capacities, within_reach};
 use self::trial::Trial;
 use super::{
     Calibration, Capacities, CapacitySearch, LabError, Node, Objective, Progress, RunLength, Verdict, draw_all,
@@ -57,7 +57,7 @@ pub struct Question {
 pub struct Answer {
     /// What each policy sustains by simulation, the best first: those that come near the best.
     pub capacities: Vec<Capacities>,
-    /// The others, and what they sustain at a glance, with what queries cost alone.
+    /// The others, and their coarse capacities, from what queries cost alone.
     pub out_of_reach: Vec<(String, f64)>,
     /// Where backlogs did not agree on what queries cost while the best policy serves them.
     pub disagreements: Vec<Disagreement>,
@@ -150,16 +150,16 @@ fn find(
     progress: &dyn Progress,
     answer: &mut Answer,
 ) -> Result<(), LabError> {
-    let glanced = at_a_glance(node, policies, question, progress)?;
-    let (near, out_of_reach) = within_reach(&glanced);
+    let coarse_qps = quick_capacities(node, policies, question, progress)?;
+    let (near, out_of_reach) = within_reach(&coarse_qps);
     let near: Vec<&dyn PolicyFactory> = near.into_iter().map(|i| policies[i]).collect();
-    answer.out_of_reach = out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), glanced[i])).collect();
+    answer.out_of_reach = out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), coarse_qps[i])).collect();
     go_on()?;
     node.warm_up(WARM_UP)?;
     let backlogs = backlogs::serve(node, &near, question, progress)?;
     go_on()?;
     let mut calibrations: Vec<Calibration> = if one_service(node) {
-        // All backlogs tell of the same, and a disturbance of a few of them weighs less.
+        // All backlogs tell of the same, and interference with a few of them weighs less.
         vec![Calibration::median(&backlogs.concat()); near.len()]
     } else {
         backlogs.iter().map(|several| Calibration::median(several)).collect()

@@ -11,20 +11,20 @@ const NEAR: f64 = 0.8;
 const MOST: usize = 3;
 
 /// By policy, what it sustains with what queries cost alone, by the first seed.
-pub(super) fn at_a_glance(
+pub(super) fn quick_capacities(
     node: &Node,
     policies: &[&dyn PolicyFactory],
     question: &Question,
     progress: &dyn Progress,
 ) -> Result<Vec<f64>, LabError> {
     let steps = Steps::new(progress, "simulating every policy", policies.len());
-    let found = glance(node, policies, None, question, &|| steps.done())?;
+    let found = quick_capacity(node, policies, None, question, &|| steps.done())?;
     progress.end();
     Ok(found)
 }
 
 /// By policy, what it sustains with what queries cost by a calibration, by the first seed. `done` is called for each.
-pub(super) fn glance(
+pub(super) fn quick_capacity(
     node: &Node,
     policies: &[&dyn PolicyFactory],
     calibration: Option<&Calibration>,
@@ -35,15 +35,15 @@ pub(super) fn glance(
     let arrivals = draw_all(&question.process, first, 0, node.workload().rows.len());
     let experiment = node.experiment(calibration, arrivals, question.deadline);
     let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
-    Ok(search.at_a_glance(policies, done)?)
+    Ok(search.estimate_capacity_coarse(policies, done)?)
 }
 
 /// Positions of those near the best, the best first, and of the others.
-pub(super) fn within_reach(glanced: &[f64]) -> (Vec<usize>, Vec<usize>) {
-    let mut order: Vec<usize> = (0..glanced.len()).collect();
-    order.sort_by(|&a, &b| glanced[b].total_cmp(&glanced[a]));
-    let best = order.first().map_or(0.0, |&best| glanced[best]);
-    let near = order.iter().take_while(|&&one| glanced[one] >= NEAR * best).count().min(MOST);
+pub(super) fn within_reach(coarse_qps: &[f64]) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..coarse_qps.len()).collect();
+    order.sort_by(|&a, &b| coarse_qps[b].total_cmp(&coarse_qps[a]));
+    let best = order.first().map_or(0.0, |&best| coarse_qps[best]);
+    let near = order.iter().take_while(|&&one| coarse_qps[one] >= NEAR * best).count().min(MOST);
     let others = order.split_off(near);
     (order, others)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{LiveRate, Question};
-use crate::lab::{Calibration, Criterion, Drive, Judge, LabError, Node, Progress, RunLength, Verdict, draw};
+use crate::lab::{Calibration, Criterion, Judge, LabError, LiveRunSpec, Node, Progress, RunLength, Verdict, draw};
 use crate::live;
 use crate::sched::PolicyFactory;
 
@@ -82,7 +82,8 @@ impl Trial<'_> {
         self.progress.lasts(&format!("live: {} at {qps:.0} q/s", self.policy.name()), lasts);
         let seed = seeds.last().map_or(0, |seed| seed.wrapping_add(1));
         let arrivals = draw(process, seed, count, self.node.workload().rows.len());
-        let outcome = self.node.drive_well(self.policy, Drive::new(qps, &arrivals, criterion.limit.max(*deadline)))?;
+        let outcome =
+            self.node.run_strict(self.policy, LiveRunSpec::new(qps, &arrivals, criterion.limit.max(*deadline)))?;
         if outcome.interrupted() || live::interrupted() {
             return Ok(None);
         }

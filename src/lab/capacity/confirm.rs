@@ -1,7 +1,7 @@
 //! What was found by searching is played once more, far longer.
 //!
 //! ```text
-//!   searched   ───── held at rung 40, the median of the seeds
+//!   searched   ───── held at step 40, the median of the seeds
 //!   confirmed  ─────────────────────────────── at 40: holds ─▶ at 39, 37, 33... until one does not
 //!                                                     falls ─▶ at 41, 43, 47... until one does
 //! ```
@@ -18,7 +18,7 @@ use super::search::limit_from;
 use super::{Candidate, Capacity, CapacitySearch, Found};
 use crate::sim::{Arrivals, SimError};
 
-/// With so many threads there is one to spare for the rungs beside the first, which most searches ask for next.
+/// With so many threads there is one to spare for the steps beside the first, which most searches ask for next.
 const THREADS_TO_SPARE: usize = 8;
 
 /// Looks for the limit from what was found in long runs, with the seed that found it. Where runs can't be any longer,
@@ -30,7 +30,7 @@ pub(super) fn confirm(
     capacity: &mut Capacity,
 ) -> Result<(), SimError> {
     let Some(seed) = found.iter().position(|found| found.qps == capacity.qps) else { return Ok(()) };
-    let Some(begin) = found[seed].rung else { return Ok(()) };
+    let Some(begin) = found[seed].step else { return Ok(()) };
     let long = LongRuns { search, candidate, seed };
     if long.arrivals(begin).len() <= search.length.searched(&search.criterion, capacity.qps) {
         capacity.confirmed_queries = long.arrivals(begin).len();
@@ -40,27 +40,27 @@ pub(super) fn confirm(
     let beside = [begin.saturating_sub(1), begin, begin + 1];
     let ahead = if rayon::current_num_threads() >= THREADS_TO_SPARE { &beside[..] } else { &[] };
     let ahead: Vec<Result<(u32, bool), SimError>> =
-        ahead.par_iter().map(|&rung| Ok((rung, long.holds_at(rung)?))).collect();
+        ahead.par_iter().map(|&step| Ok((step, long.holds_at(step)?))).collect();
     let mut played = ahead.into_iter().collect::<Result<BTreeMap<u32, bool>, SimError>>()?;
     let mut asked = Vec::new();
-    let limit = limit_from(begin, candidate.ladder.lowest(), |rung| {
-        let holds = match played.get(&rung) {
+    let limit = limit_from(begin, candidate.grid.lowest(), |step| {
+        let holds = match played.get(&step) {
             Some(&holds) => holds,
-            None => long.holds_at(rung)?,
+            None => long.holds_at(step)?,
         };
-        played.insert(rung, holds);
-        asked.push((rung, holds));
+        played.insert(step, holds);
+        asked.push((step, holds));
         Ok::<_, SimError>(holds)
     })?;
-    let failing = asked.iter().filter(|(_, holds)| !holds).map(|&(rung, _)| candidate.ladder.rate_qps(rung));
+    let failing = asked.iter().filter(|(_, holds)| !holds).map(|&(step, _)| candidate.grid.rate_qps(step));
     capacity.failing_qps = failing.chain(capacity.failing_qps).min_by(f64::total_cmp);
-    let rate_qps = limit.map_or(0.0, |rung| candidate.ladder.rate_qps(rung));
+    let rate_qps = limit.map_or(0.0, |step| candidate.grid.rate_qps(step));
     let interval = &mut capacity.interval;
     interval.low = interval.low.min(rate_qps);
     interval.high = if rate_qps < capacity.qps { rate_qps } else { interval.high.max(rate_qps) };
     capacity.qps = rate_qps;
     capacity.queries = search.length.searched(&search.criterion, rate_qps);
-    capacity.confirmed_queries = limit.map_or(capacity.queries, |rung| long.arrivals(rung).len());
+    capacity.confirmed_queries = limit.map_or(capacity.queries, |step| long.arrivals(step).len());
     Ok(())
 }
 
@@ -72,17 +72,17 @@ struct LongRuns<'s, 'a> {
 }
 
 impl LongRuns<'_, '_> {
-    fn arrivals(&self, rung: u32) -> Arrivals {
-        let rate_qps = self.candidate.ladder.rate_qps(rung);
+    fn arrivals(&self, step: u32) -> Arrivals {
+        let rate_qps = self.candidate.grid.rate_qps(step);
         let count = self.search.length.confirmed(&self.search.criterion, rate_qps);
         self.search.experiment.arrivals[self.seed].first(count)
     }
 
-    fn holds_at(&self, rung: u32) -> Result<bool, SimError> {
+    fn holds_at(&self, step: u32) -> Result<bool, SimError> {
         let CapacitySearch { experiment, criterion, .. } = *self.search;
-        let rate_qps = self.candidate.ladder.rate_qps(rung);
-        let arrivals = self.arrivals(rung);
-        let told = probe(experiment, self.candidate.policy, criterion, Aim::Objective, &arrivals, rate_qps)?;
-        Ok(told.objective == Some(true))
+        let rate_qps = self.candidate.grid.rate_qps(step);
+        let arrivals = self.arrivals(step);
+        let result = probe(experiment, self.candidate.policy, criterion, Aim::Objective, &arrivals, rate_qps)?;
+        Ok(result.objective == Some(true))
     }
 }

@@ -12,7 +12,7 @@
 //!           …                 lowest failing rate: where the first of them fell
 //! ```
 //!
-//! The first seed is searched from the top of the ladder. The others begin where it ended, and each of them tries one
+//! The first seed is searched from the top of the grid. The others begin where it ended, and each of them tries one
 //! more rate further below: should the policy fail there, its verdicts are not monotone, which is told as a flip. The
 //! median is played once more, far longer, and from there the limit is looked for in runs as long: downwards where it doesn't
 //! last, upwards where it does, since a policy that learns may need longer than a searched run to settle.
@@ -34,7 +34,7 @@ use rayon::prelude::*;
 use self::confirm::confirm;
 use self::judge::LIMITS_AHEAD;
 use self::probe::Aim;
-use self::search::{Grounds, Ladder, SeedSearch};
+use self::search::{RateGrid, SearchContext, SeedSearch};
 use super::{Criterion, LabError, Objective};
 use crate::quantile::nearest_rank;
 use crate::sched::{PolicyFactory, Shed};
@@ -44,7 +44,7 @@ use crate::time::Nanos;
 
 /// How sure the interval of the median is, where there are seeds enough.
 const CONFIDENCE: f64 = 0.95;
-/// How many rungs below what they have found the seeds after the first try one more, each another: from 1 to 40 %.
+/// How many steps below what they have found the seeds after the first try one more, each another: from 1 to 40 %.
 const LOOKS_BELOW: [u32; 9] = [2, 4, 6, 10, 15, 22, 35, 60, 100];
 /// The clairvoyant bound of no miss looks at so many of the first arrivals.
 const BOUND_QUERIES: usize = 50_000;
@@ -56,7 +56,7 @@ pub struct CapacitySearch<'a> {
     criterion: Criterion,
     length: RunLength,
     /// Given arrivals end before they could tell of rates above this.
-    told_qps: f64,
+    known_qps: f64,
     /// Above this rate no scheduler is stable in the long run.
     pub region_qps: f64,
     /// Where no miss at all is asked for, too: what no scheduler exceeds then in half of the seeds.
@@ -136,7 +136,7 @@ impl Capacities {
 /// A policy, the rates at which it is tried, and what its queries can take at most where it promises something.
 struct Candidate<'p> {
     policy: &'p dyn PolicyFactory,
-    ladder: Ladder,
+    grid: RateGrid,
     /// Above this rate it is not stable.
     stable_qps: f64,
     dearest: Option<Vec<Nanos>>,
@@ -148,7 +148,7 @@ type BySeed = (Found, Option<Found>);
 /// What one seed has found for one aim.
 struct Found {
     qps: f64,
-    rung: Option<u32>,
+    step: Option<u32>,
     failing_qps: Option<f64>,
     flips: usize,
 }
@@ -162,13 +162,13 @@ impl<'a> CapacitySearch<'a> {
         let criterion = objective.within(experiment.deadline);
         let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
         let available = experiment.arrivals.iter().filter_map(Arrivals::available).min();
-        let told_qps = match available {
+        let known_qps = match available {
             Some(available) => length
                 .highest_qps(&criterion, available)
                 .ok_or(LabError::TooFewArrivals { arrivals: available, criterion })?,
             None => f64::INFINITY,
         };
-        Ok(Self { experiment, criterion, length, told_qps, region_qps, no_miss_bound_qps: None })
+        Ok(Self { experiment, criterion, length, known_qps, region_qps, no_miss_bound_qps: None })
     }
 
     /// How many runs there are at each rate.
@@ -238,13 +238,17 @@ impl<'a> CapacitySearch<'a> {
     ///
     /// # Errors
     /// As [`of_all`](Self::of_all).
-    pub fn at_a_glance(&self, policies: &[&dyn PolicyFactory], done: &(dyn Fn() + Sync)) -> Result<Vec<f64>, SimError> {
-        let glance = |&policy: &&dyn PolicyFactory| {
+    pub fn estimate_capacity_coarse(
+        &self,
+        policies: &[&dyn PolicyFactory],
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Vec<f64>, SimError> {
+        let coarse = |&policy: &&dyn PolicyFactory| {
             let (found, _) = self.of_seed(&self.candidate(policy), 0, None)?;
             done();
             Ok(found.qps)
         };
-        let found: Vec<Result<f64, SimError>> = policies.par_iter().map(glance).collect();
+        let found: Vec<Result<f64, SimError>> = policies.par_iter().map(coarse).collect();
         found.into_iter().collect()
     }
 
@@ -257,7 +261,7 @@ impl<'a> CapacitySearch<'a> {
         let stable_qps = region_qps.min(most_qps);
         Candidate {
             policy,
-            ladder: Ladder { top_qps: stable_qps.min(self.told_qps) },
+            grid: RateGrid { top_qps: stable_qps.min(self.known_qps) },
             stable_qps,
             // What is certified is one machine.
             dearest: match experiment.cluster {
@@ -270,24 +274,24 @@ impl<'a> CapacitySearch<'a> {
     /// The seed of this number, which begins where the first has ended.
     fn of_seed(&self, candidate: &Candidate<'_>, seed: usize, begin: Option<&BySeed>) -> Result<BySeed, SimError> {
         let Self { experiment, criterion, length, .. } = *self;
-        let &Candidate { policy, ladder, ref dearest, .. } = candidate;
-        let grounds = Grounds { experiment, policy, criterion, length, ladder, dearest: dearest.as_deref() };
-        let mut search = SeedSearch::new(grounds, &experiment.arrivals[seed]);
+        let &Candidate { policy, grid, ref dearest, .. } = candidate;
+        let context = SearchContext { experiment, policy, criterion, length, grid, dearest: dearest.as_deref() };
+        let mut search = SeedSearch::new(context, &experiment.arrivals[seed]);
         let look_below = seed.checked_sub(1).map(|i| LOOKS_BELOW[i % LOOKS_BELOW.len()]);
         let mut one = |aim, begin| {
-            let rung = search.highest(aim, begin, look_below)?;
+            let step = search.highest(aim, begin, look_below)?;
             Ok::<_, SimError>(Found {
-                qps: rung.map_or(0.0, |rung| ladder.rate_qps(rung)),
-                rung,
+                qps: step.map_or(0.0, |step| grid.rate_qps(step)),
+                step,
                 failing_qps: search.lowest_failure_qps(aim),
                 flips: search.flips(aim),
             })
         };
-        let objective = one(Aim::Objective, begin.and_then(|(objective, _)| objective.rung).unwrap_or(0))?;
+        let objective = one(Aim::Objective, begin.and_then(|(objective, _)| objective.step).unwrap_or(0))?;
         if !self.asks_no_miss_beside() {
             return Ok((objective, None));
         }
-        let begin = begin.and_then(|(_, no_miss)| no_miss.as_ref()?.rung).or(objective.rung).unwrap_or(0);
+        let begin = begin.and_then(|(_, no_miss)| no_miss.as_ref()?.step).or(objective.step).unwrap_or(0);
         let no_miss = one(Aim::NoMiss, begin)?;
         Ok((objective, Some(no_miss)))
     }
@@ -340,7 +344,7 @@ impl<'a> CapacitySearch<'a> {
             queries,
             confirmed_queries: queries,
             seeds: found.len(),
-            is_cut_off: qps >= self.told_qps,
+            is_cut_off: qps >= self.known_qps,
         }
     }
 }

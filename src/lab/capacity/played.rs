@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use crate::lab::{FaultWitness, PlannedInVain, Summary, Tally};
+use crate::lab::{Summary, Tally};
 use crate::live;
 use crate::machine::{LaneFault, Machine};
-use crate::sched::PolicyFactory;
+use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError};
 
 /// One run of a policy at a rate.
@@ -21,10 +21,8 @@ pub struct Played {
     pub seed: u64,
     /// What it came to.
     pub summary: Summary,
-    /// The lanes that have failed in it,
+    /// The lanes that failed in it.
     pub faults: Vec<LaneFault>,
-    /// and planned faults that changed nothing.
-    pub in_vain: Vec<PlannedInVain>,
 }
 
 /// Plays every seed's arrivals at every rate through every policy, in this order, whichever run ends first; `done` hears of
@@ -67,16 +65,28 @@ fn play(
     // Of a cluster only the slowest shards' rows come, which tell nothing of how busy its nodes are.
     let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
     let tally = Tally::new(machine, arrivals.len());
-    let witness = FaultWitness::new(&experiment.model.faults);
-    let (tally, witness) = if experiment.model.faults.faults.is_empty() {
-        (experiment.play(policy, rate_qps, arrivals, tally, |_| is_stopped())?, witness)
+    let (tally, faults) = if experiment.model.faults.faults.is_empty() {
+        (experiment.play(policy, rate_qps, arrivals, tally, |_| is_stopped())?, LaneFaults::default())
     } else {
-        experiment.play(policy, rate_qps, arrivals, (tally, witness), |_| is_stopped())?
+        experiment.play(policy, rate_qps, arrivals, (tally, LaneFaults::default()), |_| is_stopped())?
     };
     if is_stopped() {
         return Ok(None);
     }
     let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
-    let (faults, in_vain) = witness.tell();
-    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults, in_vain }))
+    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults: faults.0 }))
+}
+
+/// The lanes that fail in a run, in order of time.
+#[derive(Debug, Default)]
+struct LaneFaults(Vec<LaneFault>);
+
+impl Sink for LaneFaults {
+    fn record(&mut self, _: &LogRow) {}
+
+    fn shed(&mut self, _: &ShedJob) {}
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.0.push(fault.clone());
+    }
 }

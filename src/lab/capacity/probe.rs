@@ -19,12 +19,12 @@ pub(super) enum Aim {
 
 /// What a run has told of each aim; `None` where it was given up before that was known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ProbeResult {
     pub(super) objective: Option<bool>,
     pub(super) no_miss: Option<bool>,
 }
 
-impl Told {
+impl ProbeResult {
     pub(super) fn of(self, aim: Aim) -> Option<bool> {
         match aim {
             Aim::Objective => self.objective,
@@ -49,7 +49,7 @@ pub(super) fn probe(
     aim: Aim,
     arrivals: &Arrivals,
     rate_qps: f64,
-) -> Result<Told, SimError> {
+) -> Result<ProbeResult, SimError> {
     // Here and not in the middle of a run: those of a search are short, and what each query takes counts.
     if live::interrupted() {
         return Err(SimError::Interrupted);
@@ -63,21 +63,23 @@ pub(super) fn probe(
         Aim::NoMiss => 0,
     };
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
-    let told = Rc::clone(&overdue);
+    let arriving = Rc::clone(&overdue);
     let SimRun { model, policy, queries, arrivals: times, deadline, others } =
         experiment.run(policy, rate_qps, arrivals)?;
-    let times = times.inspect(move |(at, _)| told.borrow_mut().arrive(*at));
+    let times = times.inspect(move |(at, _)| arriving.borrow_mut().arrive(*at));
     let run = SimRun { model, policy, queries, arrivals: times, deadline, others };
     let watch = Watch { judge: Judge::new(criterion, arrivals.len()), aim, limit, allowed, overdue, is_lost: false };
     let watch = simulate_into(run, watch, |watch| watch.is_lost)?;
     let verdict = watch.judge.verdict(rate_qps);
     Ok(match (watch.is_lost, aim) {
-        (false, _) => Told { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) },
+        (false, _) => {
+            ProbeResult { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) }
+        }
         // Whoever is late after more than the deadline has missed it.
         (true, Aim::Objective) => {
-            Told { objective: Some(false), no_miss: (criterion.limit >= criterion.deadline).then_some(false) }
+            ProbeResult { objective: Some(false), no_miss: (criterion.limit >= criterion.deadline).then_some(false) }
         }
-        (true, Aim::NoMiss) => Told { objective: None, no_miss: Some(false) },
+        (true, Aim::NoMiss) => ProbeResult { objective: None, no_miss: Some(false) },
     })
 }
 

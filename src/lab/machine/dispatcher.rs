@@ -15,7 +15,7 @@ use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost, Sta
 use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::ids::QueryId;
 use crate::lab::LabError;
-use crate::live::{self, Fleet, LaneWork, LiveQuery, LiveRun, QuerySet, Round};
+use crate::live::{self, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet, Round};
 use crate::machine::{Class, Idle, Machine, PerClass};
 use crate::query::{Mode, Query};
 use crate::random::Random;
@@ -38,16 +38,16 @@ pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle, stalls: Stalls) -> R
     let mut found = Vec::new();
     let counts: Vec<usize> = if cpus > 2 { vec![1, cpus] } else { vec![cpus] };
     for cpus in counts {
-        let mut fleet = fleet(cpus, gpus)?;
-        fleet.set_idle(idle);
-        let any = cost(&played(&mut fleet, &PolicyKind::CpuOnly.with(PolicyOptions::default()))?);
+        let mut lane_pool = lane_pool(cpus, gpus)?;
+        lane_pool.set_idle(idle);
+        let any = cost(&played(&mut lane_pool, &PolicyKind::CpuOnly.with(PolicyOptions::default()))?);
         let mut policies = BTreeMap::new();
         for kind in PolicyKind::ALL {
-            if kind.required_classes().iter().any(|&class| fleet.machine().count(class) == 0) {
+            if kind.required_classes().iter().any(|&class| lane_pool.machine().count(class) == 0) {
                 continue;
             }
             let policy = kind.with(PolicyOptions::default());
-            let rounds = played(&mut fleet, &policy)?;
+            let rounds = played(&mut lane_pool, &policy)?;
             if !rounds.is_empty() {
                 policies.insert(policy.name().to_owned(), cost(&rounds));
             }
@@ -58,13 +58,13 @@ pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle, stalls: Stalls) -> R
 }
 
 /// The undisturbed rounds of runs under a policy.
-fn played(fleet: &mut Fleet, policy: &dyn PolicyFactory) -> Result<Vec<Round>, LabError> {
+fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory) -> Result<Vec<Round>, LabError> {
     let mut rounds = Vec::new();
     for rate_qps in RATES_QPS {
         let jobs = plan(rate_qps);
-        let policy = policy.build(fleet.model())?;
+        let policy = policy.build(lane_pool.model())?;
         let abandon_after = Some(Nanos::from_secs(2.0 * SECONDS));
-        let outcome = live::run(fleet, LiveRun { policy, jobs: &jobs, abandon_after, keep_journal: false })?;
+        let outcome = live::run(lane_pool, LiveRun { policy, jobs: &jobs, abandon_after })?;
         if let live::Ending::Failed(error) = outcome.ending {
             return Err(error.into());
         }
@@ -93,7 +93,7 @@ fn cost(rounds: &[Round]) -> RoundCost {
 }
 
 /// Lanes that let a moment pass.
-fn fleet(cpus: usize, gpus: usize) -> Result<Fleet, LabError> {
+fn lane_pool(cpus: usize, gpus: usize) -> Result<LanePool, LabError> {
     let batches = BatchCost {
         host_fixed_us: 2.0,
         host_each_us: CPU_US / 80.0,
@@ -114,7 +114,7 @@ fn fleet(cpus: usize, gpus: usize) -> Result<Fleet, LabError> {
         results: None,
     };
     let set = QuerySet::new(1, (0..QUERIES).map(query));
-    Ok(Fleet::spawn(model, work, Arc::new(set), (0..QUERIES).map(of_row).collect())?)
+    Ok(LanePool::spawn(model, work, Arc::new(set), (0..QUERIES).map(of_row).collect())?)
 }
 
 /// What the query in a row costs: half as much to half as much again as the mean.
@@ -129,8 +129,8 @@ fn of_row(row: u32) -> PerClass<Cost> {
 
 fn plan(rate_qps: f64) -> Vec<Job> {
     let mut random = Random::new(1, 1);
-    let told: Vec<_> = (0..QUERIES).map(|row| (QueryId(row), of_row(row))).collect();
+    let estimates: Vec<_> = (0..QUERIES).map(|row| (QueryId(row), of_row(row))).collect();
     let count = (rate_qps * SECONDS) as usize;
     let arrivals = (0..count).map(|i| (Nanos::from_secs(i as f64 / rate_qps), random.below(QUERIES)));
-    live::plan(arrivals, &told, Nanos::from_ms(50.0))
+    live::plan(arrivals, &estimates, Nanos::from_ms(50.0))
 }

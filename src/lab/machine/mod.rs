@@ -26,7 +26,7 @@ pub use contention::{adopt_machine, measure_contention};
 use probe::{Busy, Probe};
 use stalls::Taken;
 
-use super::{Drive, LabError, Node, Progress};
+use super::{LabError, LiveRunSpec, Node, Progress};
 use crate::cost::machine_file::{LaneFile, Stalls};
 use crate::cost::{BatchLoad, BatchTime, MachineFile};
 use crate::ids::ProcessorId;
@@ -179,7 +179,7 @@ pub fn measure_machine(
 /// GPU lanes that are no recorded times.
 fn real_gpus(node: &Node) -> usize {
     let lanes = node.machine().processors();
-    lanes.filter(|&(lane, processor)| processor.class == Class::GPU && !node.fleet().is_recorded(lane)).count()
+    lanes.filter(|&(lane, processor)| processor.class == Class::GPU && !node.lane_pool().is_recorded(lane)).count()
 }
 
 /// 1, 2, 4... and `most` itself.
@@ -230,9 +230,9 @@ fn drive_stage(
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);
-    let outcome = node.drive_well(
+    let outcome = node.run_strict(
         &probe,
-        Drive { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None, keep_journal: false },
+        LiveRunSpec { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None },
     )?;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);

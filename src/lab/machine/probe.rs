@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::{Class, PerClass};
-use crate::sched::{Ask, Job, Jobs, Lane, Next, Policy, PolicyError, PolicyFactory};
+use crate::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory};
 use crate::time::Nanos;
 
 /// Which lanes are kept busy.
@@ -68,7 +68,7 @@ impl Policy for Probing {
         "probe"
     }
 
-    fn arrive(&mut self, job: &Job, _: &Jobs, _: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, _: &Jobs, _: Nanos) -> LanesToPoll {
         let with = |class: Class| {
             self.queued[class] + {
                 let lanes = self.lanes[class] as f64 * self.gain[class];
@@ -83,7 +83,7 @@ impl Policy for Probing {
         };
         self.queued[class] = with(class);
         self.queues[class].push_back(job.id);
-        Ask::Class(class)
+        LanesToPoll::Class(class)
     }
 
     fn next(&mut self, lane: Lane, _: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {

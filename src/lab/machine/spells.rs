@@ -48,8 +48,8 @@ pub(super) fn lasts_us(moments: &[Moment]) -> f64 {
         return 0.0;
     }
     let expected = |lasts_us: f64| {
-        let told = moments.iter().filter(|moment| moment.times.len() >= FEWEST);
-        let sums = told.fold(Sums::default(), |mut sums, moment| {
+        let known = moments.iter().filter(|moment| moment.times.len() >= FEWEST);
+        let sums = known.fold(Sums::default(), |mut sums, moment| {
             let r = if lasts_us > 0.0 { exp(-moment.apart_us / lasts_us) } else { 0.0 };
             sums.add(expected_of(r, moment.times.len()));
             sums

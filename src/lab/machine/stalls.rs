@@ -55,10 +55,10 @@ pub(super) fn measure(threads: usize) -> Taken {
         let lanes: Vec<f64> = lanes.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect();
         let lanes_look = LOOK * threads as u32;
         let driver = match driver {
-            Some(driver) => told(driver.join().unwrap_or_default(), LOOK, DRIVERS_SHORTEST_US),
-            None => told(lanes.clone(), lanes_look, DRIVERS_SHORTEST_US),
+            Some(driver) => stalls_of(driver.join().unwrap_or_default(), LOOK, DRIVERS_SHORTEST_US),
+            None => stalls_of(lanes.clone(), lanes_look, DRIVERS_SHORTEST_US),
         };
-        Taken { lanes: told(lanes, lanes_look, SHORTEST_US), driver }
+        Taken { lanes: stalls_of(lanes, lanes_look, SHORTEST_US), driver }
     })
 }
 
@@ -66,7 +66,7 @@ pub(super) fn measure(threads: usize) -> Taken {
 const DRIVERS_SHORTEST_US: f64 = Round::INTERRUPTED.0 as f64 / 1e3;
 
 /// What gaps in so long a look, those that are no shorter than this, say of what cores are taken away for.
-fn told(mut gaps: Vec<f64>, look: Duration, shortest_us: f64) -> Stalls {
+fn stalls_of(mut gaps: Vec<f64>, look: Duration, shortest_us: f64) -> Stalls {
     gaps.retain(|&us| us >= shortest_us);
     gaps.sort_by(f64::total_cmp);
     // They come in the time in which none lasts.
@@ -103,13 +103,13 @@ mod tests {
         // In a second 20 of 10 ms, and 980 so short that rounds have them in them.
         let gaps: Vec<f64> = (0..1000).map(|i| if i % 50 == 0 { 10_000.0 } else { 5.0 }).collect();
         let second = Duration::from_secs(1);
-        let driver = told(gaps.clone(), second, DRIVERS_SHORTEST_US);
+        let driver = stalls_of(gaps.clone(), second, DRIVERS_SHORTEST_US);
         assert_eq!((driver.per_s, driver.us.len()), (25.0, SHARES.len()));
         assert!(driver.us.iter().all(|point| point.value == 10_000.0));
-        let lanes = told(gaps, second, SHORTEST_US);
+        let lanes = stalls_of(gaps, second, SHORTEST_US);
         assert!((lanes.per_s - 1000.0 / 0.7951).abs() < 1e-3, "{lanes:?}");
         assert_eq!((lanes.us[2].value, lanes.us[8].value), (5.0, 10_000.0));
         // None at all is nothing to be told.
-        assert_eq!(told(Vec::new(), second, SHORTEST_US), Stalls::default());
+        assert_eq!(stalls_of(Vec::new(), second, SHORTEST_US), Stalls::default());
     }
 }

@@ -1,10 +1,8 @@
 //! An indexer on one CPU thread.
 
-use std::time::Instant;
-
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
-use super::indexer::{SlotIndexer, SlotWork, TermCounts};
+use super::indexer::SlotIndexer;
 use super::sections::Sections;
 use super::stream::Item;
 use crate::build::postings::Postings;
@@ -24,9 +22,6 @@ pub(super) struct CpuIndexer {
     postings: Postings,
     /// The slots of this run that have terms, and where their lists end.
     ends: Vec<(u16, u32)>,
-    /// Time of each slot in the last run.
-    slot_ns: Vec<(u16, u64)>,
-    counts: TermCounts,
 }
 
 impl CpuIndexer {
@@ -42,9 +37,7 @@ impl SlotIndexer for CpuIndexer {
     }
 
     fn index(&mut self, buffer: &Buffer, slots: &[u16]) -> Result<(), GpuError> {
-        let Self { dictionary, list_of, terms, postings, ends, slot_ns, .. } = self;
-        slot_ns.clear();
-        let mut began = Instant::now();
+        let Self { dictionary, list_of, terms, postings, ends } = self;
         for &slot in slots {
             let mut doc = 0;
             for item in buffer.stream(slot).items() {
@@ -68,9 +61,6 @@ impl SlotIndexer for CpuIndexer {
             }
             if ends.last().map_or(0, |end| end.1) < terms.len() as u32 {
                 ends.push((slot, terms.len() as u32));
-                let ended = Instant::now();
-                slot_ns.push((slot, ended.duration_since(began).as_nanos() as u64));
-                began = ended;
             }
         }
         Ok(())
@@ -93,15 +83,7 @@ impl SlotIndexer for CpuIndexer {
         self.terms.clear();
         self.ends.clear();
         self.postings.clear();
-        self.counts.update(&self.dictionary.terms);
         Ok(())
-    }
-
-    fn append_work(&self, buffer: &Buffer, work: &mut Vec<SlotWork>) {
-        work.extend(self.slot_ns.iter().map(|&(slot, ns)| {
-            let terms = self.counts.of(slot);
-            SlotWork { terms, ns, ..SlotWork::of(slot, buffer.stream(slot)) }
-        }));
     }
 
     fn salvage(&mut self) -> Dictionary {

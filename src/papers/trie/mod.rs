@@ -16,7 +16,7 @@
 //! | `indexer.rs`, `cpu_indexer.rs`, `gpu/` | indexers |
 //! | `sections.rs`, `run_file.rs` | lists of a run, and their file |
 //! | `combine.rs` | the end: one dictionary, one list a term |
-//! | `pipeline.rs`, `report.rs`, `jobs.rs` | all of it in order, what it took, and that as jobs for the lab |
+//! | `pipeline.rs`, `report.rs` | all of it in order, and what it took |
 //!
 //! The index is that of Tandem's own way, byte for byte. Where the paper is departed from, and why:
 //!
@@ -32,7 +32,6 @@ mod dictionary;
 mod gpu;
 mod grants;
 mod indexer;
-mod jobs;
 mod node;
 mod parsers;
 mod pipeline;
@@ -45,7 +44,5 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use indexer::SlotWork;
-pub use jobs::{ParsedInCompany, parse_in_company, trace_of};
 pub use pipeline::{TrieIndexer, TrieOptions};
 pub use report::{PartReport, RunReport, TrieReport};

@@ -52,8 +52,6 @@ pub struct TrieOptions {
     pub gpus: usize,
     /// Text of a run, in bytes; as much as memory allows up to 1 GiB if `None`.
     pub buffer_bytes: Option<u64>,
-    /// Whether the report says what each slot took in each run.
-    pub keeps_work: bool,
 }
 
 impl TrieOptions {
@@ -63,7 +61,7 @@ impl TrieOptions {
         let (of, parsers) = if gpus == 0 { (8, 5) } else { (8, 6) };
         let parsers = (cores * parsers / of).max(1);
         let cpu_indexers = cores.saturating_sub(parsers).max(1);
-        Self { parsers, cpu_indexers, gpus, buffer_bytes: None, keeps_work: false }
+        Self { parsers, cpu_indexers, gpus, buffer_bytes: None }
     }
 }
 
@@ -164,9 +162,6 @@ impl Indexer for TrieIndexer {
             let mut run = run_report(&parsed);
             run.waiting_s = waited_from.elapsed().as_secs_f64();
             index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run, &mut report.lost)?;
-            if self.options.keeps_work {
-                workers.iter().for_each(|worker| worker.indexer.append_work(&parsed.buffer, &mut run.work));
-            }
             summary.bytes += parsed.buffer.text_bytes;
             summary.skipped_files += parsed.buffer.skipped_files;
             first_docs.push(next_doc);

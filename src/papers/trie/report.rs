@@ -1,7 +1,5 @@
 //! What a build by the trie did, and what it took: what the paper's tables are made of.
 
-use super::indexer::SlotWork;
-
 /// Times in seconds, and what each indexer had.
 #[derive(Clone, Debug, Default)]
 pub struct TrieReport {
@@ -48,8 +46,6 @@ pub struct RunReport {
     pub part_s: Vec<f64>,
     /// Tokens of each indexer.
     pub part_tokens: Vec<u64>,
-    /// What each slot took, if that was to be kept.
-    pub work: Vec<SlotWork>,
 }
 
 /// What one indexer had in all runs.

@@ -16,7 +16,7 @@ fn options(words: Words) -> BuildOptions {
 }
 
 fn trie(parsers: usize, cpu_indexers: usize) -> TrieIndexer {
-    let options = TrieOptions { parsers, cpu_indexers, gpus: 0, buffer_bytes: Some(1 << 20), keeps_work: true };
+    let options = TrieOptions { parsers, cpu_indexers, gpus: 0, buffer_bytes: Some(1 << 20) };
     TrieIndexer::new(options).unwrap()
 }
 
@@ -97,8 +97,6 @@ fn the_index_is_that_of_every_other_way_for_any_number_of_parsers_and_indexers()
             assert_eq!(report.tokens(), summary.tokens);
             assert_eq!(report.parts.iter().map(|part| part.tokens).sum::<u64>(), summary.tokens);
             assert_eq!(report.text_bytes(), summary.bytes);
-            let work = report.runs.iter().flat_map(|run| &run.work);
-            assert_eq!(work.map(|work| u64::from(work.tokens)).sum::<u64>(), summary.tokens);
         }
     }
 }
@@ -145,7 +143,7 @@ fn the_first_error_of_a_collection_is_reported_and_repeated_ids_are_refused() {
 
 /// A trie whose GPUs are twins, of which the first fails.
 fn with_twins(cpu_indexers: usize, gpus: usize, fault: Option<Fault>) -> TrieIndexer {
-    let options = TrieOptions { parsers: 2, cpu_indexers, gpus, buffer_bytes: Some(1 << 20), keeps_work: true };
+    let options = TrieOptions { parsers: 2, cpu_indexers, gpus, buffer_bytes: Some(1 << 20) };
     let twin = |number: usize| -> Box<dyn SlotIndexer> {
         Box::new(GpuIndexer::new(Box::new(Twin::failing(fault.filter(|_| number == 0)))))
     };

@@ -98,19 +98,6 @@ impl<'a> Bench<'a> {
         Ok(trie.report().clone())
     }
 
-    /// As [`index`](Self::index); the report says what each slot took, too.
-    pub(super) fn index_keeping_work(
-        &self,
-        parsers: usize,
-        cpu_indexers: usize,
-        gpus: usize,
-    ) -> Result<TrieReport, ExperimentError> {
-        let options = TrieOptions { parsers, cpu_indexers, gpus, buffer_bytes: None, keeps_work: true };
-        let mut trie = TrieIndexer::new(options)?;
-        trie.invert(self.collection()?, self.folder()?.path(), &self.options, &|_| ())?;
-        Ok(trie.report().clone())
-    }
-
     /// As [`index`](Self::index), and merged into one index; returns how long that took, in seconds, too.
     pub(super) fn build(
         &self,
@@ -135,7 +122,7 @@ impl<'a> Bench<'a> {
 
     fn trie(&self, parsers: usize, cpu_indexers: usize, gpus: usize) -> Result<TrieIndexer, ExperimentError> {
         self.context.progress.doing(&format!("indexing: {parsers} parsers, {cpu_indexers} CPU indexers, {gpus} GPUs"));
-        Ok(TrieIndexer::new(TrieOptions { parsers, cpu_indexers, gpus, buffer_bytes: None, keeps_work: false })?)
+        Ok(TrieIndexer::new(TrieOptions { parsers, cpu_indexers, gpus, buffer_bytes: None })?)
     }
 
     fn collection(&self) -> Result<Collection, ExperimentError> {

@@ -1,13 +1,10 @@
 //! Wei and JaJa, figure 10: MB/s by number of parsers.
 //!
-//! Three curves, each with M of eight cores parsing: M parsers alone; the other 8 - M cores indexing; and two GPUs beside those.
-//! What has a core each is measured; all of it is predicted, too, from what parsing and indexing took one parser and one
-//! indexer, and from how far parsers slowed each other in runs of their own, by the lab's simulation of the pipeline. On a machine
-//! with fewer cores than eight only the predicted curves are whole: they are called simulated.
+//! The figure has three curves. In each, M of eight cores parse. In the first, they parse alone. In the second, the other 8 - M
+//! cores index. In the third, two GPUs index as well. A point is measured only if each thread has a core of its own.
 
-use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_CPU_INDEXERS, PAPERS_GPUS, PAPERS_PARSERS, mb_per_s};
-use crate::lab::indexing::{IndexMachine, IndexPolicy, IndexTrace, lp_bound, simulate_indexing};
-use crate::papers::trie::{TrieReport, parse_in_company, trace_of};
+use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_GPUS, PAPERS_PARSERS, mb_per_s};
+use crate::papers::trie::TrieReport;
 use crate::papers::{Chart, Context, ExperimentError, Findings, Line};
 use crate::quantile::median;
 
@@ -46,24 +43,15 @@ impl Curve {
 pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     let mut findings = Findings::default();
     let bench = Bench::new(context, &mut findings)?;
-    // What everything costs: parsers alone, one indexer; and once more on a GPU.
-    let parsed = parse_in_company(bench.cores().min(PAPERS_CORES), |parsers| bench.parse(parsers))?;
-    let on_cpu = bench.index_keeping_work(1, 1, 0)?;
-    let on_gpu = if bench.gpus > 0 { Some(bench.index_keeping_work(1, 0, 1)?) } else { None };
-    let trace = trace_of(&parsed, &on_cpu, on_gpu.as_ref());
+    let alone = bench.parse(1)?;
     let mut lines = Vec::new();
     let curves = [Curve::Parsers, Curve::Indexers { gpus: 0 }, Curve::Indexers { gpus: PAPERS_GPUS }];
-    for (colour, curve) in curves.into_iter().enumerate() {
-        let is_known = !matches!(curve, Curve::Indexers { gpus } if gpus > 0 && on_gpu.is_none());
-        let (mut measured, mut simulated) = (Vec::new(), Vec::new());
+    for (number, curve) in curves.into_iter().enumerate() {
+        let mut measured = Vec::new();
         for parsers in 1..PAPERS_CORES {
-            let predicted = is_known.then(|| predict(&trace, curve, parsers));
             let found = measure(&bench, curve, parsers)?;
-            let name = curve.name();
-            findings.compare(format!("{name}, M = {parsers}"), "MB/s", curve.papers(parsers), found);
-            findings.compare(format!("{name}, M = {parsers}: simulated"), "MB/s", None, predicted);
+            findings.compare(format!("{}, M = {parsers}", curve.name()), "MB/s", curve.papers(parsers), found);
             measured.extend(found.map(|rate| (parsers as f64, rate)));
-            simulated.extend(predicted.map(|rate| (parsers as f64, rate)));
         }
         let best = |points: &[(f64, f64)]| points.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|point| point.0);
         let papers_best = match curve {
@@ -72,18 +60,9 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
             Curve::Indexers { .. } => Some(6.0),
         };
         findings.compare(format!("{}: best M", curve.name()), "parsers", papers_best, best(&measured));
-        findings.compare(format!("{}: best M, simulated", curve.name()), "parsers", papers_best, best(&simulated));
-        let line = |suffix: &str, colour, points| Line {
-            name: format!("{}{suffix}", curve.name()),
-            is_papers: false,
-            colour,
-            points,
-        };
-        lines.push(line("", 2 * colour, measured));
-        lines.push(line(", simulated", 2 * colour + 1, simulated));
+        lines.push(Line { name: curve.name(), is_papers: false, colour: number, points: measured });
     }
-    intake(&parsed.alone, &mut findings);
-    compare_policies(&trace, on_gpu.is_some(), &mut findings)?;
+    intake(&alone, &mut findings);
     findings.chart(Chart {
         stem: String::from("parsers"),
         title: String::from("Indexing by number of parsers (Wei and JaJa, figure 10)"),
@@ -94,9 +73,7 @@ pub(in crate::papers) fn run(context: &Context<'_>) -> Result<Findings, Experime
         lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
     });
     findings.note(format!(
-        "Measured: what has a core each, of {} here and the paper's eight, and with GPUs {} of the paper's two. Simulated: the \
-         pipeline played with what each run took one parser and one indexer, each thread slowed by so many others as parsers were by \
-         parsers in runs before.",
+        "Measured: the points whose threads have a core each, of {} here and the paper's eight; with GPUs: {} of the paper's two.",
         bench.cores(),
         bench.gpus
     ));
@@ -123,30 +100,6 @@ fn measure(bench: &Bench<'_>, curve: Curve, parsers: usize) -> Result<Option<f64
         rates.push(mb_per_s(text_bytes, seconds));
     }
     Ok(Some(median(rates)))
-}
-
-fn predict(trace: &IndexTrace, curve: Curve, parsers: usize) -> f64 {
-    let (machine, policy) = match curve {
-        Curve::Parsers => (IndexMachine::new(parsers, 1, 0), None),
-        Curve::Indexers { gpus } => {
-            (IndexMachine::new(parsers, PAPERS_CORES - parsers, gpus), Some(IndexPolicy::Split))
-        }
-    };
-    simulate_indexing(trace, &machine, policy).bytes_per_s() / MB
-}
-
-/// What the lab's policies would make of the paper's best configuration, and what none could pass.
-fn compare_policies(trace: &IndexTrace, has_gpu: bool, findings: &mut Findings) -> Result<(), ExperimentError> {
-    let gpus = if has_gpu { PAPERS_GPUS } else { 0 };
-    let (parsers, cpus) = if has_gpu { (PAPERS_PARSERS, PAPERS_CPU_INDEXERS) } else { (5, 3) };
-    let machine = IndexMachine::new(parsers, cpus, gpus);
-    for policy in IndexPolicy::ALL {
-        let rate = simulate_indexing(trace, &machine, Some(policy)).bytes_per_s() / MB;
-        findings.compare(format!("{parsers} + {cpus} CPU + {gpus} GPUs, {policy}: simulated"), "MB/s", None, rate);
-    }
-    let bound = lp_bound(trace, &machine).map_err(ExperimentError::Wrong)?;
-    findings.compare(format!("{parsers} + {cpus} CPU + {gpus} GPUs: no policy passes"), "MB/s", None, bound / MB);
-    Ok(())
 }
 
 /// The paper's model of how fast files come in: 1 GB in reading plus decompressing over M, in seconds.

@@ -1,6 +1,6 @@
 //! The lanes of a machine as the dispatcher sees them: what each holds, and which have room.
 
-use super::super::Lane;
+use super::super::{Lane, LanesToPoll};
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::time::Nanos;
@@ -14,7 +14,7 @@ pub(super) struct Running {
     pub(super) number: u32,
     pub(super) started: Nanos,
     pub(super) stolen: bool,
-    /// Whether it runs again on the lane's spare executor.
+    /// Whether it runs again on the lane's fallback executor.
     pub(super) again: bool,
 }
 
@@ -178,6 +178,39 @@ impl Lanes {
         let place =
             (0..ring.held).map(|after| ring.place(after)).find(|&place| ring.batches[place].number == number)?;
         Some(&mut ring.batches[place])
+    }
+}
+
+/// The lanes to poll for the events since the last decision.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PendingPolls {
+    pub(super) processors: Vec<ProcessorId>,
+    /// Bit c is set if lanes of class c are to be polled.
+    pub(super) classes: u8,
+    /// By class: how many of its lanes are to be polled.
+    pub(super) lanes: PerClass<u32>,
+    /// By class: for how many of these lanes one of each other class is polled if none is free.
+    pub(super) others_too: PerClass<u32>,
+    pub(super) everyone: bool,
+}
+
+impl PendingPolls {
+    #[inline]
+    pub(super) fn add(&mut self, lanes: LanesToPoll) {
+        match lanes {
+            LanesToPoll::Nobody => {}
+            LanesToPoll::Processor(processor) => self.processors.push(processor),
+            LanesToPoll::Class(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+            }
+            LanesToPoll::ClassThenOthers(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+                self.others_too[class] += 1;
+            }
+            LanesToPoll::Everyone => self.everyone = true,
+        }
     }
 }
 

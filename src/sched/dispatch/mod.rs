@@ -7,7 +7,7 @@
 //!   decide                   asks the lanes that they concern, and says what to start
 //! ```
 //!
-//! The policy says of each event [whom it concerns](super::Ask), so that an event costs the same on a machine of 2 and
+//! The policy says of each event [whom it concerns](super::LanesToPoll), so that an event costs the same on a machine of 2 and
 //! of 64 lanes. It is not trusted: each law that is checked here costs a comparison a job.
 //!
 //! | law | checked when |
@@ -24,21 +24,17 @@
 //!
 //! Memory is O(jobs in flight), besides what the [`Sink`] keeps.
 
-mod concerned;
 mod events;
 mod jobs;
-mod journal;
 mod lanes;
 
 pub use events::{Due, EventQueue};
 pub use jobs::Jobs;
-pub use journal::{Journal, Parity, Told};
 
-use concerned::Concerned;
 use jobs::Place;
-use lanes::{Lanes, Running};
+use lanes::{Lanes, PendingPolls, Running};
 
-use super::{Ask, Job, LogRow, Next, Policy, RunLog, Shed, ShedJob};
+use super::{Job, LanesToPoll, LogRow, Next, Policy, RunLog, Shed, ShedJob};
 use crate::cost::Rerun;
 use crate::ids::{JobId, ProcessorId};
 use crate::machine::{Class, LaneFault, Machine};
@@ -86,7 +82,7 @@ pub trait Sink {
     /// Takes a job that was dropped: no row will come of it.
     fn shed(&mut self, job: &ShedJob);
 
-    /// Hears that a lane has failed, and goes on with its spare executor.
+    /// Hears that a lane has failed, and goes on with its fallback executor.
     fn lane_fault(&mut self, fault: &LaneFault) {
         let _ = fault;
     }
@@ -124,7 +120,7 @@ pub struct Dispatcher<S = RunLog> {
     batches: u32,
     now: Nanos,
     last_arrival: Nanos,
-    concerned: Concerned,
+    pending: PendingPolls,
     /// The wake-up that the loop holds, and the earliest that was asked for since.
     held_wake: Option<Nanos>,
     asked_wake: Option<Nanos>,
@@ -181,7 +177,7 @@ impl<S: Sink> Dispatcher<S> {
             batches: 0,
             now: Nanos::ZERO,
             last_arrival: Nanos::ZERO,
-            concerned: Concerned::default(),
+            pending: PendingPolls::default(),
             held_wake: None,
             asked_wake: None,
             chosen: Vec::new(),
@@ -219,8 +215,8 @@ impl<S: Sink> Dispatcher<S> {
         }
         self.last_arrival = arrival;
         let id = self.jobs.arrive(now, make);
-        let ask = self.policy.arrive(self.jobs.job(id), &self.jobs, now);
-        self.concerned.add(ask);
+        let lanes = self.policy.arrive(self.jobs.job(id), &self.jobs, now);
+        self.pending.add(lanes);
         Ok(())
     }
 
@@ -255,18 +251,18 @@ impl<S: Sink> Dispatcher<S> {
                 again,
             });
         }
-        let ask = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
+        let lanes = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
         let ended = jobs.len();
         self.jobs.leave();
         // Where nothing waits nobody is to be asked, and a job that arrives later asks for itself.
         if self.jobs.num_waiting() > 0 {
-            self.concerned.add(ask);
-            self.concerned.add(Ask::Processor(processor));
+            self.pending.add(lanes);
+            self.pending.add(LanesToPoll::Processor(processor));
         }
         Ok(ended)
     }
 
-    /// The batch of this number, which is under way on `processor`, runs again on the lane's spare executor.
+    /// The batch of this number, which is under way on `processor`, runs again on the lane's fallback executor.
     pub fn rerun(&mut self, processor: ProcessorId, number: u32, rerun: &Rerun) {
         if let Some(batch) = self.lanes.batch_mut(processor, number) {
             batch.again = true;
@@ -282,7 +278,7 @@ impl<S: Sink> Dispatcher<S> {
         self.pass_to(now)?;
         self.held_wake = None;
         if self.jobs.num_waiting() > 0 {
-            self.concerned.add(Ask::Everyone);
+            self.pending.add(LanesToPoll::Everyone);
         }
         Ok(())
     }
@@ -298,7 +294,7 @@ impl<S: Sink> Dispatcher<S> {
         if self.jobs.num_waiting() == 0 {
             return Ok(());
         }
-        self.ask_concerned(actions)
+        self.poll_pending(actions)
     }
 
     /// Of the jobs of a batch that is under way on `processor`: their rows in the workload. Empty if there is none.
@@ -346,43 +342,43 @@ impl<S: Sink> Dispatcher<S> {
         Ok(())
     }
 
-    fn ask_concerned(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+    fn poll_pending(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         let emptied = self.emptied;
-        for i in 0..self.concerned.processors.len() {
-            let processor = self.concerned.processors[i];
-            while self.jobs.num_waiting() > 0 && self.lanes.has_room(processor) && self.ask(processor, actions)? {}
+        for i in 0..self.pending.processors.len() {
+            let processor = self.pending.processors[i];
+            while self.jobs.num_waiting() > 0 && self.lanes.has_room(processor) && self.poll(processor, actions)? {}
         }
-        self.concerned.processors.clear();
-        while self.concerned.classes != 0 {
-            let class = Class::ALL[self.concerned.classes.trailing_zeros() as usize];
-            self.concerned.classes &= self.concerned.classes - 1;
-            let asked = std::mem::take(&mut self.concerned.lanes[class]);
-            let others_too = std::mem::take(&mut self.concerned.others_too[class]);
-            let started = self.ask_class(class, asked, actions)?;
+        self.pending.processors.clear();
+        while self.pending.classes != 0 {
+            let class = Class::ALL[self.pending.classes.trailing_zeros() as usize];
+            self.pending.classes &= self.pending.classes - 1;
+            let asked = std::mem::take(&mut self.pending.lanes[class]);
+            let others_too = std::mem::take(&mut self.pending.others_too[class]);
+            let started = self.poll_class(class, asked, actions)?;
             // Whoever found no lane here may find one elsewhere.
             let left = (asked - started).min(others_too);
             if left > 0 {
                 for i in 0..self.classes.len() {
                     if self.classes[i] != class {
-                        self.ask_class(self.classes[i], left, actions)?;
+                        self.poll_class(self.classes[i], left, actions)?;
                     }
                 }
             }
         }
-        if std::mem::take(&mut self.concerned.everyone) {
-            self.ask_everyone(actions)?;
+        if std::mem::take(&mut self.pending.everyone) {
+            self.poll_everyone(actions)?;
         }
         // A batch that came to nothing may have freed the way of lanes that were asked before it.
         if self.emptied != emptied {
-            self.concerned = Concerned::default();
-            self.ask_everyone(actions)?;
+            self.pending = PendingPolls::default();
+            self.poll_everyone(actions)?;
         }
         if self.jobs.num_waiting() > 0
             && self.lanes.under_way == 0
             && self.held_wake.is_none()
             && self.asked_wake.is_none()
         {
-            self.ask_everyone(actions)?;
+            self.poll_everyone(actions)?;
             if self.lanes.under_way == 0 && self.asked_wake.is_none() {
                 return Err(
                     self.broken(format!("{} jobs wait, nothing runs and no wake-up is due", self.jobs.num_waiting()))
@@ -399,13 +395,13 @@ impl<S: Sink> Dispatcher<S> {
     }
 
     /// Asks up to `count` lanes of a class, until one waits; gives how many have started something.
-    fn ask_class(&mut self, class: Class, count: u32, actions: &mut Vec<Action>) -> Result<u32, LawBroken> {
+    fn poll_class(&mut self, class: Class, count: u32, actions: &mut Vec<Action>) -> Result<u32, LawBroken> {
         for started in 0..count {
             if self.jobs.num_waiting() == 0 {
                 return Ok(started);
             }
             let Some(processor) = self.lanes.first_with_room(class) else { return Ok(started) };
-            if !self.ask(processor, actions)? {
+            if !self.poll(processor, actions)? {
                 return Ok(started);
             }
         }
@@ -413,7 +409,7 @@ impl<S: Sink> Dispatcher<S> {
     }
 
     /// Asks all lanes with room, again and again until none starts anything: a start may free another lane's way.
-    fn ask_everyone(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+    fn poll_everyone(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         loop {
             let emptied = self.emptied;
             let mut any_started = false;
@@ -421,7 +417,7 @@ impl<S: Sink> Dispatcher<S> {
             while self.jobs.num_waiting() > 0
                 && let Some(processor) = self.lanes.next_with_room(from)
             {
-                any_started |= self.ask(processor, actions)?;
+                any_started |= self.poll(processor, actions)?;
                 from = processor.index() + 1;
             }
             if !any_started && self.emptied == emptied {
@@ -432,7 +428,7 @@ impl<S: Sink> Dispatcher<S> {
 
     /// Asks a lane with room what it does next; whether it starts something.
     #[inline]
-    fn ask(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
+    fn poll(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
         let mut chosen = std::mem::take(&mut self.chosen);
         let result = loop {
             chosen.clear();

@@ -13,8 +13,8 @@ impl Policy for Scripted {
     fn name(&self) -> &str {
         "scripted"
     }
-    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> Ask {
-        Ask::Everyone
+    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> LanesToPoll {
+        LanesToPoll::Everyone
     }
     fn next(&mut self, _: Lane, _: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
         if self.0.is_empty() {

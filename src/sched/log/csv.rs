@@ -6,7 +6,7 @@
 //! | `outcome` | the query | the row |
 //! | --- | --- | --- |
 //! | `answered` | ran, and was answered | |
-//! | `again` | ran twice: its lane failed, the lane's spare executor answered | |
+//! | `again` | ran twice: its lane failed, the lane's fallback executor answered | |
 //! | `shed` | was dropped when its deadline could not be met any more | `finished_us`: when; `processor`: where it would have run; no `started_us`, no `batch` |
 
 use std::io;

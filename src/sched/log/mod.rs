@@ -35,7 +35,7 @@ pub struct LogRow {
     pub predicted: PerClass<Nanos>,
     /// Whether the policy took it from the jobs of another class.
     pub stolen: bool,
-    /// Whether it ran twice: its lane failed, and the lane's spare executor gave the answer.
+    /// Whether it ran twice: its lane failed, and the lane's fallback executor gave the answer.
     pub again: bool,
 }
 

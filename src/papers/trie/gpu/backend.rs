@@ -63,8 +63,6 @@ pub(in crate::papers::trie) struct Output {
     /// As many as there were tokens; of each task the first `task_postings` are postings.
     pub(super) postings: Vec<Posting>,
     pub(super) task_postings: Vec<u32>,
-    /// How long each task's warp took.
-    pub(super) task_ns: Vec<u32>,
     /// Terms from the one after the last run's on.
     pub(super) terms: Vec<Term>,
     /// Strings likewise.

@@ -191,13 +191,11 @@ impl Backend for DeviceBackend {
         let after = Counters { next_task: 0, ..counters[0] };
         output.postings.resize(self.num_tokens, Posting::default());
         output.task_postings.resize(self.num_tasks as usize, 0);
-        output.task_ns.resize(self.num_tasks as usize, 0);
         let none = Term { slot: 0, cache: 0, rest: 0 };
         output.terms.resize((after.terms - before.terms) as usize, none);
         output.strings.resize((after.strings - before.strings) as usize, 0);
         self.postings.download(stream, 0, &mut output.postings)?;
         self.task_postings.download(stream, 0, &mut output.task_postings)?;
-        self.task_ns.download(stream, 0, &mut output.task_ns)?;
         self.terms.download(stream, before.terms as usize, &mut output.terms)?;
         self.strings.download(stream, before.strings as usize, &mut output.strings)?;
         self.after = after;

@@ -7,7 +7,7 @@ use crate::build::postings::put;
 use crate::gpu::GpuError;
 use crate::papers::trie::buffer::Buffer;
 use crate::papers::trie::dictionary::{Dictionary, FIRST_STRING, Term};
-use crate::papers::trie::indexer::{SlotIndexer, SlotWork, TermCounts};
+use crate::papers::trie::indexer::SlotIndexer;
 use crate::papers::trie::sections::Sections;
 
 /// An indexer whose trees a device has.
@@ -19,20 +19,12 @@ pub(in crate::papers::trie) struct GpuIndexer {
     /// The terms of all runs that were collected, and their strings.
     terms: Vec<Term>,
     strings: Vec<u8>,
-    counts: TermCounts,
 }
 
 impl GpuIndexer {
     pub(in crate::papers::trie) fn new(backend: Box<dyn Backend>) -> Self {
         let (input, output) = (Input::default(), Output::default());
-        Self {
-            backend,
-            input,
-            output,
-            terms: Vec::new(),
-            strings: vec![0; FIRST_STRING],
-            counts: TermCounts::default(),
-        }
+        Self { backend, input, output, terms: Vec::new(), strings: vec![0; FIRST_STRING] }
     }
 }
 
@@ -68,9 +60,8 @@ impl SlotIndexer for GpuIndexer {
 
     fn collect(&mut self, sections: &mut Sections) -> Result<(), GpuError> {
         self.backend.collect(&mut self.output)?;
-        let Output { postings, task_postings, terms, strings, .. } = &mut self.output;
+        let Output { postings, task_postings, terms, strings } = &mut self.output;
         self.terms.append(terms);
-        self.counts.update(&self.terms);
         self.strings.append(strings);
         let first_doc = self.input.first_doc;
         let slots: Vec<(u16, &[Posting])> = self
@@ -90,15 +81,6 @@ impl SlotIndexer for GpuIndexer {
             }
         }
         Ok(())
-    }
-
-    fn append_work(&self, buffer: &Buffer, work: &mut Vec<SlotWork>) {
-        let Output { task_ns, .. } = &self.output;
-        work.extend(self.input.tasks.iter().zip(task_ns).map(|(task, &ns)| SlotWork {
-            ns: u64::from(ns),
-            terms: self.counts.of(task.slot as u16),
-            ..SlotWork::of(task.slot as u16, buffer.stream(task.slot as u16))
-        }));
     }
 
     fn salvage(&mut self) -> Dictionary {

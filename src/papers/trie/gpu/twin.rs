@@ -109,7 +109,6 @@ impl Backend for Twin {
         }
         output.postings = self.postings.clone();
         output.task_postings = self.task_postings.clone();
-        output.task_ns = vec![1; self.task_postings.len()];
         output.terms = self.dictionary.terms[self.before.terms as usize..].to_vec();
         output.strings = self.dictionary.strings[self.before.strings as usize..].to_vec();
         Ok(())

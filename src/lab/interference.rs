@@ -25,7 +25,7 @@ const TICKS_PER_S: f64 = 100.0;
 
 /// What was seen besides a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Disturbance {
+pub struct Interference {
     /// Share of all cores' time that the hypervisor gave to others; `None` where the system does not tell.
     pub steal: Option<f64>,
     /// Share that other processes had.
@@ -38,7 +38,7 @@ pub struct Disturbance {
     pub after: PerClass<f64>,
 }
 
-impl Disturbance {
+impl Interference {
     /// Why the run does not count, in a word; `None` if it does.
     #[must_use]
     pub fn why(&self, machine: &Machine, deadline: Nanos) -> Option<&'static str> {
@@ -62,7 +62,7 @@ impl Disturbance {
 
 /// Looks at the machine's own counts from its making on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch {
+pub(super) struct SystemLoadProbe {
     began: Instant,
     cores: Option<CoreTimes>,
     own: Duration,
@@ -76,7 +76,7 @@ struct CoreTimes {
     all: u64,
 }
 
-impl Watch {
+impl SystemLoadProbe {
     pub(super) fn start() -> Self {
         Self { began: Instant::now(), cores: CoreTimes::now(), own: own_time() }
     }
@@ -138,15 +138,18 @@ mod tests {
     #[test]
     fn a_run_is_disturbed_by_each_sign_and_by_nothing_else() {
         let machine = Machine::new(1, 0);
-        let calm =
-            Disturbance { before: PerClass::two(1.0, 5.0), after: PerClass::two(1.05, 1.0), ..Disturbance::default() };
-        let why = |one: Disturbance| one.why(&machine, Nanos::from_ms(10.0));
+        let calm = Interference {
+            before: PerClass::two(1.0, 5.0),
+            after: PerClass::two(1.05, 1.0),
+            ..Interference::default()
+        };
+        let why = |one: Interference| one.why(&machine, Nanos::from_ms(10.0));
         // What the machine lacks counts for nothing.
         assert_eq!(why(calm), None);
-        assert_eq!(why(Disturbance { steal: Some(0.02), ..calm }), Some("steal"));
-        assert_eq!(why(Disturbance { others: Some(0.1), ..calm }), Some("others"));
-        assert_eq!(why(Disturbance { lag_p99: Nanos(100_001), ..calm }), Some("lag"));
-        assert_eq!(why(Disturbance { after: PerClass::two(0.8, 1.0), ..calm }), Some("speed"));
-        assert_eq!(why(Disturbance { steal: Some(0.01), others: Some(0.05), lag_p99: Nanos(100_000), ..calm }), None);
+        assert_eq!(why(Interference { steal: Some(0.02), ..calm }), Some("steal"));
+        assert_eq!(why(Interference { others: Some(0.1), ..calm }), Some("others"));
+        assert_eq!(why(Interference { lag_p99: Nanos(100_001), ..calm }), Some("lag"));
+        assert_eq!(why(Interference { after: PerClass::two(0.8, 1.0), ..calm }), Some("speed"));
+        assert_eq!(why(Interference { steal: Some(0.01), others: Some(0.05), lag_p99: Nanos(100_000), ..calm }), None);
     }
 }

@@ -54,7 +54,7 @@ pub enum LaneWork {
     /// This executor, on a thread of its own.
     Executor(Box<dyn Executor>),
     /// The first, and should it fail, the second, which gives the same answers.
-    WithSpare(Box<dyn Executor>, Box<dyn Executor>),
+    WithFallback(Box<dyn Executor>, Box<dyn Executor>),
     /// Nothing does: its batches take the recorded times.
     Recorded,
     /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
@@ -66,7 +66,9 @@ impl fmt::Debug for LaneWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Executor(executor) => write!(f, "Executor({})", executor.device()),
-            Self::WithSpare(executor, spare) => write!(f, "WithSpare({}, {})", executor.device(), spare.device()),
+            Self::WithFallback(executor, fallback) => {
+                write!(f, "WithFallback({}, {})", executor.device(), fallback.device())
+            }
             Self::Recorded => f.write_str("Recorded"),
             Self::TimeWarp => f.write_str("TimeWarp"),
         }
@@ -98,9 +100,9 @@ pub(super) struct WorkerLane {
 
 /// The threads of a lane: the one that serves it, and what another would begin as.
 struct Threads {
-    /// Whether the lane was given a spare executor.
-    had_spare: bool,
-    seat: Seat,
+    /// Whether the lane was given a fallback executor.
+    had_fallback: bool,
+    affinity: CpuAffinity,
     /// As each begins; nothing of it changes.
     worker: Worker,
     current: Option<JoinHandle<()>>,
@@ -118,18 +120,18 @@ impl fmt::Debug for WorkerLane {
     }
 }
 
-/// Where a lane's threads run.
+/// The cores that a lane's threads are pinned to.
 #[derive(Clone, Debug)]
-struct Seat {
+struct CpuAffinity {
     cores: Cores,
     is_gpu: bool,
     /// Its number among lanes of GPUs, or its first core among the CPU workers'.
     number: usize,
 }
 
-impl Seat {
-    /// Ties the calling thread to it.
-    fn take(&self) {
+impl CpuAffinity {
+    /// Pins the calling thread to these cores.
+    fn apply(&self) {
         if self.is_gpu {
             self.cores.pin_gpu(self.number);
         } else {
@@ -187,26 +189,26 @@ impl WorkerLane {
         Some(completion)
     }
 
-    /// Whether its spare executor is at work for good, or has failed itself.
+    /// Whether its fallback executor is at work for good, or has failed itself.
     pub(super) fn is_retired(&self) -> bool {
-        self.threads.had_spare && !self.rings.has_spare()
+        self.threads.had_fallback && !self.rings.has_fallback()
     }
 
-    /// Another thread takes the lane over, with the spare executor: it begins with the oldest batch under way, of so many
-    /// `queries`. What is to be said of it, with the time since the fleet was made; `None` if there is no spare.
+    /// Another thread takes the lane over, with the fallback executor: it begins with the oldest batch under way, of so many
+    /// `queries`. What is to be said of it, with the time since the lane pool was made; `None` if there is no fallback.
     ///
     /// # Errors
-    /// If the system gives no thread; then the spare is lost, too.
+    /// If the system gives no thread; then the fallback is lost, too.
     pub(super) fn take_over(&mut self, queries: usize, watchdog: Nanos) -> Option<Result<Survived, LiveError>> {
         let (taken, again) = (self.seen, self.under_way());
-        let (spare, thread) = self.rings.hand_on()?;
-        let heir = Worker { thread, taken, completed: taken, again, ..self.threads.worker.clone() };
-        let seat = self.threads.seat.clone();
+        let (fallback, thread) = self.rings.hand_on()?;
+        let replacement = Worker { thread, taken, completed: taken, again, ..self.threads.worker.clone() };
+        let affinity = self.threads.affinity.clone();
         let serve = move || {
-            seat.take();
-            heir.serve(spare);
+            affinity.apply();
+            replacement.serve(fallback);
         };
-        let name = format!("heir of lane {}", self.threads.worker.processor);
+        let name = format!("replacement of lane {}", self.threads.worker.processor);
         match std::thread::Builder::new().name(name).spawn(serve) {
             // The thread before it ends by itself, or never.
             Ok(thread) => self.threads.current = Some(thread),
@@ -256,7 +258,7 @@ impl WorkerLane {
 ///
 /// Dropping it ends the threads.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct LanePool {
     model: MachineModel,
     /// What recorded times are made of: the model without what is real.
     played: MachineModel,
@@ -275,7 +277,7 @@ pub struct Fleet {
     epoch: Instant,
 }
 
-impl Fleet {
+impl LanePool {
     /// The lanes of `model`'s machine, in its order, each with what does its work; a thread is spawned for each executor.
     ///
     /// `queries` and `recorded` have an entry for each row of the workload: what executors run, and what the recorded
@@ -294,14 +296,14 @@ impl Fleet {
         }
         let is_gpu = |processor: usize| model.machine.class(ProcessorId(processor as u32)).is_gpu();
         let cores_of = |work: &LaneWork| match work {
-            LaneWork::Executor(executor) | LaneWork::WithSpare(executor, _) => executor.num_cores(),
+            LaneWork::Executor(executor) | LaneWork::WithFallback(executor, _) => executor.num_cores(),
             LaneWork::TimeWarp => 1,
             LaneWork::Recorded => 0,
         };
         let lanes = || work.iter().enumerate();
         let gpus = lanes().filter(|(i, work)| is_gpu(*i) && cores_of(work) > 0).count();
         let busy = lanes().filter(|(i, _)| !is_gpu(*i)).map(|(_, work)| cores_of(work)).sum();
-        let mut fleet = Self {
+        let mut lane_pool = Self {
             model: MachineModel::default(),
             played: MachineModel::default(),
             queries,
@@ -321,20 +323,20 @@ impl Fleet {
             let own = *number;
             *number += step;
             let lane = match work {
-                LaneWork::Executor(executor) => fleet.spawn_worker(&model, i, Some(executor), None, own)?,
-                LaneWork::WithSpare(executor, spare) => {
-                    fleet.spawn_worker(&model, i, Some(executor), Some(spare), own)?
+                LaneWork::Executor(executor) => lane_pool.spawn_worker(&model, i, Some(executor), None, own)?,
+                LaneWork::WithFallback(executor, fallback) => {
+                    lane_pool.spawn_worker(&model, i, Some(executor), Some(fallback), own)?
                 }
-                LaneWork::TimeWarp => fleet.spawn_worker(&model, i, None, None, own)?,
+                LaneWork::TimeWarp => lane_pool.spawn_worker(&model, i, None, None, own)?,
                 LaneWork::Recorded => Lane::Recorded,
             };
-            fleet.lanes.push(lane);
+            lane_pool.lanes.push(lane);
         }
-        fleet.set_model(model);
-        Ok(fleet)
+        lane_pool.set_model(model);
+        Ok(lane_pool)
     }
 
-    /// A fleet without threads: every processor takes the recorded times.
+    /// A lane pool without threads: every processor takes the recorded times.
     #[must_use]
     pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
@@ -350,7 +352,7 @@ impl Fleet {
         model: &MachineModel,
         position: usize,
         executor: Option<Box<dyn Executor>>,
-        spare: Option<Box<dyn Executor>>,
+        fallback: Option<Box<dyn Executor>>,
         number: usize,
     ) -> Result<Lane, LiveError> {
         let processor = ProcessorId(position as u32);
@@ -375,12 +377,12 @@ impl Fleet {
             without_memory: 0,
             last_done: 0,
         };
-        let (pretends, had_spare) = (executor.is_none(), spare.is_some());
-        spare.into_iter().for_each(|spare| rings.keep_spare(spare));
-        let seat = Seat { cores, is_gpu: class.is_gpu(), number };
-        let (own, own_seat) = (worker.clone(), seat.clone());
+        let (pretends, had_fallback) = (executor.is_none(), fallback.is_some());
+        fallback.into_iter().for_each(|fallback| rings.keep_fallback(fallback));
+        let affinity = CpuAffinity { cores, is_gpu: class.is_gpu(), number };
+        let (own, own_affinity) = (worker.clone(), affinity.clone());
         let serve = move || {
-            own_seat.take();
+            own_affinity.apply();
             match executor {
                 Some(executor) => own.serve(executor),
                 None => own.pretend(),
@@ -388,7 +390,7 @@ impl Fleet {
         };
         let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
         let current = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
-        let threads = Box::new(Threads { had_spare, seat, worker, current });
+        let threads = Box::new(Threads { had_fallback, affinity, worker, current });
         Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, is_lost: false, threads }))
     }
 
@@ -396,7 +398,7 @@ impl Fleet {
     /// answer shows before anything is measured.
     ///
     /// # Errors
-    /// The first that an executor reports, though it may have a spare.
+    /// The first that an executor reports, though it may have a fallback.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         self.check_lanes()?;
         let began = Instant::now();
@@ -445,7 +447,7 @@ impl Fleet {
     /// # Panics
     /// If the machine is another.
     pub fn set_model(&mut self, model: MachineModel) {
-        assert_eq!(model.machine.len(), self.lanes.len(), "a fleet's processors stay what they are");
+        assert_eq!(model.machine.len(), self.lanes.len(), "a lane pool's processors stay what they are");
         self.played = model.clone();
         for (processor, Processor { class, .. }) in model.machine.processors() {
             if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
@@ -575,7 +577,7 @@ fn workers(lanes: &mut [Lane]) -> impl Iterator<Item = &mut WorkerLane> {
     })
 }
 
-impl Drop for Fleet {
+impl Drop for LanePool {
     fn drop(&mut self) {
         workers(&mut self.lanes).for_each(|lane| lane.rings.close());
         for thread in workers(&mut self.lanes).filter_map(|lane| lane.threads.current.take()) {

@@ -6,17 +6,17 @@ use crate::gpu::list_gpus;
 
 /// What this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Here {
+pub struct HostInfo {
     /// Cores that this process may use; of cores with two threads, both count.
     pub cores: usize,
     /// GPUs that can be used.
     pub gpus: usize,
 }
 
-impl Here {
+impl HostInfo {
     /// Looks.
     #[must_use]
-    pub fn look() -> Self {
+    pub fn detect() -> Self {
         let cores = Cores::of_this_machine().len().max(1);
         Self { cores, gpus: list_gpus().map_or(0, |gpus| gpus.len()) }
     }
@@ -44,10 +44,10 @@ mod tests {
 
     #[test]
     fn driver_and_gpu_lanes_have_cores_of_their_own_where_there_are_enough() {
-        let here = Here { cores: 16, gpus: 2 };
-        let lanes = |choice| here.gpu_lanes(choice, 4, 2);
+        let host = HostInfo { cores: 16, gpus: 2 };
+        let lanes = |choice| host.gpu_lanes(choice, 4, 2);
         assert_eq!([lanes(GpuChoice::Auto), lanes(GpuChoice::Replay), lanes(GpuChoice::None)], [4, 0, 0]);
-        assert_eq!([0, 1, 4].map(|lanes| here.workers(lanes)), [15, 14, 11]);
-        assert_eq!(Here { cores: 2, gpus: 1 }.workers(1), 1);
+        assert_eq!([0, 1, 4].map(|lanes| host.workers(lanes)), [15, 14, 11]);
+        assert_eq!(HostInfo { cores: 2, gpus: 1 }.workers(1), 1);
     }
 }

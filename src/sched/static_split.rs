@@ -1,4 +1,4 @@
-//! Policies that send each query to the CPUs or to the GPUs for good, by some rule.
+//! Policies that send each query to the CPUs or to the GPUs for good, by some rule: `length-based` and `random-split`.
 //!
 //! ```text
 //!               the rule says GPUs ──▶ all that waits for these, as one batch
@@ -7,15 +7,31 @@
 //! ```
 //!
 //! Neither side helps the other. O(1) a job.
+//!
+//! | policy | rule |
+//! | --- | --- |
+//! | `length-based` | queries of fewer blocks than a threshold go to the GPUs, the others to the CPUs |
+//! | `random-split` | a coin: half of the queries go to the GPUs |
+//!
+//! The paper's GPU threads own ranges of documents. A long list makes them wait for the thread with the fullest range, so that
+//! long queries go to the CPU. The paper's threshold, 30,000 blocks of 64 postings, is 15,000 blocks here. The best threshold
+//! depends on the machine, and [`lab`](crate::lab) finds it. Lengths are given by row of the workload.
+//!
+//! The paper compares `length-based` with `random-split`. Its coin is a hash of the job's number: equal histories give equal
+//! decisions.
+//!
+//! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, sections 3.2 and 4.3.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use super::batching::{BatchLimits, ask_batching};
+use super::batching::{BatchLimits, poll_batching};
 use super::forecast::Forecast;
-use super::{Ask, Job, Jobs, Joining, Lane, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
+use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
 use crate::cost::MachineModel;
 use crate::ids::JobId;
 use crate::machine::Class;
+use crate::random::mix;
 use crate::time::Nanos;
 
 /// Which side a query is for.
@@ -28,7 +44,7 @@ pub enum Side {
 }
 
 /// Says for which side each query is. Equal histories give equal answers.
-pub trait SideRule: Send {
+pub trait SplitRule: Send {
     /// The name of the policy that goes by it.
     const NAME: &'static str;
 
@@ -38,7 +54,7 @@ pub trait SideRule: Send {
 
 /// The policy that goes by a rule.
 #[derive(Clone, Debug)]
-pub struct Sides<R> {
+pub struct StaticSplit<R> {
     rule: R,
     limits: BatchLimits,
     forecast: Forecast,
@@ -50,7 +66,7 @@ pub struct Sides<R> {
     is_lines: bool,
 }
 
-impl<R: SideRule> Sides<R> {
+impl<R: SplitRule> StaticSplit<R> {
     /// Empty queues.
     ///
     /// # Errors
@@ -73,18 +89,18 @@ impl<R: SideRule> Sides<R> {
     }
 }
 
-impl<R: SideRule> Policy for Sides<R> {
+impl<R: SplitRule> Policy for StaticSplit<R> {
     fn name(&self) -> &str {
         R::NAME
     }
 
-    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> Ask {
+    fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
         let (queue, classes) = match self.rule.side(job.id, job.row) {
             Side::Cpus => (&mut self.for_cpus, &self.cpus),
             Side::Gpus => (&mut self.for_gpus, &self.gpus),
         };
         queue.push_back(job.id);
-        ask_batching(classes)
+        poll_batching(classes)
     }
 
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
@@ -111,11 +127,11 @@ impl<R: SideRule> Policy for Sides<R> {
         Next::Run
     }
 
-    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> Ask {
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
         if lane.class.is_gpu() {
             self.forecast.finished(lane, now);
         }
-        Ask::Nobody
+        LanesToPoll::Nobody
     }
 
     fn as_lines(&mut self) -> Option<&mut dyn Lines> {
@@ -123,7 +139,7 @@ impl<R: SideRule> Policy for Sides<R> {
     }
 }
 
-impl<R: SideRule> Lines for Sides<R> {
+impl<R: SplitRule> Lines for StaticSplit<R> {
     fn lines(&self) -> Vec<Line> {
         // By `Side`.
         vec![Line::Class(self.cpus[0]), Line::Class(self.gpus[0])]
@@ -131,5 +147,61 @@ impl<R: SideRule> Lines for Sides<R> {
 
     fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
         self.rule.side(job.id, job.row) as usize
+    }
+}
+
+/// Short queries to GPUs, long ones to CPUs.
+pub type LengthBased = StaticSplit<ByLength>;
+
+/// The rule of [`LengthBased`].
+#[derive(Clone, Debug)]
+pub struct ByLength {
+    threshold: u32,
+    blocks: Arc<[u32]>,
+}
+
+impl LengthBased {
+    /// Empty queues. `blocks` has, by row of the workload, the blocks in all lists of the query; a row behind its end counts
+    /// as short.
+    ///
+    /// # Errors
+    /// If the machine lacks CPUs or GPUs, or an option makes no sense.
+    pub fn new(options: &PolicyOptions, model: &MachineModel, blocks: Arc<[u32]>) -> Result<Self, PolicyError> {
+        Self::by(ByLength { threshold: options.length_threshold, blocks }, options, model)
+    }
+}
+
+impl SplitRule for ByLength {
+    const NAME: &'static str = "length-based";
+
+    fn side(&self, _id: JobId, row: u32) -> Side {
+        let is_short = self.blocks.get(row as usize).is_none_or(|&blocks| blocks < self.threshold);
+        if is_short { Side::Gpus } else { Side::Cpus }
+    }
+}
+
+/// Each query to CPUs or GPUs by a coin.
+pub type RandomSplit = StaticSplit<ByCoin>;
+
+/// The rule of [`RandomSplit`].
+#[derive(Clone, Copy, Debug)]
+pub struct ByCoin;
+
+impl RandomSplit {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// If the machine lacks CPUs or GPUs, or an option makes no sense.
+    pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        Self::by(ByCoin, options, model)
+    }
+}
+
+impl SplitRule for ByCoin {
+    const NAME: &'static str = "random-split";
+
+    fn side(&self, id: JobId, _row: u32) -> Side {
+        let is_heads = mix(id.0.into()) & 1 == 0;
+        if is_heads { Side::Gpus } else { Side::Cpus }
     }
 }
