@@ -340,7 +340,6 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
         device_fixed_us: 5.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 64,
     };
     let machine = Machine::new(2, 0).with_gpus(1, 1, 2);

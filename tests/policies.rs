@@ -27,7 +27,6 @@ fn models() -> impl Strategy<Value = MachineModel> {
                 device_fixed_us: 0.0,
                 longest,
                 crowding: vec![(2, crowding), (most_queries, 1.0)],
-                bus_crowding: Vec::new(),
                 most_queries,
             });
             MachineModel {
@@ -216,7 +215,6 @@ fn batching_gpu(cpus: usize) -> Experiment {
         device_fixed_us: 0.0,
         longest: 0.5,
         crowding: vec![(2, 7.0), (16, 6.5), (64, 3.6), (256, 1.6), (1024, 1.15), (4096, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 4096,
     };
     let cost = |i: u32| {

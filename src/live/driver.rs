@@ -302,9 +302,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                         self.jobs = later;
                         note(&mut self.journal, now, Told::Arrive);
                         self.lags.push(now.since(job.arrival));
-                        let mut job = *job;
-                        self.times.expect(job.row, &mut job.predicted);
-                        let arrived = self.dispatcher.arrive(now, job);
+                        let arrived = self.dispatcher.arrive(now, *job);
                         self.keep_law(arrived);
                     }
                 }
@@ -398,8 +396,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             let mut until = 0;
                             if worker.pretends() {
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
-                            } else {
-                                self.times.note_start(processor, rows, now);
                             }
                             let rerun = self.times.take_rerun();
                             worker.order(rows.iter().copied(), until);

@@ -95,7 +95,6 @@ pub fn dispatcher_machine(cpus: usize) -> MachineModel {
         device_fixed_us: 2.0,
         longest: 0.1,
         crowding: vec![(1, 8.0), (64, 2.0), (1024, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 1024,
     };
     let machine = Machine::new(cpus, 0).with_gpus(1, 1, 2);

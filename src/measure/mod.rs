@@ -9,12 +9,10 @@
 //! | `blocks.rs` | how fast an index's own blocks are decoded |
 //! | `dispatcher.rs` | how many jobs a second one dispatcher carries under each policy |
 //! | `estimates.rs` | what a query's estimate costs: its features, and predictions from them |
-//! | `gathers.rs` | what queries of a batch share of the blocks that they read |
 //! | `ingest.rs` | what some cores answer while others index |
 //! | `memory.rs` | how fast one thread, and all of them, copy memory: what any decoder is bounded by |
 //! | `operators.rs` | what each way to answer a query costs, query by query |
 //! | `peak.rs` | the most memory that this process has had |
-//! | `residency.rs` | how many reads are far with a part of an index near, learned before and online |
 //! | `simpy.rs` | the same question asked of SimPy, in a process of its own |
 //! | `simulator.rs` | what a simulated query costs under each policy |
 //! | `single_server.rs` | the simulator beside Lindley's recursion, wait for wait |
@@ -23,12 +21,10 @@
 mod blocks;
 mod dispatcher;
 mod estimates;
-mod gathers;
 mod ingest;
 mod memory;
 mod operators;
 mod peak;
-mod residency;
 mod simpy;
 mod simulator;
 mod single_server;
@@ -37,12 +33,10 @@ mod sizes;
 pub use blocks::{BlockTimes, time_blocks};
 pub use dispatcher::{DispatcherError, DispatcherTime, ThreadedRate, dispatcher_machine, time_dispatcher};
 pub use estimates::{EstimateTimes, time_estimates};
-pub use gathers::{Gathers, count_gathers};
 pub use ingest::{SharedCores, SharedCoresError, SharedWork, share_cores};
 pub use memory::{CopyRate, copy_rate};
 pub use operators::{Contender, OperatorTimes, Search, time_operators};
 pub use peak::{peak_bytes, reset_peak};
-pub use residency::{Residency, count_residency};
 pub use simpy::{SimPy, SimPyError};
 pub use simulator::{SimulatorTime, time_simulator};
 pub use single_server::{SingleServer, SingleServerError, SingleServerTime, time_single_server};

@@ -77,14 +77,12 @@ struct JobLine {
     cpu_added_us: Option<Us>,
     gpu_us: Option<Us>,
     gpu_added_us: Option<Us>,
-    /// Left out where it is nothing.
-    gpu_bus_us: Option<Us>,
     /// Blocks in all lists of the query, where the policy knows.
     blocks: Option<u32>,
 }
 
 impl Record for JobLine {
-    const OPTIONAL: &'static [&'static str] = &["gpu_bus_us", "blocks"];
+    const OPTIONAL: &'static [&'static str] = &["blocks"];
 }
 
 impl JobLine {
@@ -102,21 +100,16 @@ impl JobLine {
             cpu_added_us,
             gpu_us,
             gpu_added_us,
-            gpu_bus_us: Some(job.predicted[Class::GPU].bus).filter(|&bus| bus > Nanos::ZERO).map(Us),
             blocks: blocks.get(job.row as usize).copied(),
         }
     }
 
     fn job(&self) -> Job {
         let or_never = |time: Option<Us>| time.map_or(Nanos::MAX, |us| us.0);
-        let cost = |alone, added, bus: Option<Us>| Cost {
-            alone: or_never(alone),
-            added: or_never(added),
-            bus: bus.map_or(Nanos::ZERO, |us| us.0),
-        };
+        let cost = |alone, added| Cost { alone: or_never(alone), added: or_never(added) };
         let predicted = PerClass::from_fn(|class| match class {
-            Class::CPU => cost(self.cpu_us, self.cpu_added_us, None),
-            Class::GPU => cost(self.gpu_us, self.gpu_added_us, self.gpu_bus_us),
+            Class::CPU => cost(self.cpu_us, self.cpu_added_us),
+            Class::GPU => cost(self.gpu_us, self.gpu_added_us),
             _ => Cost::NEVER,
         });
         Job {
@@ -247,8 +240,7 @@ mod tests {
     fn run() -> RecordedRun {
         let policy = PolicyKind::Mct.with(PolicyOptions { threshold_ratio: 1.1, ..PolicyOptions::default() });
         let model = MachineModel::from(Machine::new(1, 0).with_gpus(1, 1, 2));
-        let mut predicted = Cost::on_cpu_and_gpu(Nanos(30), Nanos(500));
-        predicted[Class::GPU].bus = Nanos(200);
+        let predicted = Cost::on_cpu_and_gpu(Nanos(30), Nanos(500));
         let job = |id: u32, at| Job {
             id: JobId(id),
             query: QueryId(id + 7),

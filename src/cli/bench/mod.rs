@@ -10,7 +10,6 @@ mod gpu;
 mod gpu;
 mod ingest;
 mod operators;
-mod residency;
 mod simulator;
 mod sizes;
 mod summary;
@@ -22,10 +21,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
-use super::options::{IndexAndLog, budget, check_k};
+use super::options::{IndexAndLog, check_k};
 use super::output::{result_file, say};
-use crate::cache::OnlineOptions;
-use crate::cost::MemoryBudget;
 use crate::files::{Digits, Provenance, Record, check_writable, write_csv};
 use crate::index::Index;
 use crate::measure::{CopyRate, Times, copy_rate};
@@ -58,19 +55,9 @@ pub(super) struct Arguments {
     /// CPU lanes of the dispatcher's machine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     lanes: u16,
-    /// Budgets of `gpu-budgets`, between commas: GPU memory for the index, such as 2GiB, or shares of what all of it takes
-    #[arg(long, value_name = "LIST", value_parser = budget, value_delimiter = ',', default_value = "100%,80%,60%,40%,20%")]
-    gpu_memory: Vec<MemoryBudget>,
-    /// Query log that tells `gpu-budgets` and `residency` what queries need most [default: the first half of the queries; the other half is then
-    /// measured]
-    #[arg(long, value_name = "FILE")]
-    gpu_memory_log: Option<PathBuf>,
     /// Text that `ingest` indexes, again and again: as `index build` takes it; several files are one collection
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     ingest: Vec<PathBuf>,
-    /// Of `gpu-budgets` and `residency`: queries after which it is decided again what lies near
-    #[arg(long, value_name = "QUERIES", default_value_t = OnlineOptions::EPOCH_QUERIES, value_parser = clap::value_parser!(u32).range(1..))]
-    gpu_memory_epoch: u32,
     /// Where bench.csv goes
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
@@ -101,13 +88,8 @@ enum Part {
     GpuQueries,
     /// Several GPUs together, by queries and by documents, against one
     GpuCluster,
-    /// Rates with a part of the index in the host's memory, by budget of GPU memory, measured and predicted
-    GpuBudgets,
     /// Whether the GPU's memory is given back, over a million queries
     GpuMemory,
-    /// What of a part of the index near a GPU is worth: reads that are far, learned before and online, and what batches share of
-    /// them; counted, without a GPU
-    Residency,
 }
 
 const DEFAULT_PARTS: [Part; 6] =
@@ -142,9 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::GpuCluster => gpu::cluster::measure(arguments)?,
-            Part::GpuBudgets => gpu::budgets::measure(arguments)?,
             Part::GpuMemory => gpu::memory::measure(arguments)?,
-            Part::Residency => residency::measure(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
             Part::Simulator => simulator::measure(&sizes, &arguments.policy, arguments.rounds as usize)?,
         };
@@ -205,18 +185,6 @@ fn write(path: &Path, measurements: &[Measurement]) -> Result<(), Failure> {
 /// The index, and where the log lies.
 fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
     arguments.log.open("what to ask of this index")
-}
-
-/// Queries that tell what lies near: those of a log of their own, or the first half of these, which are then left out of them.
-fn learned_from(arguments: &Arguments, index: &Index, queries: &mut Vec<Query>) -> Result<Vec<Query>, Failure> {
-    match &arguments.gpu_memory_log {
-        Some(path) => super::defaults::read_queries(path, index),
-        None if queries.len() >= 2 => {
-            let measured = queries.split_off(queries.len() / 2);
-            Ok(std::mem::replace(queries, measured))
-        }
-        None => Err(Failure::input("--limit: one query cannot be learned from and measured, too")),
-    }
 }
 
 /// The index and the first queries of the log.

@@ -19,7 +19,3 @@ pub(super) mod cluster {
 pub(super) mod memory {
     pub(in crate::cli::bench) use super::measure;
 }
-
-pub(super) mod budgets {
-    pub(in crate::cli::bench) use super::measure;
-}

@@ -101,7 +101,6 @@ fn fleet(cpus: usize, gpus: usize) -> Result<Fleet, LabError> {
         device_fixed_us: 2.0,
         longest: 0.1,
         crowding: vec![(1, 8.0), (64, 2.0), (1024, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 1024,
     };
     let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 2);

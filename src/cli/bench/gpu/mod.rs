@@ -4,11 +4,9 @@
 //! is the median of many runs. Inputs are many times larger than the GPU's caches, or rotate: a log's queries follow
 //! each other. The limits (copy rate, launch latency) are measured in the same run.
 
-pub(super) mod budgets;
 pub(super) mod cluster;
 mod crossover;
 pub(super) mod memory;
-mod online;
 mod published;
 mod queries;
 
@@ -105,8 +103,8 @@ fn limit_rows(limits: &DeviceLimits) -> Vec<Row> {
     ];
     let copies = limits.host_copies.iter();
     rows.extend(copies.map(|&(bytes, us)| Row::new(format!("host to device, {} KB", bytes / 1000), "us", us)));
-    let pages = if limits.far_reads.has_large_pages { "large pages" } else { "small pages" };
-    rows.extend(limits.far_reads.pieces.iter().map(|&(bytes, rate)| {
+    let pages = if limits.host_reads.has_large_pages { "large pages" } else { "small pages" };
+    rows.extend(limits.host_reads.pieces.iter().map(|&(bytes, rate)| {
         Row::new(format!("scattered reads of the host's memory, {bytes} bytes, {pages}"), "M reads/s", rate / 1e6)
     }));
     rows
