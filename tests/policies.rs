@@ -44,7 +44,7 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
     let cost = || {
         (0_u64..400_000_000, 0.0..1.0_f64).prop_map(|(alone, share)| {
             let alone = Nanos(alone);
-            Cost { alone, added: alone.scaled(share), ..Cost::default() }
+            Cost { alone, added: alone.scaled(share) }
         })
     };
     let costs = move || [cost(), cost(), cost()];
@@ -221,11 +221,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
         let scale = f64::from(1 + i % 7) / 4.0;
         PerClass::from_fn(|class| match class {
             Class::CPU => Cost::alone(Nanos::from_us(1400.0 * scale)),
-            Class::GPU => Cost {
-                alone: Nanos::from_us(10.0 + 12.0 * scale),
-                added: Nanos::from_us(1.4 * scale),
-                ..Cost::default()
-            },
+            Class::GPU => Cost { alone: Nanos::from_us(10.0 + 12.0 * scale), added: Nanos::from_us(1.4 * scale) },
             _ => Cost::NEVER,
         })
     };

@@ -88,6 +88,7 @@ impl Device {
     }
 
     /// A new event that notes its time.
+    #[cfg(feature = "plots")]
     pub(crate) fn new_event(&self) -> Result<cudarc::driver::CudaEvent, cudarc::driver::DriverError> {
         self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
     }

@@ -146,9 +146,7 @@ fn cost(row: u32) -> PerClass<Cost> {
     let cpu_us = CPU_US * (0.5 + f64::from(row.wrapping_mul(0x9E37_79B9) >> 8) / f64::from(1 << 24));
     PerClass::from_fn(|class| match class {
         Class::CPU => Cost::alone(Nanos::from_us(cpu_us)),
-        Class::GPU => {
-            Cost { alone: Nanos::from_us(5.0 * cpu_us), added: Nanos::from_us(cpu_us / 40.0), ..Cost::default() }
-        }
+        Class::GPU => Cost { alone: Nanos::from_us(5.0 * cpu_us), added: Nanos::from_us(cpu_us / 40.0) },
         _ => Cost::NEVER,
     })
 }

@@ -121,7 +121,7 @@ fn of_row(row: u32) -> PerClass<Cost> {
     let us = CPU_US * (0.5 + f64::from(row) / f64::from(QUERIES));
     PerClass::from_fn(|class| match class {
         Class::CPU => Cost::alone(Nanos::from_us(us)),
-        Class::GPU => Cost { alone: Nanos::from_us(2.0 * us), added: Nanos::from_us(us / 20.0), ..Cost::default() },
+        Class::GPU => Cost { alone: Nanos::from_us(2.0 * us), added: Nanos::from_us(us / 20.0) },
         _ => Cost::NEVER,
     })
 }
