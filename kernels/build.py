@@ -31,7 +31,7 @@ UNITS = [
     ("published/published.cu", "published"),
     ("ranges/ranges.cu", "ranges"),
     ("cached/cached.cu", "cached"),
-    ("tiered/tiered.cu", "tiered"),
+    ("host_reads.cu", "host_reads"),
     ("trie/trie.cu", "trie"),
     ("indexing/indexing.cu", "indexing"),
 ]

@@ -36,12 +36,12 @@ struct Lists {
     const u32* rows;       // four words each
     const u32* directory;  // DIRECTORY_STRIDE words for each block of a long list: how many postings come before which document
     const float* norms;    // BM25's norm of each document
-    const u32* far_rows;   // rows from `num_near` on, which lie in the host's memory, as if those before lay there, too
+    const u32* host_rows;  // host-resident rows, from `num_resident` on: the address that row 0 would have before them
     u32 num_docs;
-    u32 num_near;          // rows that lie in device memory: a block's rows are all before this one, or none is
+    u32 num_resident;      // device-resident rows: all rows of a block come before this one, or none
 
     // Where the rows are of the block whose first is this one.
-    __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_near ? rows : far_rows; }
+    __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
 };
 
 // Words of the directory for each block: the shift is such that 2^shift documents are fewer than 16 times in the collection for

@@ -191,7 +191,7 @@ __device__ __forceinline__ void write_directory(
 // Writes a part's blocks: rows, headers and, of long lists, directories. A warp a block.
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks,
-    uint4* rows, uint4* far_rows, u32 num_near, u32* directory
+    uint4* rows, uint4* host_rows, u32 num_resident, u32* directory
 ) {
     __shared__ __align__(16) u32 values[TRANSCODE_WARPS][BLOCK_LEN];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     const u32 number = unit.block();
     const u32 first_row = rows_before[number] + rows_before_tiles[number / SCAN_THREADS];
     const u32 doc_rows = value_rows(block.len, block.doc_width), impact_rows = byte_rows(block.len);
-    uint4* row = (first_row < num_near ? rows : far_rows) + first_row;
+    uint4* row = (first_row < num_resident ? rows : host_rows) + first_row;
     u32 stored[4];
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) stored[i] = 4 * lane + i < block.len ? block.docs[i] - block.first_doc : 0;

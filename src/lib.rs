@@ -11,7 +11,7 @@
 //! | [`build`] | text and foreign collections to an index; synthetic, renumbered and quantised ones |
 //! | [`query`] | queries, logs, features, arrivals |
 //! | [`gpu`] | devices, kernels, page-locked memory: below all that uses them |
-//! | [`cache`] | which lists, or beginnings of lists, a memory holds that is too small for all |
+//! | [`cache`] | which lists, or beginnings of lists, a memory holds that is too small for all: for the papers |
 //! | [`exec`] | executors on CPU and GPU |
 //! | [`cost`] | measured workloads, cost models |
 //! | [`sched`] | policies, the dispatcher, the run log |

@@ -374,11 +374,7 @@ const DEADLINE: Nanos = Nanos(40_000);
 
 fn sim_queries() -> impl Strategy<Value = Vec<SimQuery>> {
     let cost = || {
-        (1u64..30, 1u64..3, 0u64..2).prop_map(|(us, halves, far)| Cost {
-            alone: Nanos(us * 1000),
-            added: Nanos(us * 1000 / halves),
-            bus: Nanos(far * us * 1000),
-        })
+        (1u64..30, 1u64..3).prop_map(|(us, halves)| Cost { alone: Nanos(us * 1000), added: Nanos(us * 1000 / halves) })
     };
     let query = (cost(), cost(), cost(), cost()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| {
         let costs = |cpu, gpu| {
@@ -438,7 +434,6 @@ fn models() -> impl Strategy<Value = MachineModel> {
         device_fixed_us: 1.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 16,
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];

@@ -62,7 +62,6 @@ fn batch_cost() -> BatchCost {
         device_fixed_us: 0.003,
         longest: 0.5,
         crowding: vec![(1, 2.0), (8, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 8,
     }
 }

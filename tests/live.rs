@@ -320,12 +320,11 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
         device_fixed_us: 5.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 64,
     };
     let machine = Machine::new(2, 0).with_gpus(1, 1, 2);
     let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
-    let cost = |us: u64| Cost { alone: Nanos(us * 1000), added: Nanos(us * 200), ..Cost::default() };
+    let cost = |us: u64| Cost { alone: Nanos(us * 1000), added: Nanos(us * 200) };
     let costs: Vec<_> = (0..10)
         .map(|i| {
             PerClass::from_fn(|class| match class {

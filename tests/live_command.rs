@@ -16,7 +16,7 @@ use tandem::machine::Class;
 use tandem::sched::RunLog;
 use tandem::time::Nanos;
 
-use tiny_lab::{command, tandem, tiny_lab, with_far_times, with_replayed_gpu};
+use tiny_lab::{command, tandem, tiny_lab, with_replayed_gpu};
 
 const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv --out results --log";
 
@@ -113,118 +113,13 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
 
 /// A live run of a replayed GPU.
 const REPLAYED: &str = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
-const SIMULATE: &str =
-    "simulate --workload cpu.workload.csv --policy gpu-only --estimates oracle --seeds 1 --what capacity";
-const SWEEP: &str = "sweep --workload cpu.workload.csv --policy gpu-only --seeds 1 --gpu-memory 50%,100%";
-
-/// A live run whose GPU has room for all of an index with [far times](with_far_times) of 50,000 bytes, and follows the queries.
-fn near_at_first() -> String {
-    format!("{LIVE} {REPLAYED} --gpu-memory 50050 --gpu-memory-epoch 16")
-}
 
 #[test]
-fn what_lies_near_follows_the_queries_of_a_replayed_gpu_and_of_a_simulation() {
+fn a_budget_of_gpu_memory_needs_a_gpu() {
     let lab = tiny_lab();
-    let path = lab.path().join("cpu.workload.csv");
-    let workload = with_replayed_gpu(&path);
-    let simulate = SIMULATE;
-    let (_, error) = tandem(lab.path(), &format!("{simulate} --gpu-memory 100% --gpu-memory-epoch 16"), 2);
-    assert!(
-        error.contains("--gpu-memory-epoch: nobody measured these queries with lists in the host's memory"),
-        "{error}"
-    );
-    with_far_times(workload, &path, 50_000);
-
-    // All of it near: as if there were no budget.
-    tandem(lab.path(), &near_at_first(), 0);
-    let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
-    let least = log.rows.iter().map(|row| (row.finished - row.started).as_us()).fold(f64::INFINITY, f64::min);
-    assert!((50.0..250.0).contains(&least), "{least} us");
-    let capacity = |more: &str| {
-        let (text, _) = tandem(lab.path(), &format!("{simulate} -o simulated {more}"), 0);
-        let file = std::fs::read_to_string(lab.path().join("simulated/capacity.csv")).unwrap();
-        let line = file.lines().find(|line| line.starts_with("simulated,")).map(str::to_owned);
-        (text, line.unwrap(), file.contains("pages near at first, following the queries in epochs of 16"))
-    };
-    let (resident, following) = (capacity(""), capacity("--gpu-memory 100% --gpu-memory-epoch 16"));
-    assert_eq!(resident.1, following.1);
-    assert!(following.0.contains("GPU memory: 1 of 1 pages near at first"), "{}", following.0);
-    assert!(following.2 && !resident.2);
-    tandem(lab.path(), &format!("{SWEEP} --gpu-memory-epoch 0,16 -o swept"), 0);
-    let swept = std::fs::read_to_string(lab.path().join("swept/sweep.csv")).unwrap();
-    let epochs: Vec<&str> =
-        swept.lines().filter(|line| line.contains(",gpu-only,")).filter_map(|line| line.rsplit(',').next()).collect();
-    assert_eq!(epochs, ["", "16", "", "16"], "{swept}");
-}
-
-#[test]
-fn a_memory_that_can_t_follow_the_queries_is_an_error_that_says_why() {
-    let lab = tiny_lab();
-    let path = lab.path().join("cpu.workload.csv");
-    with_far_times(with_replayed_gpu(&path), &path, 50_000);
-    let (simulate, sweep, near) = (SIMULATE, SWEEP, near_at_first());
-    let cases = [
-        (format!("{simulate} --gpu-memory-epoch 16"), "--gpu-memory <BYTES>"),
-        (format!("{simulate} --gpu-memory 100% --gpu-memory-epoch 0"), "--gpu-memory-epoch"),
-        (
-            format!("{simulate} --gpu-memory 1000 --gpu-memory-epoch 16"),
-            "a budget of 1000 bytes is less than the 16706 that lie in GPU memory in any case where pages follow the queries, headers \
-             twice (all of the index takes 50050)",
-        ),
-        (format!("{near} --gpu-memory-copy-rate 0"), "--gpu-memory-copy-rate is 0, expected a number above 0"),
-        (format!("{sweep} --gpu-memory-epoch 16 --replicas 2"), "pages are followed on one machine"),
-        (
-            format!("{simulate} --gpu-memory 100% --gpu-memory-epoch 16 --replicas 2"),
-            "--gpu-memory-epoch: pages are followed on one machine: leave --shards and --replicas out",
-        ),
-        (format!("{near} --gpu-memory-pages missing.csv"), "missing.csv"),
-        (format!("{near} --gpu-memory-pages cpu.workload.csv"), "cpu.workload.csv"),
-        (
-            String::from("profile index --queries queries.tsv --on cpu --tiered-log queries.tsv"),
-            "--tiered-log queries.tsv: neither --tiered nor --pages asks for it",
-        ),
-    ];
-    for (arguments, expected) in cases {
-        let (_, error) = tandem(lab.path(), &arguments, 2);
-        assert!(error.contains(expected), "{arguments}: {error:?} should contain {expected:?}");
-    }
-    // Pages of other queries, and none at all.
-    let few: String = std::fs::read_to_string(lab.path().join("queries.tsv"))
-        .unwrap()
-        .lines()
-        .take(3)
-        .fold(String::new(), |all, line| all + line + "\n");
-    std::fs::write(lab.path().join("few.tsv"), few).unwrap();
-    let other =
-        "profile index --queries few.tsv --mode or --on cpu --repeats 1 -o few.workload.csv --pages few.pages.csv";
-    tandem(lab.path(), other, 0);
-    let (_, error) = tandem(lab.path(), &format!("{near} --gpu-memory-pages few.pages.csv"), 2);
-    assert!(error.contains("the pages know nothing of query 3 (number 3 of its log)"), "{error}");
-    std::fs::remove_file(lab.path().join("cpu.pages.csv.zst")).unwrap();
-    let (_, error) = tandem(lab.path(), &near, 2);
-    let expected = "--gpu-memory-epoch: nobody knows which pages these queries read (there is no cpu.pages.csv.zst, \
-                    cpu.pages.csv.gz, cpu.pages.csv): `tandem profile INDEX --queries LOG --pages FILE` writes that";
-    assert!(error.contains(expected), "{error}");
-}
-
-#[test]
-fn a_budget_of_gpu_memory_needs_a_gpu_or_times_that_know_of_budgets() {
-    let lab = tiny_lab();
-    let path = lab.path().join("cpu.workload.csv");
-    let workload = with_replayed_gpu(&path);
-    let run = format!("{LIVE} {REPLAYED}");
-    let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 100"), 2);
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
+    let (_, error) = tandem(lab.path(), &format!("{LIVE} {REPLAYED} --gpu-memory 100"), 2);
     assert!(error.contains("--gpu-memory: no GPU is driven"), "{error}");
-    // With half of the rows near, half of what queries take longer with all of them far.
-    with_far_times(workload, &path, 100);
-    for (budget, least_us) in [(150, 50.0), (100, 250.0), (50, 450.0)] {
-        tandem(lab.path(), &format!("{run} --gpu-memory {budget}"), 0);
-        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
-        let least = log.rows.iter().map(|row| (row.finished - row.started).as_us()).fold(f64::INFINITY, f64::min);
-        assert!(least >= least_us && (least_us == 450.0 || least < least_us + 200.0), "{budget}: {least} us");
-    }
-    let (_, error) = tandem(lab.path(), &format!("{run} --gpu-memory 49"), 2);
-    assert!(error.contains("a budget of 49 bytes is less than the 50"), "{error}");
 }
 
 #[cfg(unix)]

@@ -22,14 +22,8 @@ const DEADLINE: Nanos = Nanos(40_000);
 /// Few, small and often equal numbers, in microseconds: ties are where two loops would differ.
 fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
     let time = || (1u64..30).prop_map(|us| Nanos(us * 1000));
-    // A query adds half of what it takes alone to a batch, or all of it; and takes the bus for as long, or not at all.
-    let cost = || {
-        (time(), 1u64..3, 0u64..2).prop_map(|(alone, halves, far)| Cost {
-            alone,
-            added: Nanos(alone.0 / halves),
-            bus: Nanos(far * alone.0),
-        })
-    };
+    // A query adds half of what it takes alone to a batch, or all of it.
+    let cost = || (time(), 1u64..3).prop_map(|(alone, halves)| Cost { alone, added: Nanos(alone.0 / halves) });
     let query = (cost(), cost(), cost(), cost()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| {
         let costs = |cpu, gpu| {
             PerClass::from_fn(|class| match class {
@@ -128,7 +122,6 @@ fn models() -> impl Strategy<Value = MachineModel> {
         device_fixed_us: 1.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 16,
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];
@@ -195,7 +188,6 @@ fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops
         device_fixed_us: 1.0,
         longest: 0.5,
         crowding: vec![(1, 2.0), (16, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 16,
     };
     let machine = Machine::new(2, 0).with_gpus(1, 1, 4);

@@ -27,7 +27,6 @@ fn models() -> impl Strategy<Value = MachineModel> {
                 device_fixed_us: 0.0,
                 longest,
                 crowding: vec![(2, crowding), (most_queries, 1.0)],
-                bus_crowding: Vec::new(),
                 most_queries,
             });
             MachineModel {
@@ -45,7 +44,7 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
     let cost = || {
         (0_u64..400_000_000, 0.0..1.0_f64).prop_map(|(alone, share)| {
             let alone = Nanos(alone);
-            Cost { alone, added: alone.scaled(share), ..Cost::default() }
+            Cost { alone, added: alone.scaled(share) }
         })
     };
     let costs = move || [cost(), cost(), cost()];
@@ -216,18 +215,13 @@ fn batching_gpu(cpus: usize) -> Experiment {
         device_fixed_us: 0.0,
         longest: 0.5,
         crowding: vec![(2, 7.0), (16, 6.5), (64, 3.6), (256, 1.6), (1024, 1.15), (4096, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 4096,
     };
     let cost = |i: u32| {
         let scale = f64::from(1 + i % 7) / 4.0;
         PerClass::from_fn(|class| match class {
             Class::CPU => Cost::alone(Nanos::from_us(1400.0 * scale)),
-            Class::GPU => Cost {
-                alone: Nanos::from_us(10.0 + 12.0 * scale),
-                added: Nanos::from_us(1.4 * scale),
-                ..Cost::default()
-            },
+            Class::GPU => Cost { alone: Nanos::from_us(10.0 + 12.0 * scale), added: Nanos::from_us(1.4 * scale) },
             _ => Cost::NEVER,
         })
     };

@@ -39,7 +39,6 @@ fn workload(rows: u32) -> Workload {
                     time(5.0 + features.postings as f64 / 100.0),
                     time(80.0 + features.blocks as f64 / 20.0),
                 ),
-                far: None,
                 results: 10,
             }
         })

@@ -4,10 +4,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use proptest::prelude::*;
-use tandem::cache::FarCurve;
 use tandem::cost::BatchCost;
 use tandem::cost::batches::{BatchModel, BatchModels};
-use tandem::cost::{Cost, Far, Measured, MemoryBudget, ModelKind, TierModel, Workload, WorkloadRow};
+use tandem::cost::{Measured, ModelKind, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::ids::QueryId;
 use tandem::lab::{Estimates, sim_queries};
@@ -44,14 +43,9 @@ fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
     let of_index = proptest::option::of(numbers.prop_map(|numbers| {
         IndexFeatures::from_vector(std::array::from_fn(|i| format!("{:.3}", numbers[i]).parse().unwrap()))
     }));
-    let far = (0.01_f64..1e6, proptest::option::of(0.01_f64..1e6), 0.0_f64..1.0).prop_map(|(us, bus_us, from)| Far {
-        all_far_us: rounded(us),
-        bus_us: bus_us.map(rounded),
-        curve: FarCurve::of(&[(1.0, (from, 1.0))]),
-    });
-    let costs = (measured(), measured(), proptest::option::of(0.01_f64..1e6), proptest::option::of(far));
+    let costs = (measured(), measured(), proptest::option::of(0.01_f64..1e6));
     let row = (0..3_usize, lengths, of_index, costs, 0_u32..1000).prop_map(
-        |(mode, mut lengths, index_features, (cpu, gpu, device, far), results)| {
+        |(mode, mut lengths, index_features, (cpu, gpu, device), results)| {
             lengths.sort_unstable();
             let mut features = Features::from_lengths(&lengths, 1_000_000);
             features.expected_matches = format!("{:.3}", features.expected_matches).parse().unwrap();
@@ -64,7 +58,6 @@ fn rows() -> impl Strategy<Value = Vec<WorkloadRow>> {
                 features,
                 index_features,
                 measured: PerClass::two(cpu, gpu),
-                far: far.filter(|_| gpu.is_some()),
                 results,
             }
         },
@@ -84,14 +77,13 @@ proptest! {
     fn what_is_written_is_read_back(
         rows in rows(),
         name in prop::sample::select(vec!["w.csv", "w.csv.gz", "w.csv.zst"]),
-        tiers in proptest::option::of(Just(tier_model())),
     ) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         let mut batches = BatchModels::default();
         batches.0[Class::GPU] = Some(batch_model());
         let provenance = Provenance::new().with("docs", 1_000_000);
-        let workload = Workload { provenance, rows, batches, tiers, ..Workload::default() };
+        let workload = Workload { provenance, rows, batches, ..Workload::default() };
         workload.write(&path).unwrap();
         prop_assert_eq!(Workload::read(&path).unwrap(), workload);
     }
@@ -108,65 +100,15 @@ proptest! {
     }
 }
 
-fn tier_model() -> TierModel {
-    TierModel {
-        staying_bytes: 200,
-        rows_bytes: 800,
-        bus_and: 0.5,
-        bus_or: 0.25,
-        bus_and_or: 0.0,
-        crowding: vec![(16, 1.5), (4096, 1.0)],
-        samples: 24,
-        mean_relative_error: 0.04,
+#[test]
+fn columns_of_earlier_versions_are_refused_with_the_way_out() {
+    for name in ["gpu_far_us", "far_shares", "gpu_bus_us"] {
+        let message = parse(&format!("# docs: 100\n{HEADER},{name}\n0,or,2,5,10,15,1.5,20,3,100\n")).unwrap_err();
+        let expected = format!(
+            "x.csv:2:77: column `{name}` is of an earlier version: profile the workload again with this version"
+        );
+        assert_eq!(message, expected);
     }
-}
-
-#[test]
-fn a_budget_costs_what_is_read_far_and_no_more() {
-    let curve = FarCurve::of(&[(3.0, (0.0, 0.5)), (1.0, (0.5, 1.0))]);
-    let tiers = serde_json::to_string(&tier_model()).unwrap();
-    let text = format!(
-        "# docs: 100\n# tiers_gpu: {tiers}\n{HEADER},gpu_far_us,far_shares\n0,or,2,5,10,15,1.5,20,3,100,{curve}\n\
-         1,or,2,5,10,15,1.5,30,3,50,{curve}\n"
-    );
-    let workload = parse(&text).unwrap();
-    let costs = |budget: Option<MemoryBudget>| match budget {
-        Some(budget) => workload.clone().under(budget).unwrap().costs()[0][Class::GPU],
-        None => workload.costs()[0][Class::GPU],
-    };
-    let us = |cost: Cost| [cost.alone, cost.added, cost.bus].map(|time: Nanos| time.as_us());
-    assert_eq!(us(costs(None)), [20.0, 20.0, 0.0]);
-    assert_eq!(us(costs(Some(MemoryBudget::Share(1.0)))), [20.0, 20.0, 0.0]);
-    assert_eq!(us(costs(Some(MemoryBudget::Bytes(200)))), [100.0, 20.0, 20.0]);
-    // Half of the rows near: of four reads one is far, 20 us longer alone, of which the bus takes a quarter.
-    assert_eq!(us(costs(Some(MemoryBudget::Share(0.6)))), [40.0, 20.0, 5.0]);
-    assert_eq!(us(costs(Some(MemoryBudget::Bytes(1 << 40)))), [20.0, 20.0, 0.0]);
-    // CPUs know no budget.
-    let under = workload.clone().under(MemoryBudget::Bytes(200)).unwrap();
-    assert_eq!(under.costs()[0][Class::CPU], workload.costs()[0][Class::CPU]);
-    // An oracle knows that, too; who estimates, what lies far, and how much longer queries take in the mean: 100 us for 50.
-    let told = sim_queries(&under, &Estimates::Oracle, &Machine::new(1, 1)).unwrap();
-    assert_eq!((us(told[0].service[Class::GPU]), told[0].estimate), ([100.0, 20.0, 20.0], told[0].service));
-    let guess = under.row_costs(&under.rows[0], PerClass::two(None, Some(20.0)), true);
-    assert_eq!(us(guess[Class::GPU]), [60.0, 20.0, 10.0]);
-    let error = workload.clone().under(MemoryBudget::Share(0.1)).unwrap_err().to_string();
-    assert!(error.contains("a budget of 100 bytes is less than the 200"), "{error}");
-    let plain = parse(&format!("# docs: 100\n{HEADER}\n0,or,2,5,10,15,1.5,20,3\n")).unwrap();
-    assert!(plain.under(MemoryBudget::Share(1.0)).unwrap_err().to_string().contains("tandem profile --tiered"));
-}
-
-#[test]
-fn what_is_known_of_far_lists_is_checked() {
-    let row = |columns: &str, values: &str| {
-        parse(&format!("# docs: 100\n{HEADER},{columns}\n0,or,2,5,10,15,1.5,20,3,{values}\n")).unwrap_err()
-    };
-    let fault = row("gpu_far_us,far_shares", "100,1;2");
-    assert!(fault.contains("far_shares") && fault.contains("x.csv:3"), "{fault}");
-    let fault = row("gpu_far_us", "100");
-    assert!(fault.contains("`gpu_far_us` is given where `far_shares` is empty"), "{fault}");
-    let broken = serde_json::to_string(&TierModel { bus_or: -1.0, ..tier_model() }).unwrap();
-    let fault = parse(&format!("# docs: 100\n# tiers_gpu: {broken}\n{HEADER}\n0,or,2,5,10,15,1.5,20,3\n")).unwrap_err();
-    assert!(fault.contains("bus_or is -1, expected a number from 0"), "{fault}");
 }
 
 fn batch_model() -> BatchModel {
@@ -182,7 +124,6 @@ fn batch_model() -> BatchModel {
             device_fixed_us: 0.0,
             longest: 0.9,
             crowding: vec![(2, 5.0), (4096, 1.0)],
-            bus_crowding: Vec::new(),
             most_queries: 4096,
         },
         samples: 104,

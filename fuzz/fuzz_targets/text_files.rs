@@ -1,9 +1,9 @@
-//! Files that people edit: query logs, arrivals, traces, workloads, pages that they read, cost models, run logs.
+//! Files that people edit: query logs, arrivals, traces, workloads, cost models, run logs.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tandem::cost::{IndexPages, ModelFile, Workload};
+use tandem::cost::{ModelFile, Workload};
 use tandem::query::{Recording, Replay, Trace, parse_log};
 use tandem::sched::RunLog;
 
@@ -11,12 +11,11 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, bytes)) = bytes.split_first() else {
         return;
     };
-    match kind % 7 {
+    match kind % 6 {
         0 => drop(parse_log("fuzz", bytes)),
         1 => drop(Trace::parse("fuzz", bytes)),
         2 => drop(Workload::parse("fuzz", bytes)),
         3 => drop(ModelFile::parse("fuzz", bytes)),
-        6 => drop(IndexPages::parse("fuzz", bytes)),
         other => {
             let file = tempfile::NamedTempFile::new().expect("a temporary file");
             std::fs::write(file.path(), bytes).expect("a temporary file");

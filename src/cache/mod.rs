@@ -19,15 +19,6 @@
 //! | `prefixes` | [`Prefixes`]: what is held |
 //! | `batches` | [`BatchMaker`]: queries with the lists that they miss, up to a buffer's size |
 //! | `model` | [`ThroughputModel`]: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
-//! | `learned` | [`LearnedReads`]: how often lists are going to be read, by how often a log's queries read them |
-//! | `read_rates` | [`ReadRates`]: what of the documents that could be looked up in a list is read of it |
-//! | `tiers` | [`place_blocks`]: blocks near and far, by how often they are expected to be read |
-//! | `pages`, `online` | [`OnlineTier`]: pages of blocks near and far, following the queries in epochs |
-//! | `near` | [`NearBlocks`]: a map as a query sees it: which share of each list is far |
-//! | `turns` | [`Turns`]: two maps in turns, so that a query sees one while pages move |
-//! | `epochs` | [`Epochs`]: what is noted and done at the border of a batch, in which order; who does it is a [`Carrier`] |
-//! | `residency` | [`Residency`]: all of these, played: what batches find near, at a [`Pace`] |
-//! | `far_curve` | [`FarCurve`]: what share of a query's reads is far, under any budget |
 //! | `store` | [`ListStore`]: a budget, pins, and what goes when room is needed |
 //! | `space`, `placed` | [`PlacedLists`]: such a store whose lists have places in one memory, and move when that is in pieces |
 //!
@@ -36,47 +27,27 @@
 
 mod admission;
 mod batches;
-mod epochs;
 mod error;
-mod far_curve;
-mod learned;
 mod model;
-mod near;
-mod online;
-mod pages;
 mod placed;
 mod prefixes;
 mod qtf;
 mod qtf_df;
-mod read_rates;
-mod residency;
 mod sizes;
 mod space;
 mod store;
-mod tiers;
-mod turns;
 mod vfb;
 mod visits;
 
 pub use admission::{Admission, AdmissionPolicy};
 pub use batches::{Batch, BatchMaker, Footprint, Walk};
-pub use epochs::{Carrier, Epochs, NotedReads, SAMPLED};
 pub use error::CacheError;
-pub use far_curve::FarCurve;
-pub use learned::{LearnedReads, ListSize};
 pub use model::{Division, Fit, MeasuredBatch, ThroughputModel};
-pub use near::{NearBlocks, Reads};
-pub use online::{Moves, OnlineOptions, OnlineTier};
-pub use pages::{ListPages, Pages, Run};
 pub use placed::{Arrivals, PlacedLists};
 pub use prefixes::Prefixes;
-pub use read_rates::ReadRates;
-pub use residency::{AtOnce, Followed, Pace, Residency};
 pub use sizes::Sizes;
 pub use space::{Move, Space};
 pub use store::{Eviction, KeepAll, LeastSaved, ListStore, Pinned};
-pub use tiers::{BlockReads, ListRead, Placement, WarmBlocks, expected_reads, place_blocks};
-pub use turns::{Task, Turns};
 pub use visits::{CACHE_BLOCK_LEN, Visits};
 
 #[cfg(test)]

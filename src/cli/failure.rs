@@ -152,7 +152,6 @@ impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let way_out = match &e {
             LabError::NoModel(e) => return Self::input(format!("--estimates model: {e} (or take --estimates oracle)")),
-            LabError::Tier(e) => return Self::input(format!("--gpu-memory: {e}")),
             LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
             LabError::NotMeasured { class, .. } => {
                 format!(" (profile it there, or leave the kind out with --{class}s 0)")

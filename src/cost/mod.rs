@@ -8,7 +8,6 @@ pub mod batches;
 pub(crate) mod comment_line;
 mod contention;
 mod evaluate;
-mod following;
 mod inputs;
 pub mod machine_file;
 mod model;
@@ -20,26 +19,23 @@ mod recorded;
 mod service;
 pub mod shipped;
 pub mod study;
-mod tiers;
 mod train;
 mod workload;
 mod workload_csv;
 
 pub use contention::{BatchContention, BatchStream, Contention, CpuContention};
 pub use evaluate::Evaluation;
-pub use following::{Demands, Following, FollowingPace, IndexPages, ListOfPages, PageLayout, Retold};
 pub use inputs::Inputs;
 pub use machine_file::MachineFile;
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
-pub use profile::{FarReads, ProfileError, ProfileOptions, profile, profile_far};
+pub use profile::{ProfileError, ProfileOptions, profile};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
     BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, DispatcherTime, Exposed, LeastUse, MachineModel,
     MeasuredTimes, Preparing, Rerun, ServiceTimes,
 };
-pub use tiers::{Far, MemoryBudget, TierError, TierModel, UnderBudget};
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

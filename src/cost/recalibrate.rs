@@ -138,7 +138,6 @@ mod tests {
                 features,
                 index_features: None,
                 measured: PerClass::two(Some(Measured { median_us: us, spread_us: 0.0, device_us: None }), None),
-                far: None,
                 results: 10,
             }
         };

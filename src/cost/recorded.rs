@@ -116,7 +116,6 @@ mod tests {
             features: Features::from_lengths(&[u64::from(log_id) + shift], 100),
             index_features: None,
             measured: PerClass::two(Some(measured(5.0)), gpu_us.map(measured)),
-            far: None,
             results: 1,
         };
         Workload {

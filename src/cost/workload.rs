@@ -5,7 +5,7 @@
 //! and, for people, in `traces/README.md`.
 
 use super::batches::BatchModels;
-use super::{Contention, Cost, Far, Inputs, TierModel, UnderBudget};
+use super::{Contention, Cost, Inputs};
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::machine::PerClass;
@@ -37,8 +37,6 @@ pub struct WorkloadRow {
     pub index_features: Option<IndexFeatures>,
     /// What it cost on each kind of processor, where measured.
     pub measured: PerClass<Option<Measured>>,
-    /// What is known of it where lists lie in the host's memory, if that was measured.
-    pub far: Option<Far>,
     /// Documents returned (at most k).
     pub results: u32,
 }
@@ -62,10 +60,6 @@ pub struct Workload {
     pub batches: BatchModels,
     /// What queries take while the machine is busy with their like, where that was measured.
     pub contention: Option<Contention>,
-    /// What the bus to the host's memory costs them, where that was measured,
-    pub tiers: Option<TierModel>,
-    /// and the budget of GPU memory that their costs are reckoned under; all of the index lies there if none is.
-    pub under: Option<UnderBudget>,
 }
 
 impl Workload {
@@ -73,7 +67,7 @@ impl Workload {
     #[must_use]
     pub fn costs(&self) -> Vec<PerClass<Cost>> {
         let measured_us = |row: &WorkloadRow| row.measured.map(|measured| measured.map(|measured| measured.median_us));
-        self.rows.iter().map(|row| self.row_costs(row, measured_us(row), false)).collect()
+        self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
     }
 
     /// The rows in `mode` only.
@@ -85,8 +79,6 @@ impl Workload {
             rows,
             batches: self.batches.clone(),
             contention: self.contention.clone(),
-            tiers: self.tiers.clone(),
-            under: self.under.clone(),
         }
     }
 }

@@ -16,8 +16,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Contention, Far, Measured, TierModel, Workload, WorkloadRow};
-use crate::cache::FarCurve;
+use super::{Contention, Measured, Workload, WorkloadRow};
 use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
 use crate::ids::QueryId;
 use crate::machine::{Class, PerClass};
@@ -46,9 +45,6 @@ macro_rules! define_line {
             cpu_spread_us: Option<SpreadUs>,
             gpu_spread_us: Option<SpreadUs>,
             gpu_device_us: Option<ServiceUs>,
-            gpu_far_us: Option<ServiceUs>,
-            far_shares: Option<FarShares>,
-            gpu_bus_us: Option<BusUs>,
             $($feature: Option<AtLeastZero>,)*
         }
 
@@ -62,11 +58,10 @@ macro_rules! define_line {
                 "cpu_spread_us",
                 "gpu_spread_us",
                 "gpu_device_us",
-                "gpu_far_us",
-                "far_shares",
-                "gpu_bus_us",
                 $(stringify!($feature)),*
             ];
+            const REMOVED: &'static [&'static str] = &["gpu_far_us", "far_shares", "gpu_bus_us"];
+            const REMEDY: &'static str = "profile the workload again with this version";
         }
 
         impl Line {
@@ -103,9 +98,6 @@ macro_rules! define_line {
                     cpu_spread_us: spread(Class::CPU),
                     gpu_spread_us: spread(Class::GPU),
                     gpu_device_us: row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
-                    gpu_far_us: row.far.as_ref().map(|far| ServiceUs(far.all_far_us)),
-                    far_shares: row.far.as_ref().map(|far| FarShares(far.curve)),
-                    gpu_bus_us: row.far.as_ref().and_then(|far| far.bus_us).map(BusUs),
                     $($feature,)*
                 }
             }
@@ -127,17 +119,9 @@ struct ServiceUs(f64);
 #[derive(Clone, Copy, Debug)]
 struct SpreadUs(f64);
 
-/// How long the bus is taken, in microseconds: none by a query that reads nothing.
-#[derive(Clone, Copy, Debug)]
-struct BusUs(f64);
-
 /// A number that is not negative.
 #[derive(Clone, Copy, Debug)]
 struct AtLeastZero(f64);
-
-/// What share of a query's reads is far, by budget.
-#[derive(Clone, Copy, Debug)]
-struct FarShares(FarCurve);
 
 /// The least time that a file holds, in microseconds: times have three decimals, and zero is no service time.
 const LEAST_US: f64 = 0.001;
@@ -164,28 +148,9 @@ impl<'de> Deserialize<'de> for SpreadUs {
     }
 }
 
-impl<'de> Deserialize<'de> for BusUs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parsed(deserializer, "microseconds from 0", at_least_zero).map(Self)
-    }
-}
-
 impl<'de> Deserialize<'de> for AtLeastZero {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer, "a number from 0", at_least_zero).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for FarShares {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "19 shares from 1 to 0 that never rise, between semicolons";
-        parsed(deserializer, expected, |text: &str| text.parse().ok()).map(Self)
-    }
-}
-
-impl Serialize for FarShares {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
     }
 }
 
@@ -202,12 +167,6 @@ impl Serialize for ServiceUs {
 impl Serialize for SpreadUs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Decimals::<3>(self.0).serialize(serializer)
-    }
-}
-
-impl Serialize for BusUs {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Decimals::<6>(self.0).serialize(serializer)
     }
 }
 
@@ -251,8 +210,7 @@ impl Workload {
         let unusable = |fault| InputError::file(path, format!("a comment line cannot be used: {fault}"));
         let batches = BatchModels::take_from(&mut provenance).map_err(unusable)?;
         let contention = Contention::take_from(&mut provenance).map_err(unusable)?;
-        let tiers = TierModel::take_from(&mut provenance).map_err(unusable)?;
-        Ok(Self { provenance, rows, batches, contention, tiers, under: None })
+        Ok(Self { provenance, rows, batches, contention })
     }
 
     /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
@@ -265,7 +223,6 @@ impl Workload {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let provenance = self.batches.in_provenance(&self.provenance);
         let provenance = Contention::in_provenance(self.contention.as_ref(), &provenance);
-        let provenance = TierModel::in_provenance(self.tiers.as_ref(), &provenance);
         write_csv(path, &provenance, self.rows.iter().map(Line::of))
     }
 }
@@ -276,26 +233,6 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         line.value;
     let cpu = measured(line, ["cpu_us", "cpu_spread_us", ""], (cpu_us, cpu_spread_us, None))?;
     let gpu = measured(line, ["gpu_us", "gpu_spread_us", "gpu_device_us"], (gpu_us, gpu_spread_us, gpu_device_us))?;
-    let far = match (line.value.gpu_far_us, line.value.far_shares) {
-        (Some(ServiceUs(all_far_us)), Some(FarShares(curve))) if gpu.is_some() => {
-            at_most_an_hour(line, "gpu_far_us", all_far_us)?;
-            let bus_us = line.value.gpu_bus_us.map(|BusUs(us)| us);
-            bus_us.map_or(Ok(()), |us| at_most_an_hour(line, "gpu_bus_us", us))?;
-            Some(Far { all_far_us, bus_us, curve })
-        }
-        (None, None) if line.value.gpu_bus_us.is_some() => {
-            return Err(line.error_at("gpu_bus_us", "`gpu_bus_us` is given where `gpu_far_us` is empty"));
-        }
-        (None, None) => None,
-        (given, shares) => {
-            let (name, missing) = match (given, shares) {
-                (Some(_), None) => ("gpu_far_us", "far_shares"),
-                (None, _) => ("far_shares", "gpu_far_us"),
-                _ => ("gpu_far_us", "gpu_us"),
-            };
-            return Err(line.error_at(name, format!("`{name}` is given where `{missing}` is empty")));
-        }
-    };
     Ok(WorkloadRow {
         query_id,
         log_id: log_id.unwrap_or(query_id.0),
@@ -303,7 +240,6 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
         features: features(line)?,
         index_features: index_features(&line.value),
         measured: PerClass::two(cpu, gpu),
-        far,
         results,
     })
 }

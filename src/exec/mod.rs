@@ -5,13 +5,13 @@
 //! The reference is the exhaustive one in [`cpu`].
 
 pub mod cpu;
-mod device_reads;
-mod device_rows;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 #[cfg(not(feature = "gpu"))]
 #[path = "no_gpu.rs"]
 pub mod gpu;
+#[cfg(feature = "gpu")]
+mod placement;
 mod topk;
 
 use crate::gpu::GpuError;
@@ -19,10 +19,6 @@ use crate::ids::DocId;
 use crate::machine::Class;
 use crate::query::{Mode, Query};
 
-pub use device_reads::{ReadCounter, RowsRead, read_rates};
-pub use device_rows::{
-    DeviceRows, ROW_BYTES, block_reads, byte_rows, learned_reads, list_blocks, list_sizes, query_reads, value_rows,
-};
 pub use topk::TopK;
 
 /// One result.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{ExecError, Execution, Executor, Hit};
-use crate::cache::{FarCurve, OnlineOptions};
 use crate::gpu::{GpuError, NOT_BUILT};
-use crate::ids::{DeviceId, TermId};
+use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -24,18 +23,6 @@ impl GpuMemory {
     pub fn new(_: u64, _: &Arc<Index>, _: &[Query]) -> Self {
         Self
     }
-
-    /// Another budget.
-    #[must_use]
-    pub fn with_bytes(&self, _: u64) -> Self {
-        Self
-    }
-
-    /// Following the queries.
-    #[must_use]
-    pub fn online(&self, _: OnlineOptions) -> Self {
-        Self
-    }
 }
 
 /// What the upload of an index took.
@@ -43,10 +30,8 @@ impl GpuMemory {
 pub struct UploadReport {
     /// Device memory of the index.
     pub device_bytes: u64,
-    /// Of that, what would lie there under any budget.
-    pub staying_bytes: u64,
-    /// What lies in the host's memory.
-    pub far_bytes: u64,
+    /// Host memory of the index, which kernels read across the bus.
+    pub host_bytes: u64,
     /// What was copied to the device.
     pub copied_bytes: u64,
     /// From the first copy until the last list was written.
@@ -89,12 +74,6 @@ impl GpuExecutor {
     /// # Errors
     /// Never: there is no such executor.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
-        match *self {}
-    }
-
-    /// What share of reads is far.
-    #[must_use]
-    pub fn far_curve(&self, _: &[(TermId, f64)]) -> Option<FarCurve> {
         match *self {}
     }
 

@@ -87,20 +87,8 @@ impl Device {
         self.context.new_stream().map_err(|e| GpuError::of("making a stream", &e))
     }
 
-    /// A new stream whose kernels start before those of others that wait, where the device knows priorities.
-    ///
-    /// # Errors
-    /// If the driver refuses.
-    pub(crate) fn new_urgent_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
-        let failed = |e| GpuError::of("making a stream", &e);
-        self.context.bind_to_thread().map_err(failed)?;
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: writes two integers, which outlive the call.
-        unsafe { sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest) }.result().map_err(failed)?;
-        self.context.new_stream_with_priority(greatest).map_err(failed)
-    }
-
     /// A new event that notes its time.
+    #[cfg(feature = "plots")]
     pub(crate) fn new_event(&self) -> Result<cudarc::driver::CudaEvent, cudarc::driver::DriverError> {
         self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
 
-use super::far_reads::FarReads;
+use super::host_reads::HostReads;
 use super::{Device, GpuError, shape};
 use crate::ids::DeviceId;
 use crate::quantile::median;
@@ -41,8 +41,8 @@ pub(crate) struct DeviceLimits {
     pub(crate) launch_us: f64,
     /// Copies from page-locked host memory: bytes, and microseconds from the call to the end of the wait.
     pub(crate) host_copies: Vec<(usize, f64)>,
-    /// Reads of the host's memory that follow no order.
-    pub(crate) far_reads: FarReads,
+    /// Scattered reads of the host's memory.
+    pub(crate) host_reads: HostReads,
 }
 
 impl DeviceLimits {
@@ -54,7 +54,7 @@ impl DeviceLimits {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
         device.check_room(2 * 4 * COPY_WORDS as u64)?;
-        let far_reads = FarReads::measure(&device, repeats)?;
+        let host_reads = HostReads::measure(&device, repeats)?;
         let measure = || {
             let nothing = device.context.load_module(Ptx::from_src(NOTHING_PTX))?.load_function("nothing")?;
             let copy_us = copy_us(&device, &stream, repeats)?;
@@ -66,7 +66,7 @@ impl DeviceLimits {
                 launch_and_wait_us,
                 launch_us,
                 host_copies: host_copies.collect::<Result<_, _>>()?,
-                far_reads: far_reads.clone(),
+                host_reads: host_reads.clone(),
             })
         };
         measure().map_err(|e: DriverError| GpuError::of("measuring the device", &e))

@@ -4,11 +4,10 @@
 //!   device.rs    a GPU by its ordinal, or the reason why there is none to use
 //!   module.rs    compiled kernels, embedded in this binary, checked against the host's structures
 //!   pinned.rs    memory of the host that both sides read and write
-//!   far_memory.rs  memory of the host that the GPU reads from all over
+//!   host_memory.rs  memory of the host for scattered reads by the GPU
 //!   staging.rs   large copies to the device
-//!   tiered.rs    kernels that read, and bring near, what lies there
 //!   limits.rs    what this GPU can do at best: copies, launches
-//!   far_reads.rs   scattered reads of the host's memory, likewise
+//!   host_reads.rs  the rate of scattered reads of the host's memory
 //! ```
 //!
 //! The driver is loaded when a GPU is asked for: without one, all else works. A build without the feature `gpu` has
@@ -20,9 +19,9 @@ mod info;
 #[cfg(feature = "gpu")]
 mod device;
 #[cfg(feature = "gpu")]
-mod far_memory;
+mod host_memory;
 #[cfg(all(feature = "gpu", feature = "cli"))]
-mod far_reads;
+mod host_reads;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 mod limits;
 #[cfg(feature = "gpu")]
@@ -33,8 +32,6 @@ mod pinned;
 mod reservation;
 #[cfg(feature = "gpu")]
 mod staging;
-#[cfg(feature = "gpu")]
-pub(crate) mod tiered;
 
 pub use error::GpuError;
 pub use info::GpuInfo;
@@ -44,7 +41,7 @@ pub(crate) use device::Device;
 #[cfg(feature = "gpu")]
 pub use device::list_gpus;
 #[cfg(feature = "gpu")]
-pub(crate) use far_memory::FarMemory;
+pub(crate) use host_memory::HostMemory;
 #[cfg(all(feature = "gpu", feature = "cli"))]
 pub(crate) use limits::DeviceLimits;
 #[cfg(feature = "gpu")]

@@ -13,10 +13,9 @@
 //! them and what rate that sustains is left to the simulator to tell.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cost::{BatchLoad, Cost, Following, MachineModel};
+use crate::cost::{BatchLoad, Cost, MachineModel};
 use crate::live::LiveOutcome;
 use crate::machine::{Class, PerClass};
 use crate::quantile::nearest_rank;
@@ -107,14 +106,7 @@ impl Calibration {
         let batches = PerClass::from_fn(|class| {
             profiled.batches[class].as_ref().map(|batches| batches.slower(self.host[class], self.device[class]))
         });
-        // What is read far is a part of what queries take alone.
-        let slowdown = self.slowdown[Class::GPU];
-        let slower = |following: &Arc<Following>| match slowdown == 1.0 {
-            true => Arc::clone(following),
-            false => Arc::new(following.slower(slowdown)),
-        };
-        let following = profiled.following.as_ref().map(slower);
-        MachineModel { handoff: self.handoff, decision: self.decision, batches, following, ..profiled.clone() }
+        MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
     }
 
     /// A query as it is simulated: what it takes changes, what policies are told does not.
@@ -128,11 +120,11 @@ impl Calibration {
     pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match profiled[class] {
             Cost::NEVER => Cost::NEVER,
-            Cost { alone, added, bus } => {
+            Cost { alone, added } => {
                 let slowdown = self.slowdown[class];
                 // Where batches gain nothing, the two are one.
                 let added = if added == alone { added.scaled(slowdown) } else { added };
-                Cost { alone: alone.scaled(slowdown), added, bus }
+                Cost { alone: alone.scaled(slowdown), added }
             }
         })
     }
@@ -285,7 +277,7 @@ mod tests {
         let together = vec![row(2, Class::GPU, 1, 100, 640), row(3, Class::GPU, 1, 100, 640)];
         let outcome =
             LiveOutcome { served: vec![overlapping], log: RunLog { rows: together, ..RunLog::default() }, ..outcome };
-        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250), ..Cost::default() });
+        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250) });
         let found_there = Calibration::of(&outcome, &model, |_| shared);
         let gpu = Class::GPU;
         assert_eq!((found_there.slowdown[gpu], found_there.device[gpu], found_there.host[gpu]), (1.0, 1.08, 2.0));
@@ -293,7 +285,7 @@ mod tests {
         let load = BatchLoad::default().with(shared[gpu]).with(shared[gpu]);
         assert_eq!(
             simulated.batch_time(gpu, &load),
-            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540), bus: Nanos::ZERO }
+            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540) }
         );
         let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
         assert_eq!(Calibration::median(&[found, disturbed, found]), found);

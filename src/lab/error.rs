@@ -1,7 +1,7 @@
 //! What can keep a lab from an answer.
 
 use super::Criterion;
-use crate::cost::{ProfileError, TierError, TrainError};
+use crate::cost::{ProfileError, TrainError};
 use crate::exec::ExecError;
 use crate::files::InputError;
 use crate::ids::QueryId;
@@ -37,9 +37,6 @@ pub enum LabError {
     /// A simulated run failed.
     #[error(transparent)]
     Sim(SimError),
-    /// Nothing is known of a budget of GPU memory.
-    #[error(transparent)]
-    Tier(#[from] TierError),
     /// The policy doesn't fit the machine.
     #[error(transparent)]
     Policy(#[from] PolicyError),

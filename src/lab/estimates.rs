@@ -90,9 +90,9 @@ pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine
             return Err(LabError::NotMeasured { query: row.query_id, mode: row.mode, class });
         }
     }
-    let costs = |row: &WorkloadRow, alone_us: PerClass<Option<f64>>, is_estimate| {
+    let costs = |row: &WorkloadRow, alone_us: PerClass<Option<f64>>| {
         let known = PerClass::from_fn(|class| alone_us[class].filter(|_| classes.contains(&class)));
-        workload.row_costs(row, known, is_estimate)
+        workload.batches.costs(row.mode, known)
     };
     let rows = workload.rows.iter().zip(estimates.alone_us(workload)?);
     rows.map(|(row, alone_us)| {
@@ -102,9 +102,8 @@ pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine
         }
         Ok(SimQuery {
             id: row.query_id,
-            service: costs(row, measured_us(&row.measured), false),
-            // Measured times are known under a budget, too.
-            estimate: costs(row, alone_us, !matches!(estimates, Estimates::Oracle)),
+            service: costs(row, measured_us(&row.measured)),
+            estimate: costs(row, alone_us),
         })
     })
     .collect()

@@ -73,11 +73,11 @@ pub fn best_length_threshold(queries: &[(u32, PerClass<Cost>)], model: &MachineM
     best
 }
 
-/// Seconds of the whole class that a query takes: of its lanes, its devices or their buses, whichever is most.
+/// Seconds of the whole class that a query takes: of its lanes or its devices, whichever is more.
 fn load(model: &MachineModel, class: Class, costs: &PerClass<Cost>) -> f64 {
     let least = model.least_use(class, costs[class], BatchSizes::Any);
     let lanes = least.lane.as_us() / model.machine.count(class) as f64;
-    lanes.max(least.device.max(least.bus).as_us() / model.machine.num_devices(class) as f64)
+    lanes.max(least.device.as_us() / model.machine.num_devices(class) as f64)
 }
 
 #[cfg(test)]

@@ -4,20 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::following::costs_in_run;
-use super::{
-    Calibration, Estimates, FollowingOptions, GpuChoice, LabError, Processors, QueryLengths, draw, following,
-    sim_queries,
-};
+use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
 use crate::cost::{
-    BatchSizes, Contention, Cost, IndexPages, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
+    BatchSizes, Contention, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
 };
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::query::{ArrivalProcess, Features, Query};
-use crate::sched::{LogRow, PolicyFactory};
+use crate::sched::PolicyFactory;
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 use crate::time::Nanos;
 
@@ -191,28 +187,6 @@ impl Node {
         self.lane_pool.set_idle(file.idle);
     }
 
-    /// Lets what lies in the memory of its GPUs follow the queries of this log, whose costs are those of all lying near: in what is
-    /// simulated, in what policies are told, and on GPUs that are replayed.
-    ///
-    /// # Errors
-    /// As [`following`].
-    pub fn follow(
-        &mut self,
-        estimates: &Estimates,
-        pages: &IndexPages,
-        options: FollowingOptions,
-    ) -> Result<(), LabError> {
-        let on = |model: &MachineModel| following(&self.workload, &self.queries, estimates, pages, options, model);
-        let profiled = Arc::new(on(&self.profiled)?);
-        let served = match self.model().is_exact() {
-            true => Arc::clone(&profiled),
-            false => Arc::new(on(self.model())?),
-        };
-        self.profiled.following = Some(profiled);
-        self.lane_pool.set_model(MachineModel { following: Some(served), ..self.model().clone() });
-        Ok(())
-    }
-
     /// The queries as they are simulated: what they cost, and what policies are told.
     #[must_use]
     pub fn queries(&self) -> &[SimQuery] {
@@ -292,18 +266,7 @@ impl Node {
     #[must_use]
     pub fn calibration(&self, outcome: &LiveOutcome) -> Calibration {
         let costs = self.profiled();
-        let Some(following) = &self.profiled.following else {
-            return Calibration::of(outcome, &self.profiled, |row| costs[&row.query]);
-        };
-        let rows: HashMap<QueryId, u32> = (0..).zip(&self.workload.rows).map(|(row, of)| (of.query_id, row)).collect();
-        let near = self.workload.costs();
-        let on_gpu = costs_in_run(following, self.machine(), &outcome.log, |query| rows[&query], &near);
-        let cost = |row: &LogRow| {
-            let mut costs = costs[&row.query];
-            on_gpu.get(&row.job).into_iter().for_each(|&cost| costs[Class::GPU] = cost);
-            costs
-        };
-        Calibration::of(outcome, &self.profiled, cost)
+        Calibration::of(outcome, &self.profiled, |row| costs[&row.query])
     }
 
     /// One live run.

@@ -130,7 +130,6 @@ mod tests {
             features: Features::of(query, &index),
             index_features: None,
             measured: PerClass::two(Some(time), None),
-            far: None,
             results: 2,
         };
         let rows = measured.iter().map(row).collect();

@@ -293,9 +293,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                     if let Some((job, later)) = self.jobs.split_first() {
                         self.jobs = later;
                         self.lags.push(now.since(job.arrival));
-                        let mut job = *job;
-                        self.times.predict_cost(job.row, &mut job.predicted);
-                        let arrived = self.dispatcher.arrive(now, job);
+                        let arrived = self.dispatcher.arrive(now, *job);
                         self.keep_law(arrived);
                     }
                 }
@@ -387,8 +385,6 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                             let mut until = 0;
                             if worker.pretends() {
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
-                            } else {
-                                self.times.note_start(processor, rows, now);
                             }
                             let rerun = self.times.take_rerun();
                             worker.order(rows.iter().copied(), until);

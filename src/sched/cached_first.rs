@@ -1,20 +1,23 @@
-//! `cached-first`: queries whose lists a GPU holds go to it first, in batches; the others to CPU workers.
+//! `cached-first`: GPUs take queries whose lists they hold, in batches, and CPU workers take the others.
 //!
 //! ```text
-//!               all its lists are held ──▶ GPU: all that waits of these, oldest first, as one batch
-//!   arrival ──┤                                   ▲ those of the others that are too many for the workers
-//!               some list is not ────────▶ CPU: the oldest of these; of the first, if they are too many for the GPU
+//!               the GPU holds all of its lists ──▶ GPU: all that wait, oldest first, as one batch
+//!   arrival ──┤                                          ▲ those of the CPUs' that are too many for the workers
+//!               it lacks some of them ───────────▶ CPU: the oldest; of the GPUs', if these are too many
 //! ```
 //!
-//! One number balances the sides: how many queries may wait for each worker before the other side helps. It is tuned to the
-//! machine: 0 shares everything, a large one keeps both sides to their own.
+//! `patience` balances the sides: the number of queries that may wait for each worker before the other side helps. Its best value
+//! depends on the machine: 0 shares everything, and a large value keeps the sides apart.
 //!
-//! Whether a GPU holds all lists of a query is told by the query's cost, which then takes no bus: a policy knows no lists.
-//! Source: Wang et al., "Efficient GPU-based Query
-//! Processing with Pruned List Caching in Search Engines", ICPADS 2017, section 4.4, whose rule it is, made to work on
-//! arrivals. Memory and time: a queue for each side; O(1) a job.
+//! Built by name, the policy takes all lists as held, as they are when the whole index is device-resident. GPUs then batch all that
+//! waits, and workers help when more than `patience` queries a worker wait. [`CachedFirst::with_held`] takes the queries whose lists a
+//! smaller cache holds.
+//!
+//! Source: Wang et al., "Efficient GPU-based Query Processing with Pruned List Caching in Search Engines", ICPADS 2017, section 4.4,
+//! applied to arrivals. A queue for each side; O(1) a job.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
@@ -29,6 +32,8 @@ const NAME: &str = "cached-first";
 /// Cached queries to GPUs, others to CPUs, and help where one side has too many.
 #[derive(Clone, Debug)]
 pub struct CachedFirst {
+    /// Whether the GPU holds all lists of a query, by row of the workload. It holds those of rows beyond the end.
+    is_held: Arc<[bool]>,
     limits: BatchLimits,
     forecast: Forecast,
     gpu: Option<Class>,
@@ -40,16 +45,26 @@ pub struct CachedFirst {
 }
 
 impl CachedFirst {
-    /// Empty queues.
+    /// Empty queues. The GPU holds all lists.
     ///
     /// # Errors
     /// If the machine has no processor, or an option makes no sense.
     pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        Self::with_held(options, model, Arc::new([]))
+    }
+
+    /// Empty queues. `is_held` says by row of the workload whether the GPU holds all lists of the query. It holds those of rows beyond
+    /// the end.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_held(options: &PolicyOptions, model: &MachineModel, is_held: Arc<[bool]>) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, NAME, &[])?;
         let classes: Vec<Class> = model.machine.processors().map(|(_, processor)| processor.class).collect();
         let workers = classes.iter().filter(|class| !class.is_gpu()).count();
         Ok(Self {
+            is_held,
             limits: BatchLimits::new(options),
             forecast: Forecast::new(model),
             gpu: classes.iter().copied().find(|class| class.is_gpu()),
@@ -101,7 +116,7 @@ impl Policy for CachedFirst {
     }
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
-        let is_held = self.gpu.is_some_and(|gpu| job.predicted[gpu].bus == Nanos::ZERO);
+        let is_held = self.gpu.is_some() && self.is_held.get(job.row as usize).copied().unwrap_or(true);
         let (queue, first, then) = match is_held {
             true => (&mut self.held, self.gpu, self.worker),
             false => (&mut self.others, self.worker, self.gpu),

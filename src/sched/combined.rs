@@ -190,9 +190,7 @@ mod tests {
         let mut jobs = Jobs::default();
         let mut batch = Vec::new();
         for id in 0..100 {
-            let mut job = job(id, 0, 30 + u64::from(id), 10);
-            // Its lists lie far.
-            job.predicted[Class::GPU].bus = Nanos(7_000_000);
+            let job = job(id, 0, 30 + u64::from(id), 10);
             jobs.arrive(Nanos::ZERO, |_| job);
             policy.arrive(&job, &jobs, Nanos::ZERO);
             // From the third on one goes for each that comes: two always wait.

@@ -41,8 +41,7 @@ pub enum PolicyKind {
     RandomSplit,
     /// Stealing between classes whose prices follow the load
     StealingAdaptive,
-    /// Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help where one side has too many (Wang et al.
-    /// 2017)
+    /// GPUs take queries whose lists they hold, in batches, CPUs the others, and help where one side has too many (Wang et al. 2017)
     CachedFirst,
 }
 

@@ -62,20 +62,13 @@ type Shares = PerClass<f64>;
 enum View {
     Lanes,
     Devices,
-    Buses,
 }
 
 impl View {
-    /// The views that differ on this machine, for queries of these costs.
-    fn of<'a>(model: &MachineModel, mut services: impl Iterator<Item = &'a PerClass<Cost>>) -> &'static [Self] {
-        let batches = |class: &Class| model.batches[*class].is_some();
-        if !model.machine.classes().any(|class| batches(&class)) {
-            return &[Self::Lanes];
-        }
-        let takes_bus = |costs: &PerClass<Cost>| {
-            model.machine.classes().filter(batches).any(|class| costs[class].bus > Nanos::ZERO)
-        };
-        if services.any(takes_bus) { &[Self::Devices, Self::Lanes, Self::Buses] } else { &[Self::Devices, Self::Lanes] }
+    /// The views that differ on this machine.
+    fn of(model: &MachineModel) -> &'static [Self] {
+        let batches = |class| model.batches[class].is_some();
+        if model.machine.classes().any(batches) { &[Self::Devices, Self::Lanes] } else { &[Self::Lanes] }
     }
 
     /// What a query takes of each class, in this view. Infinite on classes that the machine lacks, or that it may not run on.
@@ -89,9 +82,6 @@ impl View {
             match self {
                 Self::Devices if model.batches[class].is_some() => {
                     least.device.as_secs() / model.machine.num_devices(class) as f64
-                }
-                Self::Buses if model.batches[class].is_some() => {
-                    least.bus.as_secs() / model.machine.num_devices(class) as f64
                 }
                 _ => least.lane.as_secs() / lanes,
             }
@@ -109,7 +99,7 @@ pub fn region(
     sizes: BatchSizes,
 ) -> Option<Region> {
     let services: Vec<PerClass<Cost>> = services.into_iter().collect();
-    let regions = View::of(model, services.iter()).iter().filter_map(|view| {
+    let regions = View::of(model).iter().filter_map(|view| {
         let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs, sizes)).collect();
         region_of(shares, model)
     });
@@ -231,7 +221,7 @@ pub fn clairvoyant_qps(
     let fastest = |service: PerClass<Cost>| {
         let needed = |&class: &Class| {
             let least = model.least_use(class, service[class], BatchSizes::Any);
-            least.lane.max(least.device).max(least.bus)
+            least.lane.max(least.device)
         };
         classes.iter().map(needed).min()
     };
@@ -241,7 +231,7 @@ pub fn clairvoyant_qps(
     // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
     let deadline_s = deadline.as_secs() + 2e-9;
     let mut best = limit_qps;
-    for &view in View::of(model, queries.iter().map(|query| &query.service)) {
+    for &view in View::of(model) {
         let shares: Vec<Shares> =
             queries.iter().map(|query| view.shares(model, &query.service, BatchSizes::Any)).collect();
         let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
@@ -442,11 +432,10 @@ mod tests {
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 4.0), (1000, 1.0)],
-            bus_crowding: Vec::new(),
             most_queries: 1000,
         };
         // Alone 4 ms; in a large batch 1 ms of the device, 0.1 of the host.
-        let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0), ..Cost::default() };
+        let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0) };
         let costs = PerClass::from_fn(|class| if class == Class::GPU { cost } else { Cost::NEVER });
         let of_sizes = |machine: Machine, host_each_us: f64, sizes: BatchSizes| {
             let batches = crate::cost::BatchCost { host_each_us, ..batches.clone() };

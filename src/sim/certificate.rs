@@ -25,8 +25,8 @@ use crate::time::Nanos;
 /// The most that each of `queries` can take of the machine under a policy; `None` if that promises nothing.
 #[must_use]
 pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
-    // What varies by chance has no upper limit, and pages that come hold up reads by more than any query's own time.
-    let promise = policy.promise().filter(|_| model.is_exact() && model.following.is_none())?;
+    // What varies by chance has no upper limit.
+    let promise = policy.promise().filter(|_| model.is_exact())?;
     // An arrival and a completion.
     let around = promise.idle_wait + model.decision + model.decision;
     let dearest = |query: &SimQuery| {
@@ -76,7 +76,7 @@ mod tests {
                 PerClass::from_fn(|class| {
                     let alone = time();
                     let is_there = matches!(class, Class::CPU | Class::GPU);
-                    if is_there { Cost { alone, added: alone.scaled(0.1), ..Cost::default() } } else { Cost::NEVER }
+                    if is_there { Cost { alone, added: alone.scaled(0.1) } } else { Cost::NEVER }
                 })
             };
             SimQuery { id: QueryId(id), service: costs(), estimate: costs() }
@@ -89,7 +89,6 @@ mod tests {
             device_fixed_us: 5.0,
             longest: 0.9,
             crowding: vec![(1, 5.0), (64, 1.0)],
-            bus_crowding: Vec::new(),
             most_queries: 64,
         };
         let machine = Machine::new(1 + seed as usize % 3, 0).with_gpus(1, 1, 1 + seed as u32 % 2);

@@ -82,8 +82,7 @@ pub fn simulate_into<S: Sink>(
         return play_cluster(run, arrivals, sink, enough);
     }
     let time = model.dispatcher_time(policy.name());
-    // Lines are told beforehand what queries are expected to cost.
-    if model.faults.faults.is_empty() && model.following.is_none() {
+    if model.faults.faults.is_empty() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_lines() {
             let table = QueryTable::of_alone(queries, &model.machine);
@@ -148,19 +147,10 @@ impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox fo
     }
 
     #[inline(always)]
-    fn hand_in<S: Sink>(
-        &mut self,
-        dispatcher: &mut Dispatcher<S>,
-        times: &impl ServiceTimes,
-        now: Nanos,
-    ) -> Result<(), LawBroken> {
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
         let Some((arrival, row)) = self.next else { return Ok(()) };
         self.next = self.arrivals.next();
-        dispatcher.arrive_made(now, arrival, |id| {
-            let mut job = (self.job)(id, arrival, row);
-            times.predict_cost(row, &mut job.predicted);
-            job
-        })
+        dispatcher.arrive_made(now, arrival, |id| (self.job)(id, arrival, row))
     }
 }
 

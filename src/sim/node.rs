@@ -31,12 +31,7 @@ pub(super) trait Inbox {
     ///
     /// # Errors
     /// Those of [`Dispatcher::arrive`].
-    fn hand_in<S: Sink>(
-        &mut self,
-        dispatcher: &mut Dispatcher<S>,
-        times: &impl ServiceTimes,
-        now: Nanos,
-    ) -> Result<(), LawBroken>;
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken>;
 }
 
 impl Inbox for VecDeque<Job> {
@@ -44,14 +39,8 @@ impl Inbox for VecDeque<Job> {
         self.front().map(|job| job.arrival)
     }
 
-    fn hand_in<S: Sink>(
-        &mut self,
-        dispatcher: &mut Dispatcher<S>,
-        times: &impl ServiceTimes,
-        now: Nanos,
-    ) -> Result<(), LawBroken> {
-        let Some(mut job) = self.pop_front() else { return Ok(()) };
-        times.predict_cost(job.row, &mut job.predicted);
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
+        let Some(job) = self.pop_front() else { return Ok(()) };
         dispatcher.arrive(now, job)
     }
 }
@@ -131,7 +120,7 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                 }
                 Due::Arrival => {
                     self.free_at += decisions.arrival;
-                    inbox.hand_in(&mut self.dispatcher, &self.times, now)?;
+                    inbox.hand_in(&mut self.dispatcher, now)?;
                 }
             }
         }

@@ -75,9 +75,9 @@ impl<E: Copy> QueryTable<E> {
 #[derive(Clone, Debug)]
 struct ServiceTable {
     ids: Vec<QueryId>,
-    /// By class, by row: the time alone, and what else a [`Cost`] has.
+    /// By class, by row: the two numbers of a [`Cost`].
     alone: Vec<Nanos>,
-    others: Vec<(Nanos, Nanos)>,
+    added: Vec<Nanos>,
     /// By class: where its column begins.
     columns: PerClass<usize>,
     classes: Vec<Class>,
@@ -91,7 +91,7 @@ impl ServiceTable {
         Self {
             ids: queries.iter().map(|query| query.id).collect(),
             alone: costs().map(|cost| cost.alone).collect(),
-            others: costs().map(|cost| (cost.added, cost.bus)).collect(),
+            added: costs().map(|cost| cost.added).collect(),
             columns: PerClass::from_fn(column),
             classes,
         }
@@ -107,8 +107,8 @@ impl ServiceTable {
     fn cost(&self, row: u32, class: Class) -> Cost {
         let at = self.columns[class] + row as usize;
         // Likewise.
-        let (added, bus) = self.others.get(at).copied().unwrap_or_default();
-        Cost { alone: self.alone[at], added, bus }
+        let added = self.added.get(at).copied().unwrap_or_default();
+        Cost { alone: self.alone[at], added }
     }
 
     #[inline]

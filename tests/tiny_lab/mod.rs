@@ -2,13 +2,9 @@
 
 #![allow(dead_code, reason = "each test needs a part of it")]
 
-#[path = "../far_times/mod.rs"]
-mod far_times;
-
 use std::path::Path;
 use std::process::Command;
 
-use far_times::{far_evenly, tier_model};
 use tandem::cost::{Measured, Workload};
 use tandem::machine::Class;
 
@@ -26,9 +22,7 @@ pub fn tiny_lab() -> tempfile::TempDir {
     std::fs::write(dir.path().join("docs.jsonl"), documents).unwrap();
     std::fs::write(dir.path().join("queries.tsv"), queries).unwrap();
     tandem(dir.path(), "index build docs.jsonl -o index --tokenizer ascii", 0);
-    let profile =
-        "profile index --queries queries.tsv --mode or --on cpu -o cpu.workload.csv --pages cpu.pages.csv.zst";
-    tandem(dir.path(), profile, 0);
+    tandem(dir.path(), "profile index --queries queries.tsv --mode or --on cpu -o cpu.workload.csv", 0);
     dir
 }
 
@@ -54,11 +48,4 @@ pub fn with_replayed_gpu(path: &Path) -> Workload {
     }
     workload.write(path).unwrap();
     workload
-}
-
-/// The same with times of 450 us where all lists are far, of an index whose rows take so many bytes.
-pub fn with_far_times(mut workload: Workload, path: &Path, rows_bytes: u64) {
-    workload.rows.iter_mut().for_each(|row| row.far = Some(far_evenly(450.0)));
-    workload.tiers = Some(tier_model(50, rows_bytes));
-    workload.write(path).unwrap();
 }

@@ -130,7 +130,6 @@ fn machine(cpus: usize) -> MachineModel {
         device_fixed_us: 2.0,
         longest: 0.1,
         crowding: vec![(1, 8.0), (64, 2.0), (1024, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 1024,
     };
     let machine = Machine::new(cpus, 0).with_gpus(1, 1, 2);
@@ -147,9 +146,7 @@ fn cost(row: u32) -> PerClass<Cost> {
     let cpu_us = CPU_US * (0.5 + f64::from(row.wrapping_mul(0x9E37_79B9) >> 8) / f64::from(1 << 24));
     PerClass::from_fn(|class| match class {
         Class::CPU => Cost::alone(Nanos::from_us(cpu_us)),
-        Class::GPU => {
-            Cost { alone: Nanos::from_us(5.0 * cpu_us), added: Nanos::from_us(cpu_us / 40.0), ..Cost::default() }
-        }
+        Class::GPU => Cost { alone: Nanos::from_us(5.0 * cpu_us), added: Nanos::from_us(cpu_us / 40.0) },
         _ => Cost::NEVER,
     })
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::defaults::{Bars, warn_of_few_cores};
 use super::kept::Kept;
 use super::options::{
-    CopyRateArgument, DeadlineArgument, GpuMemoryArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments,
-    PolicyArguments, ProcessArguments, SearchArguments, any_rate, check_k, parse_seeds,
+    DeadlineArgument, GpuMemoryArguments, IndexAndLog, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    ProcessArguments, SearchArguments, any_rate, check_k, parse_seeds,
 };
 use super::{Failure, interrupts};
 use crate::files::{Provenance, check_writable};
@@ -67,8 +67,6 @@ pub(super) struct Arguments {
     machine: MachineFileArgument,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    #[command(flatten)]
-    copy_rate: CopyRateArgument,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
     out: PathBuf,
@@ -79,7 +77,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let question = check(arguments)?;
-    let (mut node, unplayed) = node::start(arguments)?;
+    let mut node = node::start(arguments)?;
     warn_of_few_cores(&node);
     let policies = arguments.options.policies(&arguments.policy, node.model(), &node.lengths())?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
@@ -90,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut kept = Kept::new();
     if !found.capacities.is_empty() {
         let refuted = found.refuted.iter().map(|(policy, at)| ("refuted", format!("{policy} {:.0} q/s", at.qps)));
-        let warnings = unplayed.into_iter().chain(words::warnings(&found)).map(|warning| ("warning", warning));
+        let warnings = words::warnings(&found).into_iter().map(|warning| ("warning", warning));
         let provenance = provenance(arguments, &node, &question);
         let provenance = refuted.chain(warnings).fold(provenance, |all, (key, value)| all.with(key, value));
         kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows(&found)));
@@ -118,7 +116,6 @@ fn check(arguments: &Arguments) -> Result<Question, Failure> {
     }
     arguments.gpu.check()?;
     arguments.machine.check()?;
-    arguments.copy_rate.bytes()?;
     node::wanted(arguments)?;
     let process = arguments.process.process()?;
     any_rate(&process)?;
@@ -159,11 +156,9 @@ fn provenance(arguments: &Arguments, node: &Node, question: &Question) -> Proven
     };
     let provenance = Provenance::new().with_command_and_machine();
     let index = node.workload().provenance.get("index").unwrap_or_default().to_owned();
-    let memory = arguments.gpu_memory.named().map(|named| match &node.model().following {
-        Some(following) => format!("{named}; {following}"),
-        None => named,
-    });
-    memory
+    arguments
+        .gpu_memory
+        .named()
         .into_iter()
         .fold(provenance, |all, memory| all.with("gpu memory", memory))
         .with("index", index)

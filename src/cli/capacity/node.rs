@@ -37,39 +37,27 @@ pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
     Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
 }
 
-/// Opens the index and the processors, measures what is missing, and starts the workers. With what simulations do not play, if there
-/// is anything: a warning.
-pub(super) fn start(arguments: &Arguments) -> Result<(Node, Option<String>), Failure> {
+/// Opens the index and the processors, measures what is missing, and starts the workers.
+pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     let (index, log) = arguments.log.open("what to ask of this index")?;
     let mut queries = defaults::read_queries(&log, &index)?;
     let memory = arguments.gpu_memory.open(&index, &queries)?;
     let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
-    let has_gpu = processors.gpu_name().is_some();
-    arguments.gpu_memory.needs_gpu(has_gpu)?;
+    arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
     let (name, workload) = match &arguments.workload {
-        Some(path) => {
-            let (name, workload) = workload_of_index(path, arguments.search.mode, &index)?;
-            (name, arguments.gpu_memory.apply(workload, (has_gpu, true))?)
-        }
+        Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
         None => {
             queries.truncate(arguments.limit as usize);
             costs(arguments, &mut processors, &queries, &index, &log)?
         }
     };
-    let estimates = Estimates::default();
-    let pages = arguments.gpu_memory.played(&index, &queries, &workload, arguments.copy_rate)?;
-    let unplayed = arguments.gpu_memory.unplayed(&workload, &name);
-    unplayed.iter().for_each(|warning| errln!("warning: {warning}"));
-    let mut node = Node::start(processors, &name, workload, queries, &index, &estimates)?;
+    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
     node.set_idle(Idle::default());
     if let Some((name, file)) = arguments.machine.read(true)? {
         errln!("what serving costs beyond: {name}");
         adopt_machine(&mut node, &file, &Bars::default())?;
     }
-    if let Some((pages, options)) = pages {
-        node.follow(&estimates, &pages, options)?;
-    }
-    Ok((node, unplayed))
+    Ok(node)
 }
 
 /// What these queries cost here: kept by an earlier run, or measured now and kept for the next.
@@ -92,7 +80,7 @@ fn costs(
         .with("k", arguments.search.k)
         .with("algorithm", arguments.search.algorithm.name())
         .with("gpu", processors.gpu_name().unwrap_or_else(|| String::from("none")));
-    // Where lists lie far, queries cost something else.
+    // Queries cost more where rows are host-resident.
     let memory = || arguments.gpu_memory.named().unwrap_or_else(|| String::from("all of the index"));
     let same = if processors.gpu_name().is_some() { same.with("gpu memory", memory()) } else { same };
     if let Some(kept) = kept_workload(&path, &same) {

@@ -17,8 +17,7 @@ pub(super) fn machine(node: &Node) -> String {
         _ => String::from("no GPU"),
     };
     let workers = counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers");
-    let following = node.model().following.as_ref().map_or(String::new(), |told| format!("\nGPU memory: {told}"));
-    format!("{workers} on {}; {gpu}; {} queries{following}", node.cpu_name(), node.workload().rows.len())
+    format!("{workers} on {}; {gpu}; {} queries", node.cpu_name(), node.workload().rows.len())
 }
 
 /// One number, how sure it is, and whether it held.

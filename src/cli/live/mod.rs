@@ -9,8 +9,7 @@ use std::time::Duration;
 use self::session::Session;
 use super::options::{
     ArrivalArguments, DeadlineArgument, FaultArguments, GpuArguments, GpuMemoryArguments, IndexAndLog,
-    MachineFileArgument, ObjectiveArguments, PagesArguments, PolicyArguments, check_seconds, no_rates, not_in,
-    own_rate, workers_here,
+    MachineFileArgument, ObjectiveArguments, PolicyArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
 use super::output::say;
 use super::run_logs::LogArguments;
@@ -62,8 +61,6 @@ pub(super) struct Arguments {
     gpus: GpuArguments,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    #[command(flatten)]
-    pages: PagesArguments,
     /// How the terms of queries combine
     #[arg(long, value_enum, default_value_t = Mode::Or)]
     mode: Mode,

@@ -35,13 +35,10 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let has_gpu = processors.gpu_name().is_some();
     let lanes = processors.num_lanes();
     processors.plan_faults(arguments.faults.plan(lanes)?);
+    arguments.gpu_memory.needs_gpu(has_gpu)?;
     let (name, workload) = match &arguments.workload {
-        Some(path) => {
-            let (name, workload) = workload_of_index(path, arguments.mode, &index)?;
-            (name, arguments.gpu_memory.apply(workload, (has_gpu, !has_gpu))?)
-        }
+        Some(path) => workload_of_index(path, arguments.mode, &index)?,
         None => {
-            arguments.gpu_memory.needs_gpu(has_gpu)?;
             let some = &queries[..queries.len().min(QUICK_QUERIES)];
             check_trace(arguments, some)?;
             let options =
@@ -54,10 +51,6 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         processors.pretend();
     }
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
-    if let Some(options) = arguments.gpu_memory.following(arguments.pages.copy_rate()?).filter(|_| !has_gpu) {
-        let pages = arguments.pages.read(arguments.workload.as_ref().and_then(|path| path.to_str()))?;
-        node.follow(estimates, &pages, options)?;
-    }
     // Of the lanes that are wanted, some may not be there.
     arguments.faults.plan(node.machine().len())?;
     node.set_idle(Idle::default());

@@ -5,8 +5,7 @@
 //! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, how many of its queries are taken ([`IndexAndLog`]) |
 //! | `--num-queries N`, `--rate`, `--arrivals`, `--seeds`, `--trace FILE` | how many queries arrive and when ([`ArrivalArguments`]) |
 //! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuArguments`], [`check_processors`], [`GpuChoice`](crate::lab::GpuChoice)) |
-//! | `--gpu-memory BYTES`, `--gpu-memory-log FILE` | how much of an index lies in the GPU's memory, and what ([`GpuMemoryArguments`]) |
-//! | `--gpu-memory-epoch QUERIES`, `--gpu-memory-pages FILE` | that it follows the queries, and what is known of that where no GPU is driven ([`PagesArguments`]) |
+//! | `--gpu-memory BYTES`, `--gpu-memory-log FILE` | the budget of GPU memory for an index ([`GpuMemoryArguments`]) |
 //! | `--shards N`, `--replicas N`, `--routing`, `--shard-costs` | how many such machines, and how they share the work ([`ClusterArguments`]) |
 //! | `--mode`, `--algorithm`, `-k` | how a query is answered ([`SearchArguments`]) |
 //! | `--policy`, `--threshold-ratio`, ... | who schedules ([`PolicyArguments`]) |
@@ -38,7 +37,7 @@ pub(super) use arrivals::{ArrivalArguments, no_rates, not_in, parse_seeds};
 pub(super) use cluster::{ClusterArguments, RoutingArguments, check_nodes, cluster_in_words};
 pub(super) use deadline::{DEFAULT_MS, DeadlineArgument};
 pub(super) use faults::FaultArguments;
-pub(super) use gpu_memory::{CopyRateArgument, GpuMemoryArguments, MemoryBudgetArgument, PagesArguments, budget};
+pub(super) use gpu_memory::GpuMemoryArguments;
 pub(super) use index_and_log::IndexAndLog;
 pub(super) use list::{counts, numbers};
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};

@@ -120,7 +120,7 @@ options_take!(PolicyKind {
     LengthBased: "Queries of short lists on GPUs, in batches, those of long ones on CPUs (Huang et al.)",
     RandomSplit: "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
     StealingAdaptive: "Stealing between classes whose prices follow the load",
-    CachedFirst: "Queries whose lists lie near on GPUs, in batches, the others on CPUs, and help (Wang et al.)",
+    CachedFirst: "GPUs take queries whose lists they hold, in batches, CPUs the others, and help (Wang et al.)",
 });
 
 #[cfg(test)]

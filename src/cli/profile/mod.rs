@@ -12,18 +12,15 @@ use serde_json::json;
 use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
 use super::output::result;
 use super::{Failure, defaults};
-use crate::cache::OnlineOptions;
 use crate::cost::batches::BatchModel;
-use crate::cost::{BatchContention, BatchStream, Contention, IndexPages, ProfileOptions, Workload, profile};
+use crate::cost::{BatchContention, BatchStream, Contention, ProfileOptions, Workload, profile};
 use crate::exec::cpu::{Algorithm, CpuExecutor};
-use crate::exec::gpu::{GpuMemory, UploadReport};
+use crate::exec::gpu::UploadReport;
 use crate::exec::{ExecError, Executor};
 use crate::files::{Provenance, check_writable};
 use crate::gpu::GpuError;
 use crate::index::Index;
-use crate::lab::{
-    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_contention, measure_far,
-};
+use crate::lab::{Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_contention};
 use crate::machine::{Class, Idle};
 use crate::quantile::{median, nearest_rank};
 use crate::query::{Mode, Query};
@@ -47,17 +44,6 @@ pub(super) struct Arguments {
     cpus: u16,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    /// Measure the GPU twice, with all of the index in its memory and with all lists in the host's: `simulate --gpu-memory` and
-    /// `sweep --gpu-memory` then know what any budget between costs
-    #[arg(long, conflicts_with = "gpu_memory")]
-    tiered: bool,
-    /// Query log that tells --tiered and --pages what a budget should hold [default: the queries themselves]
-    #[arg(long, value_name = "FILE", conflicts_with = "gpu_memory_log")]
-    tiered_log: Option<PathBuf>,
-    /// Also write which pages of the index these queries read, which takes no GPU: `simulate --gpu-memory-epoch` plays by it what lies
-    /// in GPU memory. It is found beside NAME.workload.csv as NAME.pages.csv; .gz and .zst are packed
-    #[arg(long, value_name = "FILE")]
-    pages: Option<PathBuf>,
     /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = Multicore::Inter)]
     multicore: Multicore,
@@ -93,9 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.machine.machine {
         return machine::run(&arguments.machine, path, &index, queries);
     }
-    let (mut executors, staying_bytes) = executors(arguments, &index, &queries)?;
-    check_tiered(arguments, staying_bytes)?;
-    let tiered_log = arguments.tiered_log.as_ref().map(|log| defaults::read_queries(log, &index)).transpose()?;
+    let mut executors = executors(arguments, &index, &queries)?;
     let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
     errln!(
         "{} queries in {} modes on {}: checked once, then measured {} times",
@@ -111,21 +95,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut workload = measured?;
     let num_executors = executors.len();
     let refused = refusals(&workload, &executors);
-    // The index goes up to the GPU once more.
+    // Contention is measured with executors of its own, which upload the index again.
     drop(executors);
-    if let Some(staying_bytes) = staying_bytes.filter(|_| arguments.tiered) {
-        let memory = GpuMemory::new(staying_bytes, &index, tiered_log.as_deref().unwrap_or(&queries));
-        let bars = defaults::Bars::default();
-        measure_far(&index, &queries, &memory, staying_bytes, &mut workload, &options, &bars)?;
-    }
     workload.contention = contention(arguments, &index, &queries, &workload)?;
     workload.provenance = provenance(&workload, &queries_path);
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
-    write_pages(arguments, &index, &queries, tiered_log.as_deref(), &workload.provenance)?;
     refused.iter().for_each(|line| outln!("{line}"));
     print_batches(&workload);
-    print_tiers(&workload);
     print_contention(&workload);
     result("workload", arguments.out.display().to_string());
     let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
@@ -134,49 +111,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks what is asked of two memories; `staying_bytes` are a GPU's, if there is one.
-fn check_tiered(arguments: &Arguments, staying_bytes: Option<u64>) -> Result<(), Failure> {
-    if arguments.tiered && staying_bytes.is_none() {
-        return Err(Failure::input("--tiered measures a GPU, and there is none among the processors"));
-    }
-    match &arguments.tiered_log {
-        Some(path) if !arguments.tiered && arguments.pages.is_none() => {
-            let message = format!("--tiered-log {}: neither --tiered nor --pages asks for it", path.display());
-            Err(Failure::input(message))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Where what was measured comes from.
 fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     let provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
     let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"];
     let measured = keys.into_iter().filter_map(|key| Some((key, workload.provenance.get(key)?)));
     measured.fold(provenance, |all, (key, value)| all.with(key, value))
-}
-
-/// The pages that the queries read, if they are to be written.
-fn write_pages(
-    arguments: &Arguments,
-    index: &Arc<Index>,
-    queries: &[Query],
-    learned: Option<&[Query]>,
-    of_workload: &Provenance,
-) -> Result<(), Failure> {
-    let Some(path) = &arguments.pages else { return Ok(()) };
-    let mut pages = IndexPages::of(index, queries, learned.unwrap_or(queries), OnlineOptions::PAGE_ROWS);
-    let learned_from =
-        arguments.tiered_log.as_ref().map_or("the queries themselves".to_owned(), |log| log.display().to_string());
-    let keys = ["tandem", "command", "machine", "queries"];
-    let provenance = keys.into_iter().filter_map(|key| Some((key, of_workload.get(key)?)));
-    let provenance = provenance.fold(Provenance::default(), |all, (key, value)| all.with(key, value));
-    let index = pages.provenance.get("index").unwrap_or_default().to_owned();
-    pages.provenance = provenance.with("learned from", learned_from).with("index", index);
-    pages.write(path)?;
-    outln!("pages: {} ({} lists, {} pages)", path.display(), pages.lists.len(), pages.layout.num_pages);
-    result("pages", path.display().to_string());
-    Ok(())
 }
 
 /// What these queries take in company, on all cores and the GPU; `None` where a CPU core by itself was not measured.
@@ -218,7 +158,6 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
         }
     }
     check_writable(&arguments.out)?;
-    arguments.pages.as_deref().map_or(Ok(()), check_writable)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
     Ok(ProfileOptions {
         modes,
@@ -229,12 +168,8 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
-/// What is measured: an executor of each kind, and what of the index lies in GPU memory in any case, if one is a GPU.
-type Measured = (Vec<Box<dyn Executor>>, Option<u64>);
-
 /// One executor for each kind that is asked for, or present.
-fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Measured, Failure> {
-    let mut staying = None;
+fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
     let mut executors: Vec<Box<dyn Executor>> = Vec::new();
@@ -246,14 +181,12 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
         let memory = arguments.gpu_memory.open(index, queries)?;
         match defaults::gpu_executor(index, bm25, memory.as_ref()) {
             Ok(gpu) => {
-                let UploadReport { device_bytes, staying_bytes, far_bytes, copied_bytes, seconds } =
-                    gpu.upload_report();
-                staying = Some(staying_bytes);
+                let UploadReport { device_bytes, host_bytes, copied_bytes, seconds } = gpu.upload_report();
                 errln!(
                     "the index takes {:.2} GB of the GPU's memory and {:.2} GB of the host's; {:.2} GB were copied, in \
                      {seconds:.2} s",
                     device_bytes as f64 / 1e9,
-                    far_bytes as f64 / 1e9,
+                    host_bytes as f64 / 1e9,
                     copied_bytes as f64 / 1e9,
                 );
                 executors.push(Box::new(gpu));
@@ -262,7 +195,7 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
             Err(e) => return Err(e.into()),
         }
     }
-    Ok((executors, staying))
+    Ok(executors)
 }
 
 /// How many rows a processor left empty, since it takes fewer terms or documents than others do.
@@ -278,28 +211,6 @@ fn refusals(workload: &Workload, executors: &[Box<dyn Executor>]) -> Vec<String>
         })
     };
     executors.iter().filter_map(|executor| line(executor.class())).collect()
-}
-
-/// What the bus to the host's memory costs.
-fn print_tiers(workload: &Workload) {
-    let Some(tiers) = &workload.tiers else { return };
-    let mut longer: Vec<f64> = workload
-        .rows
-        .iter()
-        .filter_map(|row| Some(row.far.as_ref()?.all_far_us / row.measured[Class::GPU]?.median_us))
-        .collect();
-    longer.sort_by(f64::total_cmp);
-    let at = |share| nearest_rank(&longer, share).unwrap_or(f64::NAN);
-    outln!(
-        "with all lists in the host's memory a query alone takes {:.1} times as long on the GPU in the median, {:.1} times at the \
-         95th percentile; {:.1} of {:.1} MB stay in the GPU's; batches of these are predicted within {:.1} % in the mean",
-        at(0.5),
-        at(0.95),
-        tiers.staying_bytes as f64 / 1e6,
-        tiers.all_bytes() as f64 / 1e6,
-        tiers.mean_relative_error * 100.0,
-    );
-    result("tiers", json!(tiers));
 }
 
 /// What batches cost, and how wrong the fit is.

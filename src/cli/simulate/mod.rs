@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use self::found::Found;
 use self::simulation::Simulation;
 use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, MemoryBudgetArgument,
-    ObjectiveArguments, PagesArguments, PolicyArguments,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
+    PolicyArguments,
 };
 use super::output::say;
 use super::run_logs::LogArguments;
@@ -61,10 +61,6 @@ pub(super) struct Arguments {
     /// Streams of each GPU, which answer queries side by side
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
-    #[command(flatten)]
-    gpu_memory: MemoryBudgetArgument,
-    #[command(flatten)]
-    pages: PagesArguments,
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was

@@ -1,22 +1,18 @@
 //! What is simulated, as the options say: all that is settled before the first run.
 
-use std::sync::Arc;
-
 use super::inputs::{
     DEFAULT_RATES, arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, wants_gpu,
 };
 use super::{Arguments, Part};
 use crate::cli::options::{any_rate, check_processors, cluster_in_words, no_rates, own_rate};
 use crate::cli::{Failure, origin};
-use crate::cost::{Cost, Following, MachineFile, MachineModel, RecordedGpu, Workload};
+use crate::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
 use crate::files::Provenance;
-use crate::lab::{
-    Estimates, Objective, QueryLengths, following, in_stream, named_workload_in, settle_gpu_times, sim_queries,
-};
+use crate::lab::{Estimates, Objective, QueryLengths, in_stream, named_workload_in, settle_gpu_times, sim_queries};
 use crate::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::query::ArrivalProcess;
 use crate::sched::BuiltIn;
-use crate::sim::{Arrivals, Experiment, SimQuery};
+use crate::sim::{Arrivals, Experiment};
 
 /// Queries of a run whose delays are told, where nothing else is asked for.
 const DELAY_QUERIES: usize = 50_000;
@@ -52,9 +48,7 @@ impl<'a> Simulation<'a> {
         let (workload_name, workload, replayed) = asked(arguments, &estimates)?;
         let file = arguments.machine.read(is_of_here(&workload))?;
         let model = machine_model(arguments, &workload, file.as_ref().map(|(_, file)| file), replayed.is_some())?;
-        let alone = sim_queries(&workload, &estimates, &model.machine)?;
-        let model = follow(arguments, (&workload, &alone), &estimates, model)?;
-        let queries = in_stream(&alone, &model);
+        let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
         let policies = arguments.options.policies(&arguments.policy, &model, &lengths)?;
@@ -99,14 +93,9 @@ impl<'a> Simulation<'a> {
             .with("estimates", &arguments.estimates)
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.objective.within(self.experiment.deadline));
-        let following = self.following().map(|following| ("gpu memory", following.to_string()));
         let file = self.machine_file.as_ref().map(|name| ("machine file", name.clone()));
         let gpu = self.replayed.as_ref().map(|source| ("gpu", format!("replay of {source}")));
-        [following, file, gpu].into_iter().flatten().fold(provenance, |all, (key, value)| all.with(key, value))
-    }
-
-    fn following(&self) -> Option<&Following> {
-        self.experiment.model.following.as_deref()
+        [file, gpu].into_iter().flatten().fold(provenance, |all, (key, value)| all.with(key, value))
     }
 
     /// What is simulated, in words.
@@ -123,7 +112,6 @@ impl<'a> Simulation<'a> {
         );
         title.extend(self.machine_file.iter().map(|name| format!("; served as {name} says")));
         title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
-        title.extend(self.following().map(|following| format!("\nGPU memory: {following}")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
         title
     }
@@ -139,12 +127,12 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
     Ok(process)
 }
 
-/// The queries, under the budget of GPU memory, their name, and whose times the GPU takes if not its own.
+/// The queries, their name, and whose times the GPU takes if not its own.
 fn asked(arguments: &Arguments, estimates: &Estimates) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
     let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     origin::warn_of_another(estimates, &name, &workload);
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
-    Ok((name, arguments.gpu_memory.apply(workload)?, replayed))
+    Ok((name, workload, replayed))
 }
 
 /// The machine with what batches, serving and faults cost.
@@ -161,26 +149,6 @@ fn machine_model(
     let is_played = |class: Class| class.is_gpu() && gpu_is_replayed;
     let model = file.map(|file| file.model(&model, workload.contention.as_ref(), is_played)).unwrap_or(model);
     Ok(MachineModel { faults, ..model })
-}
-
-/// The machine with pages that follow the queries, if they are to: `queries` are the workload's, with all of them near.
-fn follow(
-    arguments: &Arguments,
-    (workload, queries): (&Workload, &[SimQuery]),
-    estimates: &Estimates,
-    model: MachineModel,
-) -> Result<MachineModel, Failure> {
-    let Some((pages, options)) = arguments.gpu_memory.following(&arguments.pages, arguments.workload.as_deref())?
-    else {
-        return Ok(model);
-    };
-    if arguments.cluster.shape()?.is_some() {
-        return Err(Failure::input(
-            "--gpu-memory-epoch: pages are followed on one machine: leave --shards and --replicas out",
-        ));
-    }
-    let found = following(workload, queries, estimates, &pages, options, &model)?;
-    Ok(MachineModel { following: Some(Arc::new(found)), ..model })
 }
 
 /// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.

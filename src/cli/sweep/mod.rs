@@ -15,12 +15,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::report::{chart, table};
 use self::slurm::Job;
 use super::options::{
-    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, PagesArguments, PolicyArguments,
-    RoutingArguments, any_rate, budget, check_nodes, counts, numbers, own_rate,
+    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, PolicyArguments, RoutingArguments, any_rate,
+    check_nodes, counts, numbers, own_rate,
 };
 use super::output::{result_file, say};
 use super::{Failure, interrupts};
-use crate::cost::MemoryBudget;
 use crate::files::{Provenance, check_writable};
 use crate::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use crate::lab::{Estimates, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times};
@@ -32,8 +31,6 @@ use crate::sched::PolicyKind;
 
 /// More points than this are surely a slip.
 const MAX_POINTS: usize = 100_000;
-/// Queries of an epoch.
-const MAX_EPOCH: usize = u32::MAX as usize;
 /// A deadline of a day.
 const MAX_DEADLINE_MS: f64 = 86_400_000.0;
 /// Estimates that deviate more than this know nothing.
@@ -62,16 +59,6 @@ pub(super) struct Arguments {
     /// Streams of each GPU, likewise
     #[arg(long, value_name = "LIST", default_value = "1")]
     streams: String,
-    /// GPU memory for the index, between commas, each as of `simulate`: sizes such as 2GiB, or shares such as 40% [default: all
-    /// of the index]
-    #[arg(long, value_name = "LIST", value_parser = budget, value_delimiter = ',')]
-    gpu_memory: Vec<MemoryBudget>,
-    /// Queries after which it is decided again what lies in the GPU's memory, by those that were started: numbers between commas, 0
-    /// where it stays as it is at first
-    #[arg(long, value_name = "LIST", default_value = "0", requires = "gpu_memory")]
-    gpu_memory_epoch: String,
-    #[command(flatten)]
-    pages: PagesArguments,
     /// Times from a query's arrival to its deadline, in milliseconds, between commas
     #[arg(long, value_name = "LIST", default_value_t = DEFAULT_MS.to_string())]
     deadline_ms: String,
@@ -218,28 +205,12 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
         cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
         gpus: gpus(arguments)?,
         streams: counts("--streams", &arguments.streams, 1, 64)?,
-        gpu_memories: match arguments.gpu_memory[..] {
-            [] => vec![None],
-            ref budgets => budgets.iter().copied().map(Some).collect(),
-        },
-        gpu_memory_epochs: counts("--gpu-memory-epoch", &arguments.gpu_memory_epoch, 0, MAX_EPOCH)?,
         deadlines_ms: numbers("--deadline-ms", &arguments.deadline_ms, 1e-6, MAX_DEADLINE_MS)?,
         noises: numbers("--noise", &arguments.noise, 0.0, MAX_NOISE)?,
         shards: counts("--shards", &arguments.shards, 1, MAX_PROCESSORS)?,
         replicas: counts("--replicas", &arguments.replicas, 1, MAX_PROCESSORS)?,
         rates_qps: arguments.arrivals.rates()?.unwrap_or_default(),
     };
-    let repeats =
-        axes.gpu_memories.iter().enumerate().any(|(place, budget)| axes.gpu_memories[..place].contains(budget));
-    if repeats {
-        return Err(Failure::input("--gpu-memory: a budget is given twice"));
-    }
-    if axes.gpu_memory_epochs.iter().any(|&queries| queries > 0)
-        && axes.shards.iter().chain(&axes.replicas).any(|&nodes| nodes > 1)
-    {
-        let message = "--gpu-memory-epoch: pages are followed on one machine: leave --shards and --replicas out";
-        return Err(Failure::input(message));
-    }
     let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(1);
     check_nodes(most(&axes.shards), most(&axes.replicas))?;
     match axes.num_points() {
@@ -277,21 +248,16 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         None => {}
     }
     let length_threshold = arguments.options.length_threshold;
-    let follows = axes.gpu_memory_epochs.iter().any(|&queries| queries > 0);
-    let pages = follows.then(|| arguments.pages.read(arguments.workload.as_deref())).transpose()?;
-    let copy_rate = arguments.pages.copy_rate()?;
     let mut workloads = BTreeMap::new();
     let mut digest = format!(
-        "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?} {copy_rate}"
+        "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?}"
     );
     for &mode in &axes.modes {
         let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
         let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
         settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
         digest.push_str(&format!(" {name} {:?}", workload.rows));
-        digest.push_str(&format!(" {:?}", workload.tiers));
-        digest.push_str(&format!(" {pages:?}"));
-        workloads.insert(mode, SweepWorkload { name, workload, pages: pages.clone() });
+        workloads.insert(mode, SweepWorkload { name, workload });
     }
     digest.push_str(&format!(" {estimates:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
@@ -305,7 +271,6 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         routing,
         shard_costs,
         length_threshold,
-        copy_rate,
     };
     Ok((digest, options))
 }

@@ -18,25 +18,19 @@ struct Column {
 }
 
 /// The axes that have numbers, the likeliest to be drawn along first.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 8] = [
     Column {
         name: "q/s",
         label: "arrival rate (queries per second)",
         value: |row| row.rate_qps.map_or(0.0, |rate| rate.0),
     },
     Column { name: "replicas", label: "replicas of each shard", value: |row| row.replicas as f64 },
-    Column {
-        name: "gpu MB",
-        label: "GPU memory for the index (MB)",
-        value: |row| row.gpu_memory_mb.map_or(f64::INFINITY, |mb| mb.0),
-    },
     Column { name: "cpus", label: "CPU workers", value: |row| row.cpus as f64 },
     Column { name: "gpus", label: "GPUs", value: |row| row.gpus as f64 },
     Column { name: "streams", label: "streams of each GPU", value: |row| row.streams as f64 },
     Column { name: "deadline ms", label: "deadline (ms)", value: |row| row.deadline_ms.0 },
     Column { name: "noise", label: "error of estimates (deviation of their logarithm)", value: |row| row.noise.0 },
     Column { name: "shards", label: "shards", value: |row| row.shards as f64 },
-    Column { name: "epoch", label: "queries of an epoch", value: |row| row.gpu_memory_epoch.map_or(0.0, f64::from) },
 ];
 
 fn varies(rows: &[SweepRow], column: &Column) -> bool {

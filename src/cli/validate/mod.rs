@@ -18,8 +18,8 @@ use super::defaults::Bars;
 use super::interrupts;
 use super::kept::Kept;
 use super::options::{
-    CopyRateArgument, DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments,
-    PolicyArguments, SearchArguments, check_k, check_seconds, workers_here,
+    DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, PolicyArguments,
+    SearchArguments, check_k, check_seconds, workers_here,
 };
 use crate::cost::MachineModel;
 use crate::files::check_writable;
@@ -67,8 +67,6 @@ pub(super) struct Arguments {
     gpus: GpuArguments,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    #[command(flatten)]
-    copy_rate: CopyRateArgument,
     /// CPU workers [default: one for each core that is left beside the driver and the GPUs' lanes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
@@ -237,7 +235,6 @@ fn check(arguments: &Arguments) -> Result<Nanos, Failure> {
     arguments.objective.checked()?;
     arguments.gpu.check()?;
     arguments.machine.check()?;
-    arguments.copy_rate.bytes()?;
     workers(arguments)?;
     let needs_gpu = |policy: &PolicyKind| policy.required_classes().contains(&Class::GPU);
     let names_some = !arguments.policies.is_empty();

@@ -27,8 +27,6 @@ pub(super) struct Validated {
     what: String,
     /// The budget of GPU memory.
     memory: Option<String>,
-    /// What simulations do not play of it.
-    unplayed: Option<String>,
 }
 
 impl Validated {
@@ -40,14 +38,9 @@ impl Validated {
         let memory = arguments.gpu_memory.open(&index, &queries)?;
         let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &bars)?;
         let (name, workload) = costs(arguments, &mut processors, &queries, &index)?;
-        let unplayed = arguments.gpu_memory.unplayed(&workload, &name);
-        unplayed.iter().for_each(|warning| errln!("warning: {warning}"));
         let node = at_work(arguments, processors, &name, workload, (queries, &index))?;
         if let GpuSource::Replay(source) = node.gpu() {
             outln!("No GPU here: the GPU's lane, whose rows say `replay`, REPLAYS\n  {source}.");
-        }
-        if let Some(following) = &node.model().following {
-            outln!("GPU memory: {following}.");
         }
         warn_of_few_cores(&node);
         let options = TrainOptions::default();
@@ -58,7 +51,7 @@ impl Validated {
         let what = format!("{index_name}, mode {mode}, top {k}");
         let index = format!("{:016x} ({index_name})", index.fingerprint());
         let memory = arguments.gpu_memory.named();
-        Ok(Self { node, index, seed: arguments.seed, mode, k, what, memory, unplayed })
+        Ok(Self { node, index, seed: arguments.seed, mode, k, what, memory })
     }
 
     /// The lines at the head of every file.
@@ -70,14 +63,8 @@ impl Validated {
         };
         let provenance = Provenance::new().with_command_and_machine();
         let provenance = provenance.with("seed", self.seed).with("mode", self.mode).with("k", self.k);
-        let following = self.node.model().following.as_ref();
-        let memory = self.memory.iter().map(|memory| match following {
-            Some(following) => ("gpu memory", format!("{memory}; {following}")),
-            None => ("gpu memory", memory.clone()),
-        });
-        let unplayed = self.unplayed.iter().map(|warning| ("warning", warning.clone()));
         let provenance = provenance.with("index", &self.index).with("gpu", gpu);
-        memory.chain(unplayed).fold(provenance, |all, (key, value)| all.with(key, value))
+        self.memory.iter().fold(provenance, |all, memory| all.with("gpu memory", memory))
     }
 
     pub(super) fn title(&self) -> String {
@@ -114,12 +101,10 @@ fn costs(
     queries: &[Query],
     index: &Arc<Index>,
 ) -> Result<(String, Workload), Failure> {
-    let has_gpu = processors.gpu_name().is_some();
+    arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
     if let Some(path) = &arguments.workload {
-        let (name, workload) = workload_of_index(path, arguments.search.mode, index)?;
-        return Ok((name, arguments.gpu_memory.apply(workload, (has_gpu, true))?));
+        return Ok(workload_of_index(path, arguments.search.mode, index)?);
     }
-    arguments.gpu_memory.needs_gpu(has_gpu)?;
     let options = ProfileOptions {
         modes: vec![arguments.search.mode],
         k: arguments.search.k,
@@ -148,9 +133,7 @@ fn at_work(
     workload: Workload,
     (queries, index): (Vec<Query>, &Arc<Index>),
 ) -> Result<Node, Failure> {
-    let estimates = Estimates::default();
-    let pages = arguments.gpu_memory.played(index, &queries, &workload, arguments.copy_rate)?;
-    let mut node = Node::start(processors, name, workload, queries, index, &estimates)?;
+    let mut node = Node::start(processors, name, workload, queries, index, &Estimates::default())?;
     node.set_idle(Idle::default());
     match arguments.machine.read(true)? {
         Some((name, file)) => {
@@ -161,9 +144,6 @@ fn at_work(
             }
         }
         None => outln!("No machine file (`tandem profile --machine`): predictions reckon with backlogs."),
-    }
-    if let Some((pages, options)) = pages {
-        node.follow(&estimates, &pages, options)?;
     }
     Ok(node)
 }

@@ -21,9 +21,9 @@ use crate::query::Mode;
 use crate::time::Nanos;
 
 /// Batches of the last sizes up to this share of the largest tell what queries add.
-pub(super) const LARGE_SHARE: f64 = 0.25;
+const LARGE_SHARE: f64 = 0.25;
 /// Parts for cross-validation.
-pub(super) const FOLDS: usize = 5;
+const FOLDS: usize = 5;
 /// Shares of the longest query's time that are tried, from 0 to 1.
 const LONGEST_STEPS: u32 = 20;
 /// However much the longest query explains, what others add is not for nothing.
@@ -130,7 +130,6 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
             device_fixed_us: 0.0,
             longest,
             crowding,
-            bus_crowding: Vec::new(),
             most_queries: largest as u32,
         },
         samples: samples.len(),
@@ -283,7 +282,6 @@ mod tests {
                 device_fixed_us: 0.0,
                 longest: 0.0,
                 crowding: vec![(2, 6.0), (16, 3.0), (256, 1.2), (1024, 1.0), (4096, 1.0)],
-                bus_crowding: Vec::new(),
                 most_queries: 4096,
             },
             samples: 0,

@@ -7,12 +7,10 @@
 //! A [`BatchModel`] belongs to one class of processor. It turns what a query costs alone into what it
 //! [adds](crate::cost::Cost) to a batch, and has the constants of the [formula](crate::cost::BatchCost) for the rest.
 
-mod bus;
 mod fit;
 mod measure;
 mod model;
 
-pub use bus::{BusFit, fit_bus};
 pub(crate) use fit::least_squares;
 pub use fit::{Alone, BatchFitError, fit_batches};
 pub use measure::{BatchOptions, BatchSample, measure_batches};

@@ -65,7 +65,7 @@ impl BatchModel {
     #[must_use]
     pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
         let shared = alone.since(Nanos::from_us(self.overhead_us));
-        Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone), bus: Nanos::ZERO }
+        Cost { alone, added: shared.scaled(self.added_share(mode)).min(alone) }
     }
 }
 

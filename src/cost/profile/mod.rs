@@ -22,18 +22,14 @@ use std::time::Duration;
 pub use error::ProfileError;
 use session::measure_all;
 
-use super::batches::{Alone, BatchModel, BatchModels, BatchOptions, BatchSample, fit_batches, fit_bus};
-use super::{BatchLoad, Cost, Far, Measured, TierModel, Workload, WorkloadRow};
-use crate::cache::FarCurve;
+use super::batches::{Alone, BatchModel, BatchModels, BatchOptions, BatchSample, fit_batches};
+use super::{Measured, Workload, WorkloadRow};
 use crate::exec::Executor;
 use crate::files::Provenance;
 use crate::ids::QueryId;
 use crate::index::Index;
 use crate::machine::{Class, PerClass};
 use crate::query::{Features, IndexFeatures, Mode, Query, Sketch};
-
-/// Queries of a batch with all lists far: from those in which reads wait for each other to those in which the bus binds.
-const FAR_SIZES: [u32; 5] = [4, 16, 256, 1024, 4096];
 
 /// How long a processor is kept busy, unmeasured, before its repetitions begin: clocks rise from idle within it.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -107,93 +103,11 @@ pub fn profile(
                 features: Features::of(query, index),
                 index_features: Some(IndexFeatures::of(query, index, &sketch, options.k)),
                 measured: measurement.measured,
-                far: None,
                 results: measurement.results,
             }
         })
         .collect();
     Ok(Workload { provenance, rows, batches, ..Workload::default() })
-}
-
-/// Measures a GPU with all lists in the host's memory, and adds to a workload that was measured of the same queries, with the
-/// same options and all lists near, what any budget between the two costs. `index_bytes` are those that stay in GPU memory and
-/// those that a budget may leave out; `reads` tells what a query reads.
-///
-/// `progress` is told as by [`profile`].
-///
-/// # Errors
-/// If a search fails or finds another number of documents than before, or there are too few batches to fit the bus to.
-pub fn profile_far(
-    executor: Box<dyn Executor>,
-    queries: &[Query],
-    workload: &mut Workload,
-    options: &ProfileOptions,
-    index_bytes: (u64, u64),
-    reads: &dyn Fn(&Query, Mode) -> Option<FarReads>,
-    progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<(), ProfileError> {
-    let class = executor.class();
-    let few = |batches: &BatchOptions| BatchOptions { sizes: FAR_SIZES.into(), ..batches.clone() };
-    let options = &ProfileOptions { batches: options.batches.as_ref().map(few), ..options.clone() };
-    let (measurements, samples) = measure_all(&mut [executor], queries, options, progress)?;
-    let (mut longer, mut read) = (Vec::new(), Vec::new());
-    for (row, found) in workload.rows.iter_mut().zip(&measurements) {
-        let query = &queries[found.query];
-        if found.results != row.results {
-            let difference = format!("{} documents with lists near, {} with lists far", row.results, found.results);
-            return Err(ProfileError::Differ { query: query.label.clone(), mode: row.mode, difference });
-        }
-        let Some((near, far)) = row.measured[class].zip(found.measured[class]) else { continue };
-        longer.push((row.mode, (far.median_us - near.median_us).max(0.0)));
-        let of_row = reads(query, row.mode);
-        read.push((row.mode, of_row.map_or(0.0, |reads| reads.sectors)));
-        row.far = of_row.map(|FarReads { curve, .. }| Far { all_far_us: far.median_us, bus_us: None, curve });
-    }
-    let near_us = near_device_us(workload, class, &samples[class]);
-    let samples: Vec<(&BatchSample, f64)> = samples[class].iter().zip(near_us).collect();
-    let fitted = |work: &[(Mode, f64)]| fit_bus(&samples, work).map_err(|e| ProfileError::Options(e.to_string()));
-    let [bus_and, bus_or, bus_and_or] = fitted(&longer)?.shares;
-    let bus = fitted(&read)?;
-    let far = workload.rows.iter_mut().filter(|row| row.measured[class].is_some()).filter_map(|row| row.far.as_mut());
-    for (far, (mode, sectors)) in far.zip(read) {
-        far.bus_us = Some(bus.shares[mode.index()] * sectors);
-    }
-    workload.tiers = Some(TierModel {
-        staying_bytes: index_bytes.0,
-        rows_bytes: index_bytes.1,
-        bus_and,
-        bus_or,
-        bus_and_or,
-        crowding: bus.crowding,
-        samples: bus.samples,
-        mean_relative_error: bus.mean_relative_error,
-    });
-    Ok(())
-}
-
-/// What the device would take for batches of a workload's queries with all lists near, in microseconds.
-fn near_device_us(workload: &Workload, class: Class, samples: &[BatchSample]) -> Vec<f64> {
-    let measured = |row: &&WorkloadRow| row.measured[class].is_some();
-    let costs = workload.rows.iter().filter(measured).map(|row| {
-        let alone_us = row.measured.map(|measured| measured.map(|measured| measured.median_us));
-        workload.batches.costs(row.mode, alone_us)[class]
-    });
-    let costs: Vec<Cost> = costs.collect();
-    let model = workload.batches.0[class].as_ref();
-    let near_us = |sample: &BatchSample| {
-        let load = sample.work.iter().fold(BatchLoad::default(), |load, &i| load.with(costs[i as usize]));
-        model.map_or(0.0, |model| model.cost.time(&load).device.as_us())
-    };
-    samples.iter().map(near_us).collect()
-}
-
-/// What a query reads of lists, as far as it matters where these lie.
-#[derive(Clone, Copy, Debug)]
-pub struct FarReads {
-    /// What share of its reads is far under a budget,
-    pub curve: FarCurve,
-    /// and the sectors of 32 bytes that it reads.
-    pub sectors: f64,
 }
 
 /// One query in one mode, measured.

@@ -1,7 +1,7 @@
 //! What a batch takes of a processor, from what its queries take alone.
 //!
 //! ```text
-//!   device  = device_fixed + crowding(n) · Σ added + longest · max alone + bus
+//!   device  = device_fixed + crowding(n) · Σ added + longest · max alone
 //!   exposed = fixed + each · n        what passes on an idle lane while the device does not work
 //!   host    = host_fixed + host_each · n        what the lane's thread is at, most of it while the device works
 //! ```
@@ -14,11 +14,6 @@
 //! queries don't fill a GPU, and `crowding`, above 1 there, says how far from full it is. It is known at some sizes and
 //! interpolated between them over the logarithm of n. The longest query holds up its batch by the part of its work that
 //! is not shared out.
-//!
-//! Where a part of an index lies in the host's memory, a batch also takes the bus for what its queries read there, longer in
-//! small batches, too, where reads wait for each other. Warps that wait for the bus keep others from the device, so that what it
-//! takes comes to what scoring does: under budgets the sum of both tells better what batches took than the later of the two
-//! (docs/gpu.md).
 //!
 //! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
 //! them so. Capacity certificates rest on that.
@@ -35,13 +30,11 @@ pub struct Cost {
     pub alone: Nanos,
     /// What it adds to the device's time for a large batch; as `alone` where batches gain nothing.
     pub added: Nanos,
-    /// How long it takes the bus to the host's memory; zero where all that it reads lies near.
-    pub bus: Nanos,
 }
 
 impl Cost {
     /// On a class that the machine lacks: later than anything.
-    pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX, bus: Nanos::ZERO };
+    pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
 
     /// Of a query that takes so long alone on a CPU and on a GPU, gains nothing from company, and runs nowhere else.
     #[must_use]
@@ -56,7 +49,7 @@ impl Cost {
     /// Of a query that gains nothing from company.
     #[must_use]
     pub fn alone(alone: Nanos) -> Self {
-        Self { alone, added: alone, bus: Nanos::ZERO }
+        Self { alone, added: alone }
     }
 
     /// So many times as much of everything; [`NEVER`](Self::NEVER) stays.
@@ -65,7 +58,7 @@ impl Cost {
         if self == Self::NEVER {
             return self;
         }
-        Self { alone: self.alone.scaled(factor), added: self.added.scaled(factor), bus: self.bus.scaled(factor) }
+        Self { alone: self.alone.scaled(factor), added: self.added.scaled(factor) }
     }
 }
 
@@ -80,8 +73,6 @@ pub struct BatchLoad {
     pub longest: Nanos,
     /// What they add to a large batch.
     pub added: Nanos,
-    /// How long they take the bus.
-    pub bus: Nanos,
 }
 
 impl BatchLoad {
@@ -93,7 +84,6 @@ impl BatchLoad {
             alone: self.alone + cost.alone,
             longest: self.longest.max(cost.alone),
             added: self.added + cost.added,
-            bus: self.bus + cost.bus,
         }
     }
 
@@ -108,22 +98,19 @@ impl BatchLoad {
             alone: self.alone - cost.alone,
             longest: self.longest,
             added: self.added - cost.added,
-            bus: self.bus - cost.bus,
         }
     }
 }
 
-/// What a batch takes of a processor's two halves, which overlap, and of the bus, which the second waits for.
+/// What a batch takes of a processor's two halves, which overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTime {
     /// Preparing, launching and reading: the lane's thread.
     pub host: Nanos,
     /// What of it, and of launching and copying, the device has to wait for on an idle lane.
     pub exposed: Nanos,
-    /// The device's own time, with what it waits for the bus.
+    /// The device's own time.
     pub device: Nanos,
-    /// The bus to the host's memory, within that.
-    pub bus: Nanos,
 }
 
 impl BatchTime {
@@ -167,9 +154,6 @@ pub struct BatchCost {
     pub longest: f64,
     /// How many times what they add the queries of a batch take: `(n, crowding)`, n ascending.
     pub crowding: Vec<(u32, f64)>,
-    /// The same of the bus; empty where nothing is known of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bus_crowding: Vec<(u32, f64)>,
     /// The largest batch that was measured: larger ones are not to be asked for.
     pub most_queries: u32,
 }
@@ -197,8 +181,7 @@ impl BatchCost {
         if !(1..=Self::MOST_QUERIES).contains(&self.most_queries) {
             return Err(format!("most_queries is {}, expected 1 to {}", self.most_queries, Self::MOST_QUERIES));
         }
-        check_crowding(&self.crowding)?;
-        check_crowding(&self.bus_crowding)
+        check_crowding(&self.crowding)
     }
 
     /// What a batch takes.
@@ -209,13 +192,10 @@ impl BatchCost {
             return singly;
         }
         let crowded = crowding(&self.crowding, load.queries) * load.added.as_us();
-        let bus = self.bus(load);
         let together = BatchTime {
             host: self.host(load.queries),
             exposed: self.exposed(load.queries),
-            // Warps that wait for the bus keep others from the device.
-            device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()) + bus,
-            bus,
+            device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()),
         };
         if together.total() <= singly.total() { together } else { singly }
     }
@@ -230,15 +210,13 @@ impl BatchCost {
     /// beside the device's time stays.
     #[must_use]
     pub fn slower(&self, host: f64, device: f64) -> Self {
-        let slower = |factors: &[(u32, f64)]| factors.iter().map(|&(size, factor)| (size, factor * device)).collect();
         Self {
             host_fixed_us: self.host_fixed_us * host,
             host_each_us: self.host_each_us * host,
             exposed: self.exposed.or(Some(Exposed { fixed_us: self.host_fixed_us, each_us: self.host_each_us })),
             device_fixed_us: self.device_fixed_us * device,
             longest: self.longest * device,
-            crowding: slower(&self.crowding),
-            bus_crowding: slower(&self.bus_crowding),
+            crowding: self.crowding.iter().map(|&(size, factor)| (size, factor * device)).collect(),
             most_queries: self.most_queries,
         }
     }
@@ -256,35 +234,27 @@ impl BatchCost {
     fn singly(&self, load: &BatchLoad) -> BatchTime {
         let of_all = |one: Nanos| Nanos(one.0.saturating_mul(u64::from(load.queries))).min(load.alone);
         let exposed = of_all(self.exposed(1));
-        let device = load.alone.since(exposed);
-        BatchTime { host: of_all(self.host(1)), exposed, device, bus: self.bus(load).min(device) }
-    }
-
-    /// What a batch takes of the bus.
-    fn bus(&self, load: &BatchLoad) -> Nanos {
-        if load.bus == Nanos::ZERO { load.bus } else { load.bus.scaled(crowding(&self.bus_crowding, load.queries)) }
+        BatchTime { host: of_all(self.host(1)), exposed, device: load.alone.since(exposed) }
     }
 
     /// The least that the queries of a batch take of the device, in whatever batches they run.
     pub(super) fn least_device(&self, load: &BatchLoad) -> Nanos {
-        (load.added.scaled(least(&self.crowding)) + load.bus.scaled(least(&self.bus_crowding))).min(load.alone)
+        load.added.scaled(least(&self.crowding)).min(load.alone)
     }
 
     /// The least that a query takes of host and device, in whatever batch it runs.
     pub(super) fn least(&self, cost: Cost) -> BatchTime {
         let alone = self.singly(&BatchLoad::default().with(cost));
-        let bus = cost.bus.scaled(least(&self.bus_crowding)).min(alone.device);
         BatchTime {
             host: Nanos::from_us(self.host_each_us).min(alone.host),
             exposed: Nanos::ZERO,
-            device: (cost.added.scaled(least(&self.crowding)) + bus).min(alone.device),
-            bus,
+            device: cost.added.scaled(least(&self.crowding)).min(alone.device),
         }
     }
 }
 
 /// Whether factors by size of batch make sense.
-pub(in crate::cost) fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
+fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
     let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
     let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
     if is_ascending && crowding.iter().all(is_possible) {
@@ -328,30 +298,29 @@ mod tests {
             device_fixed_us: 4.0,
             longest: 0.8,
             crowding: vec![(1, 8.0), (16, 4.0), (256, 1.5), (4096, 1.0)],
-            bus_crowding: vec![(16, 1.0), (64, 2.0), (256, 1.0)],
             most_queries: 4096,
         }
     }
 
-    fn cost_of(alone_us: u64, added_us: u64, bus_us: u64) -> Cost {
-        Cost { alone: Nanos(alone_us * 1000), added: Nanos(added_us * 1000), bus: Nanos(bus_us * 1000) }
+    fn cost_of((alone_us, added_us): (u64, u64)) -> Cost {
+        Cost { alone: Nanos(alone_us * 1000), added: Nanos(added_us * 1000) }
     }
 
     fn load(costs: impl IntoIterator<Item = (u64, u64)>) -> BatchLoad {
-        let cost = |(alone_us, added_us)| cost_of(alone_us, added_us, 0);
-        costs.into_iter().map(cost).fold(BatchLoad::default(), BatchLoad::with)
+        costs.into_iter().map(cost_of).fold(BatchLoad::default(), BatchLoad::with)
     }
 
     #[test]
     fn a_batch_takes_its_halves() {
         // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
         let time = gpu().time(&load(vec![(25, 2); 16]));
-        let halves =
-            BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000), bus: Nanos::ZERO };
+        let halves = BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000) };
         assert_eq!(time, halves);
         // Between sizes: 64 lies half way from 16 to 256.
         let time = gpu().time(&load(vec![(25, 2); 64]));
         assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
+        // A batch is never slower than its queries one after another.
+        assert_eq!(gpu().time(&load(vec![(9, 9); 16])).total(), Nanos(16 * 9_000));
         // A long query holds up the batch.
         let time = gpu().time(&load([(1000, 2), (100, 2)]));
         let both = gpu().time(&load([(100, 2), (100, 2)]));
@@ -360,21 +329,9 @@ mod tests {
 
     #[test]
     fn a_query_alone_takes_what_it_takes_alone() {
-        let halves = BatchTime { host: Nanos(8500), exposed: Nanos(8500), device: Nanos(15_500), bus: Nanos::ZERO };
+        let halves = BatchTime { host: Nanos(8500), exposed: Nanos(8500), device: Nanos(15_500) };
         assert_eq!(gpu().time(&load([(24, 2)])), halves);
         assert_eq!(gpu().time(&load([(5, 1)])).total(), Nanos(5000));
-    }
-
-    #[test]
-    fn a_batch_waits_for_the_bus_beside_what_the_device_does() {
-        let batch = |bus_us| (0..16).map(|_| cost_of(25, 2, bus_us)).fold(BatchLoad::default(), BatchLoad::with);
-        // 152 us of the device without it.
-        let waiting = gpu().time(&batch(5));
-        assert_eq!((waiting.device, waiting.bus), (Nanos(152_000 + 80_000), Nanos(80_000)));
-        assert_eq!(waiting.total(), Nanos(16_000 + 232_000));
-        assert_eq!(gpu().time(&batch(10)).total(), Nanos(16_000 + 152_000 + 160_000));
-        // Whatever it is said to take, a batch is no slower than its queries one after another.
-        assert_eq!(gpu().time(&batch(100)).total(), Nanos(16 * 25_000));
     }
 
     #[test]
@@ -390,10 +347,9 @@ mod tests {
         #[test]
         fn a_batch_takes_at_most_the_sum_and_at_least_the_least(
             // No query takes less than the host does for one.
-            costs in prop::collection::vec((9u64..2000, 0u64..2000, 0u64..2000), 1..300),
+            costs in prop::collection::vec((9u64..2000, 0u64..2000), 1..300),
         ) {
-            let costs: Vec<Cost> =
-                costs.into_iter().map(|(alone, added, bus)| cost_of(alone, added.min(alone), bus)).collect();
+            let costs: Vec<Cost> = costs.into_iter().map(|(alone, added)| cost_of((alone, added.min(alone)))).collect();
             let load = costs.iter().copied().fold(BatchLoad::default(), BatchLoad::with);
             let time = gpu().time(&load);
             prop_assert!(time.total() <= load.alone);
@@ -403,7 +359,6 @@ mod tests {
             let slack = Nanos(costs.len() as u64);
             prop_assert!(sum(|least| least.device) <= time.device + slack);
             prop_assert!(sum(|least| least.host) <= time.host + slack);
-            prop_assert!(sum(|least| least.bus) <= time.bus + slack);
         }
     }
 }

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
-use crate::cost::Following;
 use crate::cost::machine_file::{DispatcherCosts, DispatcherStalls, LaneCosts};
 use crate::ids::ProcessorId;
 use crate::machine::{Class, FaultPlan, Machine, PerClass};
@@ -31,9 +29,6 @@ pub struct MachineModel {
     pub dispatcher: Option<DispatcherCosts>,
     /// What goes wrong in a run; policies don't know.
     pub faults: FaultPlan,
-    /// How what lies in the memory of its GPUs follows the queries, if it does; costs are then those of all lying near, and this says
-    /// what comes to them. Of GPUs each has pages of its own; policies learn what is near from what queries are expected to cost.
-    pub following: Option<Arc<Following>>,
 }
 
 /// What the dispatcher itself takes: all that is due is taken in as one round, then it is decided once.
@@ -103,8 +98,6 @@ pub struct LeastUse {
     pub lane: Nanos,
     /// Time of one of its devices; zero where lanes share nothing.
     pub device: Nanos,
-    /// Time of a device's bus to the host's memory.
-    pub bus: Nanos,
 }
 
 impl From<Machine> for MachineModel {
@@ -173,8 +166,8 @@ impl MachineModel {
         };
         match sizes {
             BatchSizes::Any => {
-                let BatchTime { host, device, bus, .. } = batches.least(cost);
-                LeastUse { lane: host, device, bus }
+                let BatchTime { host, device, .. } = batches.least(cost);
+                LeastUse { lane: host, device }
             }
             BatchSizes::One => {
                 let time = batches.time(&BatchLoad::default().with(cost));
@@ -185,7 +178,6 @@ impl MachineModel {
                 LeastUse {
                     lane: if is_deep { time.host } else { time.total() },
                     device: time.device.min(cost.alone.scaled(spacing)),
-                    bus: time.bus,
                 }
             }
         }

@@ -1,11 +1,8 @@
 //! Batches as long as measured queries and a fitted machine say.
 
 use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceTimes};
-use crate::cache::Followed;
-use crate::cost::Following;
-use crate::cost::following::{Bus, Follower};
 use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
-use crate::ids::{DeviceId, ProcessorId};
+use crate::ids::ProcessorId;
 use crate::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::time::Nanos;
 
@@ -26,24 +23,19 @@ struct LaneClock {
     without_memory: u32,
 }
 
-/// A device, and its bus to the host's memory: streams share both, and batches that read across the bus wait for it on the device.
+/// A device that streams share.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceClock {
     free: Nanos,
-    bus: Bus,
 }
 
 impl DeviceClock {
-    /// When a batch has finished that is prepared at `ready`, and takes both for so long. Of its time on the device others can
-    /// run there all but `alone`: a small batch does not fill it.
+    /// When a batch has finished that is prepared at `ready` and takes `device`. It has the device to itself for `alone` only:
+    /// a small batch does not fill the device.
     #[inline]
-    fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos, bus: Nanos) -> Nanos {
+    fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos) -> Nanos {
         self.free = ready.max(self.free) + alone;
-        let finish = self.free.max(ready + device);
-        if bus == Nanos::ZERO {
-            return finish;
-        }
-        finish.max(self.bus.read(ready, bus))
+        self.free.max(ready + device)
     }
 }
 
@@ -72,8 +64,8 @@ impl LaneClock {
     fn run_among_others(&mut self, time: BatchTime, alone: Nanos, begin: Nanos, device: &mut DeviceClock) -> Nanos {
         let begin = begin.max(self.host_free);
         self.host_free = begin + time.host;
-        let done = device.take(begin + time.exposed, time.device, alone, time.bus);
-        // A batch that needs no bus does not overtake the lane's last one, which may still wait for it.
+        let done = device.take(begin + time.exposed, time.device, alone);
+        // A short batch does not overtake the lane's last one.
         self.host_free.max(done).max(self.done)
     }
 }
@@ -87,8 +79,6 @@ pub struct MeasuredTimes<'a, F> {
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
     devices: PerClass<Vec<DeviceClock>>,
-    /// What lies near on each GPU, where that follows the queries; else there are none.
-    followers: Vec<Follower>,
     /// Batches so far: what varies by chance varies by this number.
     number: u64,
     /// Planned faults that may still come, in order of time.
@@ -106,14 +96,11 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
     pub fn new(model: &'a MachineModel, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
         let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
-        let num_gpus = model.machine.num_devices(Class::GPU);
-        let followers = model.following.iter().flat_map(|following| vec![Follower::new(following); num_gpus]).collect();
         Self {
             model,
             cost,
             lanes,
             devices,
-            followers,
             number: 0,
             faults: model.faults.faults.clone(),
             rerun: None,
@@ -122,29 +109,10 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         }
     }
 
-    /// What has come of following the queries, by GPU.
-    pub fn followed(&self) -> impl Iterator<Item = Followed> {
-        self.followers.iter().map(Follower::followed)
-    }
-
-    /// What the queries of these rows cost on a device now.
+    /// What the queries of these rows cost together.
     #[inline]
-    fn load(&self, class: Class, device: DeviceId, rows: &[u32]) -> BatchLoad {
-        match self.follower(class, device) {
-            None => rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class))),
-            Some((follower, following)) => {
-                let cost = |row| follower.cost(following, row, (self.cost)(row, class));
-                rows.iter().fold(BatchLoad::default(), |load, &row| load.with(cost(row)))
-            }
-        }
-    }
-
-    #[inline]
-    fn follower(&self, class: Class, device: DeviceId) -> Option<(&Follower, &Following)> {
-        if class != Class::GPU {
-            return None;
-        }
-        self.followers.get(device.index()).zip(self.model.following.as_deref())
+    fn load(&self, class: Class, rows: &[u32]) -> BatchLoad {
+        rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)))
     }
 
     /// By class, how many lanes work now, the one that starts counted.
@@ -173,7 +141,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let crowded = costs.crowded(class, &busy);
         self.number += 1;
         self.preparing = None;
-        let load = self.load(class, device, rows);
+        let load = self.load(class, rows);
         let time = self.model.batch_time(class, &load);
         let lane = &mut self.lanes[processor.index()];
         let begin = now + costs.hand_over(idle);
@@ -184,7 +152,6 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
                 host: time.host.scaled(times.host),
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
-                bus: time.bus.scaled(times.device),
             };
             costs.note_work(&mut lane.state, idle, time.total());
             // No less than bounds count for its queries.
@@ -200,9 +167,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             // Of a query alone most of the time is on its way, where the next one may be, too.
             let device_time = load.alone.scaled(costs.spacing()).min(taken);
             let exposed = taken.since(device_time);
-            let times = taken.as_us() / time.total().as_us().max(1e-3);
-            let bus = time.bus.scaled(times).min(device_time);
-            let time = BatchTime { host: exposed, exposed, device: device_time, bus };
+            let time = BatchTime { host: exposed, exposed, device: device_time };
             lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
         } else {
             lane.done = begin.max(lane.done) + taken;
@@ -218,7 +183,7 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
         if self.is_exact {
             // As below, where nothing fails.
             let class = self.model.machine.class(processor);
-            if self.model.batches[class].is_none() && self.followers.is_empty() {
+            if self.model.batches[class].is_none() {
                 return self.start_one_by_one(processor, class, rows, now);
             }
             return self.start_well(processor, class, rows, now);
@@ -227,24 +192,6 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
             return self.start_well(processor, self.model.machine.class(processor), rows, now);
         }
         self.start_or_fail(processor, rows, now)
-    }
-
-    #[inline]
-    fn note_start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) {
-        // Of what a real processor does only this is asked for: what lies near when the next batch starts.
-        if !self.followers.is_empty() && self.model.machine.class(processor) == Class::GPU {
-            self.start_following(processor, rows, now);
-        }
-    }
-
-    #[inline]
-    fn predict_cost(&self, row: u32, expected: &mut PerClass<Cost>) {
-        // One GPU stands for all: each follows a part of the same queries.
-        if let Some((follower, following)) = self.follower(Class::GPU, DeviceId(0))
-            && expected[Class::GPU] != Cost::NEVER
-        {
-            expected[Class::GPU] = follower.expected(following, row, expected[Class::GPU]);
-        }
     }
 
     #[inline]
@@ -360,29 +307,6 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
     /// `class` is the lane's own, or a CPU's where that has taken its place.
     #[inline]
     fn start_well(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
-        if !self.followers.is_empty() && class == Class::GPU {
-            return self.start_following(processor, rows, now);
-        }
-        self.start_priced(processor, class, rows, now)
-    }
-
-    /// The same on a GPU whose memory follows the queries: the border of a batch comes before its costs are known, and what it has
-    /// entered it leaves when it ends.
-    fn start_following(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
-        let (class, device) = (Class::GPU, self.model.machine.processor(processor).device.index());
-        if let (Some(following), Some(follower)) = (&self.model.following, self.followers.get_mut(device)) {
-            follower.start(following, rows, now, &mut self.devices[class][device].bus);
-        }
-        let finish = self.start_priced(processor, class, rows, now);
-        if let Some(follower) = self.followers.get_mut(device) {
-            follower.end_at(finish);
-        }
-        finish
-    }
-
-    /// The same once it is known what the batch finds near.
-    #[inline]
-    fn start_priced(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let model = self.model;
         let device = model.machine.processor(processor).device;
         if let Some(costs) = &model.lanes[class] {
@@ -390,7 +314,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         }
         let Some(batches) = &model.batches[class] else { return self.start_one_by_one(processor, class, rows, now) };
         let begin = now + model.handoff[class];
-        let load = self.load(class, device, rows);
+        let load = self.load(class, rows);
         let lane = &mut self.lanes[processor.index()];
         lane.finish = lane.run(batches.time(&load), begin, &mut self.devices[class][device.index()]);
         lane.done = lane.finish;
@@ -401,10 +325,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
     #[inline]
     fn start_one_by_one(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let begin = now + self.model.handoff[class];
-        let alone = match self.followers.is_empty() {
-            true => rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone),
-            false => self.load(class, self.model.machine.processor(processor).device, rows).alone,
-        };
+        let alone = rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone);
         let lane = &mut self.lanes[processor.index()];
         lane.finish = begin.max(lane.finish) + alone;
         lane.done = lane.finish;
@@ -421,9 +342,7 @@ mod tests {
     /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
         if class.is_gpu() {
-            // Rows from 100 on take the bus for 30 us.
-            let bus = if row < 100 { Nanos::ZERO } else { Nanos(30_000) };
-            Cost { alone: Nanos(15_000) + bus, added: Nanos(10_000), bus }
+            Cost { alone: Nanos(15_000), added: Nanos(10_000) }
         } else {
             Cost::alone(Nanos(10_000 * (u64::from(row) + 1)))
         }
@@ -437,7 +356,6 @@ mod tests {
             device_fixed_us: 0.0,
             longest: 0.0,
             crowding: vec![(1, 1.0)],
-            bus_crowding: Vec::new(),
             most_queries: 64,
         };
         MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
@@ -465,28 +383,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_bus_keeps_others_from_the_device() {
-        let model = model(Machine::new(1, 0).with_gpus(1, 2, 2));
-        let mut times = MeasuredTimes::new(&model, cost);
-        let other = ProcessorId(2);
-        // 10 us of host; scoring takes 20, and reading what the two need 60.
-        assert_eq!(times.start(GPU, &[100, 101], Nanos(0)), Nanos(90_000));
-        // Another stream's batch of near lists scores as soon as the device is free.
-        assert_eq!(times.start(other, &[0, 1], Nanos(0)), Nanos(110_000));
-        // One that needs the bus, too, follows.
-        assert_eq!(times.start(other, &[102, 103], Nanos(0)), Nanos(190_000));
-        // After a pause all is free.
-        assert_eq!(times.start(GPU, &[100, 101], Nanos(1_000_000)), Nanos(1_090_000));
-    }
-
-    #[test]
     fn whichever_is_longer_sets_the_pace_of_batches_in_a_stream() {
         let mut model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
         if let Some(batches) = &mut model.batches[Class::GPU] {
             batches.host_each_us = 30.0;
             batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
         }
-        let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000), ..Cost::default() };
+        let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) };
         let mut times = MeasuredTimes::new(&model, cost);
         // 60 us of the thread, of which 10 before the device begins on its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
@@ -497,12 +400,10 @@ mod tests {
     fn batches_that_do_not_fill_the_device_overlap_there() {
         // 20 us each, of which 12 alone.
         let mut device = DeviceClock::default();
-        let mut take = |ready| device.take(Nanos(ready), Nanos(20), Nanos(12), Nanos::ZERO).0;
+        let mut take = |ready| device.take(Nanos(ready), Nanos(20), Nanos(12)).0;
         assert_eq!([take(0), take(0), take(1)], [20, 24, 36]);
         // One that comes when the others have passed takes as long as on an idle device.
         assert_eq!([take(30), take(100)], [50, 120]);
-        // With the bus for 40 us: the later of the two.
-        assert_eq!(device.take(Nanos(200), Nanos(20), Nanos(12), Nanos(40)), Nanos(240));
     }
 
     #[test]

@@ -10,17 +10,6 @@
 //!                    start A   start B    A done    B done
 //! ```
 //!
-//! Where a part of an index lies in the host's memory, the bus is one more thing that streams share. What a batch reads there comes to
-//! what scoring takes, since warps that wait for the bus keep others from the device:
-//!
-//! ```text
-//!   device          |==A==|==B====~~~~~~~~|    A: all near; B: half of it far
-//!   bus                         |~~~~~~~~|
-//! ```
-//!
-//! What lies near may follow the queries ([`Following`](super::Following)): then each GPU is asked what it holds when a batch starts, and
-//! the costs of its queries are those of that moment. Pages that come take the bus, too, beside reads.
-//!
 //! [`BatchCost`] says what a batch takes of host and device; [`MachineModel`] is a machine with all that is known of its
 //! costs beyond those of single queries; [`MeasuredTimes`] plays the two.
 
@@ -28,37 +17,22 @@ mod batch_cost;
 mod machine_model;
 mod measured_times;
 
-pub(super) use batch_cost::check_crowding;
 pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost, Exposed};
 pub use machine_model::{BatchSizes, Decisions, DispatcherTime, LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 
 use crate::ids::ProcessorId;
-use crate::machine::{LaneFault, PerClass};
+use crate::machine::LaneFault;
 use crate::time::Nanos;
 
 /// When batches finish that start on the processors of a machine.
 ///
 /// It is told of every start, in order of time, and may remember what it needs: what runs beside a batch, what ran
-/// before it, what lies in a cache.
+/// before it.
 pub trait ServiceTimes {
     /// The queries of these rows of the workload start together on `processor` at `now`: when they will have finished.
     /// Batches of one processor finish in the order in which they start.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
-
-    /// The queries of these rows start together on a `processor` that is real, at `now`: what is remembered goes on as if they took
-    /// what they are predicted to, and when they finish is for the processor to say.
-    #[inline]
-    fn note_start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) {
-        let _ = (processor, rows, now);
-    }
-
-    /// What the query in a row is expected to cost now, which is expected to cost so much with all that it reads near: to be asked when
-    /// it arrives.
-    #[inline]
-    fn predict_cost(&self, row: u32, expected: &mut PerClass<Cost>) {
-        let _ = (row, expected);
-    }
 
     /// Whether the batch that was started last will run again on its lane's fallback executor, since the lane fails meanwhile;
     /// to be asked after each start.
@@ -95,16 +69,6 @@ impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         (**self).start(processor, rows, now)
-    }
-
-    #[inline]
-    fn note_start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) {
-        (**self).note_start(processor, rows, now);
-    }
-
-    #[inline]
-    fn predict_cost(&self, row: u32, expected: &mut PerClass<Cost>) {
-        (**self).predict_cost(row, expected);
     }
 
     #[inline]

@@ -52,9 +52,9 @@ pub(super) struct ListsArgument {
     pub(super) rows: u64,
     pub(super) directory: u64,
     pub(super) norms: u64,
-    pub(super) far_rows: u64,
+    pub(super) host_rows: u64,
     pub(super) num_docs: u32,
-    pub(super) num_near: u32,
+    pub(super) num_resident: u32,
 }
 
 /// The header of a block of a list: `Block`.

@@ -22,12 +22,11 @@ use super::batch::{Place, Room};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::slot::{End, Slot, Taken};
-use super::tiered::{GpuMemory, OnlineReport};
+use super::tiered::GpuMemory;
 use super::upload::{UploadOptions, UploadReport};
-use crate::cache::FarCurve;
 use crate::exec::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
 use crate::gpu::{Device, GpuError};
-use crate::ids::{DeviceId, TermId};
+use crate::ids::DeviceId;
 use crate::index::{Bm25, Index};
 use crate::machine::Class;
 use crate::query::{Mode, Query};
@@ -160,25 +159,6 @@ impl GpuExecutor {
         self.lone.lists.report
     }
 
-    /// What share of so many reads of terms' lists ([`ReadCounter`](crate::exec::ReadCounter)) is in the host's memory, under any budget;
-    /// `None` where none was given.
-    #[must_use]
-    pub fn far_curve(&self, reads: &[(TermId, f64)]) -> Option<FarCurve> {
-        self.lone.lists.far_curve(reads)
-    }
-
-    /// What share of a query's expected reads is in the host's memory now; `None` where that doesn't follow the queries.
-    #[must_use]
-    pub fn far_share(&self, query: &Query) -> Option<f64> {
-        self.lone.lists.far_share(query)
-    }
-
-    /// What has come to the GPU's memory, and what that took; `None` where residency doesn't follow the queries.
-    #[must_use]
-    pub fn online_report(&self) -> Option<OnlineReport> {
-        self.lone.lists.online_report()
-    }
-
     /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.
     #[cfg(feature = "cli")]
     pub(crate) fn set_pruning(&mut self, pruning: super::Pruning) {
@@ -234,12 +214,6 @@ impl GpuExecutor {
                 }
                 next += 1;
             }
-            if let Err(error) = self.lone.lists.border(batch[first..next].iter().map(|request| request.query)) {
-                self.lose_all(&error.to_string());
-                self.flights.pop_back();
-                return Err(error);
-            }
-            let slot = &mut self.slots[self.next_slot];
             let launched = slot.launch(&self.lone.kernels, &self.lone.lists, self.lone.machine);
             if let Err(error) = launched {
                 let error = self.failed(doing(batch.len(), first), &error);
@@ -411,10 +385,10 @@ impl Executor for GpuExecutor {
     fn device(&self) -> String {
         let name = &self.lone.device.info.name;
         match self.lone.lists.report {
-            UploadReport { far_bytes: 0, .. } => name.clone(),
-            UploadReport { device_bytes, far_bytes, .. } => {
+            UploadReport { host_bytes: 0, .. } => name.clone(),
+            UploadReport { device_bytes, host_bytes, .. } => {
                 let mb = |bytes: u64| bytes as f64 / 1e6;
-                format!("{name} with {:.1} of {:.1} MB of the index", mb(device_bytes), mb(device_bytes + far_bytes))
+                format!("{name} with {:.1} of {:.1} MB of the index", mb(device_bytes), mb(device_bytes + host_bytes))
             }
         }
     }
@@ -425,7 +399,6 @@ impl Executor for GpuExecutor {
         if query.terms.is_empty() {
             return Ok(Execution { device_us: Some(0.0), host_us: None });
         }
-        self.lone.lists.border(std::iter::once(query))?;
         let device_us = self.lone.search(query, mode, k, hits)?;
         Ok(Execution { device_us: Some(device_us), host_us: None })
     }

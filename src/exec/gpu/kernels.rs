@@ -293,10 +293,11 @@ impl Kernels {
         (d_blocks, rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut Rows, &mut CudaSlice<u32>),
     ) -> Result<(), DriverError> {
         let Some(shape) = part_shape(part) else { return Ok(()) };
-        let (near, far, num_near) = (rows.near(stream), rows.far(), rows.num_near());
+        let (on_device, on_host, num_resident) =
+            (rows.device_address(stream), rows.host_address(), rows.num_resident());
         let mut launch = stream.launch_builder(&self.write_blocks);
         launch.arg(part).arg(&counts.d_of_blocks).arg(&counts.d_of_tiles);
-        launch.arg(d_blocks).arg(&near).arg(&far).arg(&num_near).arg(d_directory);
+        launch.arg(d_blocks).arg(&on_device).arg(&on_host).arg(&num_resident).arg(d_directory);
         // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the caller
         // vouches for what they point to.
         unsafe { launch.launch(shape) }.map(drop)

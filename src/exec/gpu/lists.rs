@@ -13,14 +13,11 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use super::arguments::{BlockArgument, ListsArgument};
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::{OnlineReport, OnlineRows, Reading, Rows, far_curve};
+use super::tiered::Rows;
 use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
-use crate::cache::{FarCurve, Placement};
 use crate::exec::ExecError;
 use crate::gpu::Device;
-use crate::ids::TermId;
 use crate::index::{Bm25, Index};
-use crate::query::Query;
 
 /// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
@@ -28,13 +25,10 @@ pub(super) struct DeviceLists {
     pub(super) host: Arc<Index>,
     /// What planning asks of each term.
     pub(super) terms: TermTable,
-    /// What changes headers and rows; before these, since it is done with them when it is dropped.
-    online: Option<OnlineRows>,
     d_blocks: CudaSlice<BlockArgument>,
     rows: Rows,
     d_directory: CudaSlice<u32>,
     d_norms: CudaSlice<u32>,
-    placement: Option<Placement>,
     pub(super) report: UploadReport,
 }
 
@@ -58,56 +52,21 @@ impl DeviceLists {
     }
 
     fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, placement, online, report } = uploaded;
+        let Uploaded { d_blocks, rows, d_directory, d_norms, report } = uploaded;
         let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, online, d_blocks, rows, d_directory, d_norms, placement, report }
+        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, report }
     }
 
-    /// The border of a batch, where what lies near may change.
-    ///
-    /// # Errors
-    /// If the driver refuses.
-    pub(super) fn border<'a>(&self, queries: impl ExactSizeIterator<Item = &'a Query>) -> Result<(), ExecError> {
-        self.online.as_ref().map_or(Ok(()), |online| online.border(queries))
-    }
-
-    /// The lists as kernels take them that begin now, until what comes with them is dropped.
-    pub(super) fn enter(&self, stream: &CudaStream) -> (ListsArgument, Option<Reading>) {
-        let lists = self.argument(stream);
-        match &self.online {
-            Some(online) => {
-                let (blocks, reading) = online.enter();
-                (ListsArgument { blocks, ..lists }, Some(reading))
-            }
-            None => (lists, None),
-        }
-    }
-
-    /// The share of a query's expected reads that is far now; `None` where that doesn't follow the queries.
-    pub(super) fn far_share(&self, query: &Query) -> Option<f64> {
-        self.online.as_ref().map(|online| online.far_share(query))
-    }
-
-    /// What has moved; `None` where nothing does.
-    pub(super) fn online_report(&self) -> Option<OnlineReport> {
-        self.online.as_ref().map(OnlineRows::report)
-    }
-
-    /// What share of so many reads of lists is far, under any budget; `None` where none was given.
-    pub(super) fn far_curve(&self, reads: &[(TermId, f64)]) -> Option<FarCurve> {
-        Some(far_curve(&self.host, self.placement.as_ref()?, reads))
-    }
-
-    /// The lists as kernels take them, with headers that stay as they are where residency does.
+    /// The lists as kernels take them.
     pub(super) fn argument(&self, stream: &CudaStream) -> ListsArgument {
         ListsArgument {
             blocks: self.d_blocks.device_ptr(stream).0,
-            rows: self.rows.near(stream),
+            rows: self.rows.device_address(stream),
             directory: self.d_directory.device_ptr(stream).0,
             norms: self.d_norms.device_ptr(stream).0,
-            far_rows: self.rows.far(),
+            host_rows: self.rows.host_address(),
             num_docs: self.host.num_docs(),
-            num_near: self.rows.num_near(),
+            num_resident: self.rows.num_resident(),
         }
     }
 }

@@ -163,8 +163,7 @@ impl LoneRunner {
         }
         let mut memory = self.slot.memory();
         let stream = &self.slot.stream;
-        let (lists, reading) = self.lists.enter(stream);
-        self.slot.reading = reading;
+        let lists = self.lists.argument(stream);
         let first_state = memory.states;
         let mut gate = 0;
         for needs_all in [true, false] {
@@ -183,7 +182,6 @@ impl LoneRunner {
         let taken = self.slot.take_results(0, plan.query.k as usize, hits)?;
         self.topk_us = self.slot.take(LONE_RESULTS - 1)? as f64 * 1e-3;
         let device_us = self.slot.take(LONE_RESULTS - 2)? as f64 * 1e-3;
-        self.slot.reading = None;
         Ok((device_us, taken))
     }
 

@@ -7,8 +7,7 @@
 //! one query of many   terms by tiles, or for many results: as a batch of one
 //! ```
 //!
-//! Where device memory is to hold, or can hold, a part of the lists alone, the other blocks are read from the host's memory
-//! across the bus (`tiered/`).
+//! Under a budget of device memory, kernels read the other blocks from the host's memory across the bus (`tiered/`).
 //!
 //! The index lies in device memory in a form of its own (`lists.rs`), made from the file when it is uploaded
 //! (`upload.rs`). For AND+OR all kernels are launched at once: the second stage reads on the device how many
@@ -40,5 +39,5 @@ pub use accepted::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
 #[cfg(feature = "cli")]
 pub(crate) use plan::Pruning;
-pub use tiered::{GpuMemory, OnlineReport};
+pub use tiered::GpuMemory;
 pub use upload::UploadReport;

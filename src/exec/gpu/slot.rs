@@ -12,7 +12,6 @@ use super::arguments::{RunArgument, StateArgument, TOO_MANY, UNWRITTEN};
 use super::batch::{Batch, Launches, Machine, Room};
 use super::kernels::{Kernels, QueryMemory};
 use super::lists::DeviceLists;
-use super::tiered::Reading;
 use crate::exec::{Hit, TopK};
 use crate::gpu::{Device, Pinned};
 
@@ -28,8 +27,6 @@ pub(super) struct Slot {
     pub(super) results: Pinned<u64>,
     /// Where the batch's end is told, after all results, if one is under way.
     end_at: Option<usize>,
-    /// The headers that it reads, while it is under way.
-    pub(super) reading: Option<Reading>,
     /// How often it was looked at in vain.
     looks: u32,
     input: Pinned<u32>,
@@ -56,7 +53,6 @@ impl Slot {
             batch: Batch::default(),
             results: Pinned::for_results(device, room.result_words, UNWRITTEN)?,
             end_at: None,
-            reading: None,
             looks: 0,
             input: Pinned::for_input(device, room.input_words)?,
             d_input,
@@ -109,8 +105,7 @@ impl Slot {
         let memory = self.memory();
         let stream = &self.stream;
         let input_at = self.d_input.device_ptr_mut(stream).0;
-        let (lists, reading) = lists.enter(stream);
-        self.reading = reading;
+        let lists = lists.argument(stream);
         let at = |batch| super::arguments::BatchArgument { input: input_at, ..batch };
         let Launches { scored, sampled, tiled, scored_again, sorted, .. } = launches;
         // SAFETY: the input stays as it is until all results have come; the batch has given each query its places in
@@ -203,7 +198,6 @@ impl Slot {
         let Some(at) = self.end_at else { return Ok(None) };
         let end = End { scored: self.take(at)?, began_ns: self.take(at + 1)?, ended_ns: self.take(at + 2)? };
         self.end_at = None;
-        self.reading = None;
         Ok(Some(end))
     }
 
@@ -233,7 +227,6 @@ impl Slot {
         unsafe { self.results.as_mut_slice() }.fill(UNWRITTEN);
         self.batch.clear();
         self.end_at = None;
-        self.reading = None;
         Ok(())
     }
 

@@ -22,9 +22,9 @@ use rayon::prelude::*;
 
 use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
 use super::kernels::{Kernels, RowCounts};
-use super::tiered::{GpuMemory, OnlineRows, ROW_BYTES, Rows};
-use crate::cache::{OnlineOptions, Pages, Placement};
+use super::tiered::{GpuMemory, Rows};
 use crate::exec::ExecError;
+use crate::exec::placement::list_rows::ROW_BYTES;
 use crate::gpu::{Device, GpuError, STAGING_WORDS, Staging};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
 
@@ -37,7 +37,7 @@ pub(super) struct UploadOptions<'a> {
     pub(super) part_bytes: u64,
     /// Device memory that may be used, as far as it is free, with what must stay free.
     pub(super) limit_bytes: u64,
-    /// How much of the index may lie there, and what goes there first; all of it, if nothing is said.
+    /// The budget of device memory for the index; `None` for all of it.
     pub(super) memory: Option<&'a GpuMemory>,
 }
 
@@ -52,10 +52,8 @@ impl UploadOptions<'_> {
 pub struct UploadReport {
     /// Device memory of the lists, as searches read them, and of the documents' norms.
     pub device_bytes: u64,
-    /// Of that, what would lie there under any budget: headers, directories, norms.
-    pub staying_bytes: u64,
-    /// What lies in the host's memory, and is read from there across the bus.
-    pub far_bytes: u64,
+    /// Host memory of host-resident rows, which kernels read across the bus.
+    pub host_bytes: u64,
     /// What was copied to the device.
     pub copied_bytes: u64,
     /// From the first copy until the last list was written.
@@ -69,10 +67,6 @@ pub(super) struct Uploaded {
     pub(super) rows: Rows,
     pub(super) d_directory: CudaSlice<u32>,
     pub(super) d_norms: CudaSlice<u32>,
-    /// The order of rows, where a budget was given.
-    pub(super) placement: Option<Placement>,
-    /// What of the rows is near, where that follows the queries.
-    pub(super) online: Option<OnlineRows>,
     pub(super) report: UploadReport,
 }
 
@@ -106,8 +100,8 @@ pub(super) fn upload(
 
     let mut measured = way.measure(&mut staging, bm25, once_bytes).map_err(failed)?;
     let placed = way.place(&mut measured.counts, options.memory)?;
-    let rows_bytes = placed.device_bytes(&way.lists);
-    numbered("rows of 16 bytes", placed.num_near + placed.num_far)?;
+    let rows_bytes = ROW_BYTES * placed.num_resident;
+    numbered("rows of 16 bytes", placed.num_resident + placed.num_on_host)?;
     let Some(spare_bytes) = room_bytes.checked_sub(rows_bytes) else {
         return Err(GpuError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes }.into());
     };
@@ -117,23 +111,13 @@ pub(super) fn upload(
     let total_bytes = once_bytes + all_parts_bytes - measured.kept_bytes;
     let Written { d_blocks, rows, d_directory, d_norms } =
         way.write(&mut staging, measured, &placed, total_bytes).map_err(failed)?;
-    let online = match (placed.frames, options.memory) {
-        (Some(Frames { pages, num_frames, options }), Some(memory)) => {
-            let tier = memory.tier(index, &pages, num_frames, options);
-            let tier = (tier, Arc::clone(memory.rates()));
-            Some(OnlineRows::new(device, stream, pages, tier, options.epoch_queries, &rows, &d_blocks)?)
-        }
-        _ => None,
-    };
-
     let report = UploadReport {
         device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
-        staying_bytes: staying_bytes(&way.lists),
-        far_bytes: ROW_BYTES * rows.num_far(),
+        host_bytes: rows.host_bytes(),
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };
-    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, placement: placed.placement, online, report })
+    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report })
 }
 
 fn failed(error: DriverError) -> GpuError {
@@ -176,22 +160,10 @@ impl Measured {
     }
 }
 
-/// Where rows are to lie.
+/// Numbers of device-resident and host-resident rows.
 struct Placed {
-    /// In device memory,
-    num_near: u64,
-    /// and in the host's.
-    num_far: u64,
-    placement: Option<Placement>,
-    /// Frames for pages, where they follow the queries.
-    frames: Option<Frames>,
-}
-
-impl Placed {
-    /// What rows take of device memory, with the second array of headers.
-    fn device_bytes(&self, lists: &ListSections<'_>) -> u64 {
-        ROW_BYTES * self.num_near + self.frames.as_ref().map_or(0, |_| headers_bytes(lists))
-    }
+    num_resident: u64,
+    num_on_host: u64,
 }
 
 /// The index as searches read it.
@@ -226,26 +198,18 @@ impl Way<'_> {
         Ok(Measured { d_norms, counts, terms, kept, kept_bytes })
     }
 
-    /// Gives every block its rows: near as far as the budget goes, if there is one.
+    /// Gives every block its rows: device-resident up to the budget, if there is one.
     fn place(&self, counts: &mut RowCounts, memory: Option<&GpuMemory>) -> Result<Placed, ExecError> {
         let Self { stream, kernels, lists, index, room_bytes, .. } = self;
         let Some(memory) = memory else {
-            let num_near = kernels.scan_rows(stream, counts).map_err(failed)?;
-            return Ok(Placed { num_near, num_far: 0, placement: None, frames: None });
+            let num_resident = kernels.scan_rows(stream, counts).map_err(failed)?;
+            return Ok(Placed { num_resident, num_on_host: 0 });
         };
-        let near_bytes = memory.rows_bytes(staying_bytes(lists), *room_bytes)?;
-        let rows = counts.rows(stream).map_err(failed)?;
-        let placement = memory.place(index, rows.clone());
-        let num_rows = placement.num_rows;
-        let Some(options) = memory.online_options().filter(|_| ROW_BYTES * num_rows > near_bytes) else {
-            counts.place(stream, &placement.first_rows).map_err(failed)?;
-            let num_near = placement.num_near(near_bytes / ROW_BYTES);
-            return Ok(Placed { num_near, num_far: num_rows - num_near, placement: Some(placement), frames: None });
-        };
-        let frames = Frames::new(lists, index, memory, options, &rows, *room_bytes)?;
-        counts.place(stream, &frames.first_rows()).map_err(failed)?;
-        let (num_near, num_far) = (frames.num_rows(), frames.pages.num_rows());
-        Ok(Placed { num_near, num_far, placement: Some(placement), frames: Some(frames) })
+        let rows_bytes = memory.rows_bytes(staying_bytes(lists), *room_bytes)?;
+        let order = memory.order(index, counts.rows(stream).map_err(failed)?);
+        counts.place(stream, &order.first_rows).map_err(failed)?;
+        let num_resident = order.num_resident(rows_bytes / ROW_BYTES);
+        Ok(Placed { num_resident, num_on_host: order.num_rows - num_resident })
     }
 
     /// Has all blocks written; parts that have not stayed go up again.
@@ -259,7 +223,7 @@ impl Way<'_> {
         let Self { stream, kernels, lists, .. } = self;
         let Measured { d_norms, counts, terms, kept, .. } = measured;
         let norms_at = address(stream, &d_norms);
-        let mut rows = Rows::new(self.device, stream, placed.num_near, placed.num_far)?;
+        let mut rows = Rows::new(self.device, stream, placed.num_resident, placed.num_on_host)?;
         // SAFETY: kernels write what others read: every block of every list, its rows and its list's directory.
         let mut d_directory = unsafe { stream.alloc::<u32>(directory_words(lists) as usize) }?;
         // SAFETY: as above; places of long lists among the short ones' blocks are never read.
@@ -284,46 +248,6 @@ impl Way<'_> {
     }
 }
 
-/// Pages in the host's memory, and how many of them device memory has frames for.
-struct Frames {
-    pages: Arc<Pages>,
-    num_frames: u32,
-    options: OnlineOptions,
-}
-
-impl Frames {
-    /// As many as the budget has room for, beside what stays and a second array of headers.
-    ///
-    /// # Errors
-    /// [`GpuError::BadBudget`] if that is none.
-    fn new(
-        lists: &ListSections<'_>,
-        index: &Index,
-        memory: &GpuMemory,
-        options: OnlineOptions,
-        rows: &[u32],
-        room_bytes: u64,
-    ) -> Result<Self, GpuError> {
-        let page_bytes = ROW_BYTES * u64::from(options.page_rows);
-        let least_bytes = staying_bytes(lists) + headers_bytes(lists) + page_bytes;
-        let room_bytes = room_bytes.saturating_sub(headers_bytes(lists) + page_bytes);
-        let more_bytes = memory.rows_bytes(least_bytes, room_bytes)?;
-        let pages = memory.pages(index, rows, options.page_rows);
-        let num_frames = Pages::frames_within(pages.num_pages(), options.page_rows, more_bytes, ROW_BYTES);
-        Ok(Self { pages: Arc::new(pages), num_frames, options })
-    }
-
-    /// Rows of all frames.
-    fn num_rows(&self) -> u64 {
-        u64::from(self.num_frames) * u64::from(self.options.page_rows)
-    }
-
-    /// By block: its first row in the host's memory, rows of frames counted first.
-    fn first_rows(&self) -> Vec<u32> {
-        self.pages.first_rows().iter().map(|first| first.wrapping_add(self.num_rows() as u32)).collect()
-    }
-}
-
 /// The number of blocks or rows, which kernels count in 32 bits.
 fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
     u32::try_from(count).map_err(|_| ExecError::TooLarge { what, count })
@@ -335,7 +259,7 @@ fn needed_bytes(lists: &ListSections<'_>, parts: &[Part]) -> u64 {
     staying_bytes(lists) + RowCounts::bytes(num_blocks(lists)) + terms_bytes(lists) + largest_part
 }
 
-/// What lies in device memory in any case: headers, directories, norms.
+/// Bytes that are device-resident under any budget: headers, directories, norms.
 fn staying_bytes(lists: &ListSections<'_>) -> u64 {
     headers_bytes(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
 }

@@ -14,6 +14,10 @@ use crate::files::{InputError, Provenance, read_line};
 pub trait Record: DeserializeOwned {
     /// Columns that a file may lack; their fields are then what serde's defaults say.
     const OPTIONAL: &'static [&'static str] = &[];
+    /// Columns of earlier versions. A file that has one is refused.
+    const REMOVED: &'static [&'static str] = &[];
+    /// How to make a file without [`REMOVED`](Self::REMOVED) columns, for the error.
+    const REMEDY: &'static str = "";
 }
 
 /// A CSV file as rows of type `T`.
@@ -51,7 +55,7 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
         let mut csv = Self { path, reader, line: 0, text, provenance, header: Vec::new(), rows: PhantomData };
         if csv.next_line()? {
             let cells = Cells::cut(path, csv.line, &csv.text)?;
-            csv.header = header(&cells, columns::<T>(), T::OPTIONAL, passes_over_others)?;
+            csv.header = header::<T>(&cells, passes_over_others)?;
         }
         Ok(csv)
     }
@@ -120,15 +124,14 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
 }
 
 /// Which field each column of the header is.
-fn header(
-    cells: &Cells<'_>,
-    known: &'static [&'static str],
-    optional: &[&str],
-    passes_over_others: bool,
-) -> Result<Vec<Option<&'static str>>, InputError> {
+fn header<T: Record>(cells: &Cells<'_>, passes_over_others: bool) -> Result<Vec<Option<&'static str>>, InputError> {
+    let (known, optional) = (columns::<T>(), T::OPTIONAL);
     let mut header = Vec::with_capacity(cells.len());
     for (field, name) in cells.iter().enumerate() {
         let column = known.iter().copied().find(|&known| known == name);
+        if T::REMOVED.contains(&name) {
+            return Err(cells.error_at(field, format!("column `{name}` is of an earlier version: {}", T::REMEDY)));
+        }
         if column.is_none() && !passes_over_others {
             let message = format!("unknown column `{name}`, expected some of {}", known.join(", "));
             return Err(cells.error_at(field, message));

@@ -185,7 +185,7 @@ mod tests {
             processor: ProcessorId(1),
             class: Class::GPU,
             queries,
-            profiled: BatchTime { host: halves.0, exposed: halves.0, device: halves.1, bus: Nanos::ZERO },
+            profiled: BatchTime { host: halves.0, exposed: halves.0, device: halves.1 },
             idle: Nanos(idle),
             busy: 0,
             out: Nanos::ZERO,
@@ -280,7 +280,7 @@ mod tests {
         let alone = |idle, worked_us| MachineSample {
             stage: Stage::Used,
             offered: 0.3,
-            profiled: BatchTime { bus: Nanos::ZERO, ..sample(1, 0, 0.0).profiled },
+            profiled: sample(1, 0, 0.0).profiled,
             ..sample(1, idle, worked_us)
         };
         let mut samples: Vec<MachineSample> = (0..200).map(|_| alone(120_000, 60.0)).collect();

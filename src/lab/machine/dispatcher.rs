@@ -101,7 +101,6 @@ fn lane_pool(cpus: usize, gpus: usize) -> Result<LanePool, LabError> {
         device_fixed_us: 2.0,
         longest: 0.1,
         crowding: vec![(1, 8.0), (64, 2.0), (1024, 1.0)],
-        bus_crowding: Vec::new(),
         most_queries: 1024,
     };
     let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 2);
@@ -122,7 +121,7 @@ fn of_row(row: u32) -> PerClass<Cost> {
     let us = CPU_US * (0.5 + f64::from(row) / f64::from(QUERIES));
     PerClass::from_fn(|class| match class {
         Class::CPU => Cost::alone(Nanos::from_us(us)),
-        Class::GPU => Cost { alone: Nanos::from_us(2.0 * us), added: Nanos::from_us(us / 20.0), ..Cost::default() },
+        Class::GPU => Cost { alone: Nanos::from_us(2.0 * us), added: Nanos::from_us(us / 20.0) },
         _ => Cost::NEVER,
     })
 }

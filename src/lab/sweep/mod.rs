@@ -1,7 +1,7 @@
 //! Sweeps: one simulation for each point of a product of parameters.
 //!
 //! ```text
-//!   modes × policies × CPUs × GPUs × streams × GPU memories × epochs × deadlines × noises × shards × replicas [× rates]
+//!   modes × policies × CPUs × GPUs × streams × deadlines × noises × shards × replicas [× rates]
 //!     │
 //!     └─▶ point 17 ──play──▶ points/000017.csv ─┐
 //!         point 18 ──play──▶ points/000018.csv ─┼─merge─▶ sweep.csv
@@ -19,7 +19,6 @@ mod results;
 pub use play::{Sweep, SweepOptions, SweepWorkload};
 pub use results::{SweepFolder, SweepRow};
 
-use crate::cost::MemoryBudget;
 use crate::query::Mode;
 use crate::sched::BuiltIn;
 
@@ -36,10 +35,6 @@ pub struct Axes {
     pub gpus: Vec<usize>,
     /// Streams of a GPU.
     pub streams: Vec<usize>,
-    /// GPU memory for the index; `None` for all that it takes.
-    pub gpu_memories: Vec<Option<MemoryBudget>>,
-    /// Queries after which what lies there follows them; 0 where it stays as it is at first.
-    pub gpu_memory_epochs: Vec<usize>,
     /// Time from arrival to deadline, in milliseconds.
     pub deadlines_ms: Vec<f64>,
     /// By how much the logarithm of an estimate deviates from the truth, or from what the model says.
@@ -67,10 +62,6 @@ pub struct Point {
     pub gpus: usize,
     /// Streams of a GPU.
     pub streams: usize,
-    /// GPU memory for the index; `None` for all that it takes.
-    pub gpu_memory: Option<MemoryBudget>,
-    /// Queries after which what lies there follows them; 0 where it stays as it is at first.
-    pub gpu_memory_epoch: u32,
     /// Time from arrival to deadline, in milliseconds.
     pub deadline_ms: f64,
     /// By how much the logarithm of an estimate deviates.
@@ -93,8 +84,6 @@ impl Axes {
             self.cpus.len(),
             self.gpus.len(),
             self.streams.len(),
-            self.gpu_memories.len(),
-            self.gpu_memory_epochs.len(),
             self.deadlines_ms.len(),
             self.noises.len(),
             self.shards.len(),
@@ -126,28 +115,12 @@ impl Axes {
         let shards = self.shards[digit(self.shards.len())];
         let noise = self.noises[digit(self.noises.len())];
         let deadline_ms = self.deadlines_ms[digit(self.deadlines_ms.len())];
-        let gpu_memory_epoch = self.gpu_memory_epochs[digit(self.gpu_memory_epochs.len())] as u32;
-        let gpu_memory = self.gpu_memories[digit(self.gpu_memories.len())];
         let streams = self.streams[digit(self.streams.len())];
         let gpus = self.gpus[digit(self.gpus.len())];
         let cpus = self.cpus[digit(self.cpus.len())];
         let policy = self.policies[digit(self.policies.len())].clone();
         let mode = self.modes[digit(self.modes.len())];
-        Point {
-            number,
-            mode,
-            policy,
-            cpus,
-            gpus,
-            streams,
-            gpu_memory,
-            gpu_memory_epoch,
-            deadline_ms,
-            noise,
-            shards,
-            replicas,
-            rate_qps,
-        }
+        Point { number, mode, policy, cpus, gpus, streams, deadline_ms, noise, shards, replicas, rate_qps }
     }
 }
 
@@ -165,8 +138,6 @@ mod tests {
             cpus: vec![1, 2, 4],
             gpus: vec![1],
             streams: vec![1],
-            gpu_memories: vec![None],
-            gpu_memory_epochs: vec![0],
             deadlines_ms: vec![50.0],
             noises: vec![0.0, 0.5],
             shards: vec![1],

@@ -1,14 +1,13 @@
 //! One point of a sweep, played.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::{Axes, Point, SweepRow};
-use crate::cost::{Cost, IndexPages, MachineModel, MemoryBudget, TierError, Workload};
+use crate::cost::{Cost, MachineModel, Workload};
 use crate::files::Digits;
 use crate::lab::{
-    CapacitySearch, Estimates, FollowingOptions, Judge, LabError, Objective, QueryLengths, RunLength, Summary, Tally,
-    all_near, draw_all, following, sim_queries,
+    CapacitySearch, Estimates, Judge, LabError, Objective, QueryLengths, RunLength, Summary, Tally, draw_all,
+    sim_queries,
 };
 use crate::machine::{Class, Machine, PerClass};
 use crate::quantile::nearest_rank;
@@ -31,8 +30,6 @@ pub struct SweepWorkload {
     pub name: String,
     /// Its rows of that mode.
     pub workload: Workload,
-    /// The pages that they read, where these are to follow the queries.
-    pub pages: Option<IndexPages>,
 }
 
 /// What does not vary.
@@ -56,13 +53,10 @@ pub struct SweepOptions {
     pub shard_costs: ShardCosts,
     /// From how many blocks on a query is long, to policies that go by length; `None` for what suits each machine best.
     pub length_threshold: Option<u32>,
-    /// Bytes a second at which pages come where nobody else reads.
-    pub copy_rate: f64,
 }
 
-/// What costs depend on: the mode, whether there are CPUs and GPUs, and a budget of GPU memory, as a kind and its bits, which all have in
-/// common where pages follow the queries.
-type CostKey = (Mode, bool, bool, Option<(u8, u64)>);
+/// What costs depend on: the mode, and whether there are CPUs and GPUs.
+type CostKey = (Mode, bool, bool);
 
 /// A sweep, ready to be played.
 #[derive(Clone, Debug)]
@@ -76,7 +70,7 @@ impl Sweep {
     /// Over these axes.
     ///
     /// # Errors
-    /// If a workload lacks a measurement or an estimate that a point needs, or a budget of GPU memory is too small.
+    /// If a workload lacks a measurement or an estimate that a point needs.
     pub fn new(axes: &Axes, options: SweepOptions) -> Result<Self, LabError> {
         let mut queries = BTreeMap::new();
         for point in axes.points().iter().filter(|point| point.cpus + point.gpus > 0) {
@@ -84,8 +78,7 @@ impl Sweep {
             if !queries.contains_key(&key)
                 && let Some(SweepWorkload { workload, .. }) = options.workloads.get(&point.mode)
             {
-                let under = under(workload, point)?;
-                queries.insert(key, sim_queries(&under, &options.estimates, &machine(point))?);
+                queries.insert(key, sim_queries(workload, &options.estimates, &machine(point))?);
             }
         }
         Ok(Self { options, queries })
@@ -98,27 +91,8 @@ impl Sweep {
     }
 
     fn model(&self, point: &Point) -> Option<MachineModel> {
-        let workload = under(&self.options.workloads.get(&point.mode)?.workload, point).ok()?;
+        let workload = &self.options.workloads.get(&point.mode)?.workload;
         Some(MachineModel { batches: workload.batches.batch_costs(), ..machine(point).into() })
-    }
-
-    /// The model with pages that follow these queries, if they are to.
-    fn follow(&self, point: &Point, queries: &[SimQuery], model: MachineModel) -> Result<MachineModel, LabError> {
-        let of_mode = self.options.workloads.get(&point.mode);
-        let pages = of_mode.and_then(|of_mode| Some((&of_mode.workload, of_mode.pages.as_ref()?)));
-        let (Some(budget), Some((workload, pages))) = (point.gpu_memory.filter(|_| point.gpu_memory_epoch > 0), pages)
-        else {
-            return Ok(model);
-        };
-        let (epoch_queries, copy_rate) = (point.gpu_memory_epoch, self.options.copy_rate);
-        let options = FollowingOptions { budget, epoch_queries, copy_rate };
-        let found = following(workload, queries, &self.options.estimates, pages, options, &model)?;
-        Ok(MachineModel { following: Some(Arc::new(found)), ..model })
-    }
-
-    fn gpu_memory_mb(&self, point: &Point) -> Option<f64> {
-        let tiers = self.options.workloads.get(&point.mode)?.workload.tiers.as_ref()?;
-        Some(tiers.bytes(point.gpu_memory?) as f64 / 1e6)
     }
 
     /// The point's policy, for the lengths of its queries.
@@ -152,7 +126,6 @@ impl Sweep {
         };
         let mut queries = queries.clone();
         blur(&mut queries, point.noise);
-        let model = self.follow(point, &queries, model)?;
         let policy = self.policy(point, &queries, &model);
         let shape = ClusterShape {
             shards: point.shards,
@@ -180,7 +153,6 @@ impl Sweep {
             cpus: point.cpus,
             gpus: point.gpus,
             streams: point.streams,
-            gpu_memory_mb: self.gpu_memory_mb(point).map(Digits),
             deadline_ms: Digits(point.deadline_ms),
             noise: Digits(point.noise),
             shards: point.shards,
@@ -202,7 +174,6 @@ impl Sweep {
             p99_ms: None,
             missed_share: None,
             held: None,
-            gpu_memory_epoch: Some(point.gpu_memory_epoch).filter(|&queries| queries > 0),
         }
     }
 
@@ -279,21 +250,7 @@ fn machine(point: &Point) -> Machine {
 
 /// Points that ask for the same costs.
 fn kinds(point: &Point) -> CostKey {
-    let budget = point.gpu_memory.map(|budget| match budget {
-        _ if point.gpu_memory_epoch > 0 => (2, 0),
-        MemoryBudget::Bytes(bytes) => (0, bytes),
-        MemoryBudget::Share(share) => (1, share.to_bits()),
-    });
-    (point.mode, point.cpus > 0, point.gpus > 0, budget)
-}
-
-/// The workload at the costs that a point asks for: under its budget, or with all near that pages which follow the queries may bring.
-fn under(workload: &Workload, point: &Point) -> Result<Workload, TierError> {
-    match point.gpu_memory {
-        Some(_) if point.gpu_memory_epoch > 0 => all_near(workload.clone()),
-        Some(budget) => workload.clone().under(budget),
-        None => Ok(workload.clone()),
-    }
+    (point.mode, point.cpus > 0, point.gpus > 0)
 }
 
 /// Makes estimates wrong, each class's by a factor of its own: lognormal of mean 1. The same draws for every noise, so that

@@ -29,8 +29,6 @@ pub struct SweepRow {
     pub gpus: usize,
     /// Streams of a GPU.
     pub streams: usize,
-    /// GPU memory for the index, in millions of bytes; empty for all that it takes.
-    pub gpu_memory_mb: Option<Digits<9>>,
     /// Time from arrival to deadline.
     pub deadline_ms: Digits<12>,
     /// By how much the logarithm of an estimate deviates.
@@ -73,12 +71,11 @@ pub struct SweepRow {
     pub missed_share: Option<Digits<6>>,
     /// Runs that came up to the objective.
     pub held: Option<usize>,
-    /// Queries after which what lies in GPU memory follows them; empty where it stays as it is at first.
-    pub gpu_memory_epoch: Option<u32>,
 }
 
 impl Record for SweepRow {
-    const OPTIONAL: &'static [&'static str] = &["gpu_memory_epoch"];
+    const REMOVED: &'static [&'static str] = &["gpu_memory_mb", "gpu_memory_epoch"];
+    const REMEDY: &'static str = "play the sweep again with this version, into another folder";
 }
 
 /// A folder of one sweep's results.

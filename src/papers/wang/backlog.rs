@@ -14,7 +14,7 @@ use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::ids::{JobId, ProcessorId, QueryId};
 use crate::machine::{Class, Machine, PerClass};
 use crate::papers::ExperimentError;
-use crate::sched::{Action, Dispatcher, Job, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
+use crate::sched::{Action, CachedFirst, Dispatcher, Job, PolicyOptions, RunLog};
 use crate::time::Nanos;
 
 /// How a backlog is shared out.
@@ -53,13 +53,12 @@ pub(super) fn serve(
     let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
     let options = PolicyOptions { patience, batch_limit, ..PolicyOptions::default() };
     let broken = |fault: String| ExperimentError::Wrong(format!("the scheduler of both processors: {fault}"));
-    let policy = PolicyKind::CachedFirst.with(options).build(&model).map_err(|e| broken(e.to_string()))?;
-    let mut dispatcher = Dispatcher::new(&model.machine, policy, is_held.len());
+    let policy = CachedFirst::with_held(&options, &model, is_held.into()).map_err(|e| broken(e.to_string()))?;
+    let mut dispatcher = Dispatcher::new(&model.machine, Box::new(policy), is_held.len());
     let began = Instant::now();
-    for (row, &is_held) in (0..).zip(is_held) {
-        // Costs are of no account where nothing has a deadline; what is far shows in the bus alone.
-        let mut predicted = Cost::on_cpu_and_gpu(Nanos(1), Nanos(1));
-        predicted[Class::GPU].bus = Nanos(u64::from(!is_held));
+    for row in 0..is_held.len() as u32 {
+        // Costs do not matter without deadlines.
+        let predicted = Cost::on_cpu_and_gpu(Nanos(1), Nanos(1));
         let job =
             Job { id: JobId(row), query: QueryId(row), row, arrival: Nanos::ZERO, deadline: Nanos::MAX, predicted };
         dispatcher.arrive(Nanos::ZERO, job).map_err(|e| broken(e.to_string()))?;

@@ -6,10 +6,9 @@ use super::html::{HtmlTable, folded, number, rounded};
 use super::sheet::{Line, Sheet};
 
 /// Axes that are numbers, the likeliest to be drawn along first: column, name, and whether they are best seen as ratios.
-const AXES: [(&str, &str, bool); 9] = [
+const AXES: [(&str, &str, bool); 8] = [
     ("rate_qps", "arrival rate", true),
     ("replicas", "replicas of each shard", false),
-    ("gpu_memory_mb", "GPU memory for the index (MB)", false),
     ("cpus", "CPU workers", true),
     ("gpus", "GPUs", false),
     ("streams", "streams of each GPU", false),

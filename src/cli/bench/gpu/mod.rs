@@ -99,8 +99,8 @@ fn limit_rows(limits: &DeviceLimits) -> Vec<Row> {
     ];
     let copies = limits.host_copies.iter();
     rows.extend(copies.map(|&(bytes, us)| Row::new(format!("host to device, {} KB", bytes / 1000), "us", us)));
-    let pages = if limits.far_reads.has_large_pages { "large pages" } else { "small pages" };
-    rows.extend(limits.far_reads.pieces.iter().map(|&(bytes, rate)| {
+    let pages = if limits.host_reads.has_large_pages { "large pages" } else { "small pages" };
+    rows.extend(limits.host_reads.pieces.iter().map(|&(bytes, rate)| {
         Row::new(format!("scattered reads of the host's memory, {bytes} bytes, {pages}"), "M reads/s", rate / 1e6)
     }));
     rows

@@ -1,28 +1,21 @@
-//! An index of which a part alone lies in device memory.
+//! An index that is only partly in device memory.
 //!
-//! Headers, directories and norms stay on the device: they tell which blocks a query needs. The rows of blocks (documents,
-//! impacts, frequencies) are tiered: what is read often lies near, in device memory, all else far, in page-locked memory of
-//! the host, where kernels read it across the bus, 32 bytes at a time and only what they need of a block. A block's header
-//! names its first row: below a border it is near. So there is one path through the kernels, and answers are the same bits
-//! wherever a block lies.
+//! Headers, directories and norms are always device-resident: they tell which blocks a query needs. The rows of blocks (documents,
+//! impacts, frequencies) are tiered. Rows that are read often are device-resident. All others are host-resident, in page-locked
+//! memory, and kernels read them across the bus, 32 bytes at a time and only as far as they need them. A block's header names its
+//! first row, and rows before a border are device-resident. So kernels have one path, and answers are bit-equal under any budget.
 //!
 //! ```text
-//!   device   | headers | directories | norms | near rows ............ |
+//!   device   | headers | directories | norms | device-resident rows ............ |
 //!                 │ row                          ▲
-//!                 ├── below the border ──────────┘
-//!                 └── from it on ───────────────▶ | far rows ........................ |   host, page-locked
+//!                 ├── before the border ─────────┘
+//!                 └── behind it ────────────────▶ | host-resident rows ........................ |   page-locked host memory
 //! ```
 //!
-//! The order of rows is worked out once, by [`cache::place_blocks`](crate::cache::place_blocks), from a log; a budget is the
-//! border in it. Or residency follows the queries that come ([`cache::OnlineTier`](crate::cache::OnlineTier), `online`): then all
-//! rows are far, in pages, and those that are read most have a copy near.
+//! [`placement`](crate::exec::placement) computes the order of rows once, from a log. A budget is a border in that order.
 
 mod memory;
-mod online;
 mod rows;
 
 pub use memory::GpuMemory;
-pub(super) use memory::far_curve;
-pub use online::OnlineReport;
-pub(super) use online::{OnlineRows, Reading};
-pub(super) use rows::{ROW_BYTES, Rows};
+pub(super) use rows::Rows;

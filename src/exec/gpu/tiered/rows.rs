@@ -1,78 +1,78 @@
-//! The rows of all blocks: near ones on the device, far ones in memory of the host.
+//! The rows of all blocks: device-resident rows, then host-resident ones.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 
-use crate::gpu::{Device, FarMemory};
+use crate::exec::placement::list_rows::ROW_BYTES;
+use crate::gpu::{Device, HostMemory};
 
-pub(in crate::exec::gpu) use crate::exec::ROW_BYTES;
-
-/// Where rows lie.
+/// Memory of rows on the device and on the host.
 #[derive(Debug)]
 pub(in crate::exec::gpu) struct Rows {
-    d_near: CudaSlice<u32>,
-    far: Option<FarMemory>,
-    num_near: u64,
-    num_far: u64,
+    d_rows: CudaSlice<u32>,
+    host: Option<HostMemory>,
+    num_resident: u64,
+    num_on_host: u64,
 }
 
 impl Rows {
-    /// Room for rows, not written yet.
+    /// Uninitialised memory for rows.
     ///
     /// # Errors
-    /// If either memory does not give so much.
+    /// If the device or the host lacks memory.
     pub(in crate::exec::gpu) fn new(
         device: &Device,
         stream: &Arc<CudaStream>,
-        num_near: u64,
-        num_far: u64,
+        num_resident: u64,
+        num_on_host: u64,
     ) -> Result<Self, DriverError> {
         // SAFETY: kernels write all rows before others read them.
-        let d_near = unsafe { stream.alloc::<u32>(4 * num_near.max(1) as usize) }?;
-        let far = (num_far > 0).then(|| FarMemory::new(device, 4 * num_far as usize)).transpose()?;
-        Ok(Self { d_near, far, num_near, num_far })
+        let d_rows = unsafe { stream.alloc::<u32>(4 * num_resident.max(1) as usize) }?;
+        let host = (num_on_host > 0).then(|| HostMemory::new(device, 4 * num_on_host as usize)).transpose()?;
+        Ok(Self { d_rows, host, num_resident, num_on_host })
     }
 
-    /// Where row 0 is.
-    pub(in crate::exec::gpu) fn near(&self, stream: &CudaStream) -> u64 {
-        self.d_near.device_ptr(stream).0
+    /// The address of row 0 for device-resident rows.
+    pub(in crate::exec::gpu) fn device_address(&self, stream: &CudaStream) -> u64 {
+        self.d_rows.device_ptr(stream).0
     }
 
-    /// Where row 0 would be if far rows lay behind near ones; of no meaning if none is far.
-    pub(in crate::exec::gpu) fn far(&self) -> u64 {
-        self.far.as_ref().map_or(0, |far| far.address().wrapping_sub(ROW_BYTES * self.num_near))
+    /// The address that row 0 would have if all rows before the border were in the host's memory, too. Meaningless without
+    /// host-resident rows.
+    pub(in crate::exec::gpu) fn host_address(&self) -> u64 {
+        self.host.as_ref().map_or(0, |host| host.address().wrapping_sub(ROW_BYTES * self.num_resident))
     }
 
-    /// The border: rows below it are near.
-    pub(in crate::exec::gpu) fn num_near(&self) -> u32 {
-        // All rows are counted in 32 bits, and where none is far all are below it.
-        if self.far.is_some() { self.num_near as u32 } else { u32::MAX }
+    /// The border: rows before it are device-resident.
+    pub(in crate::exec::gpu) fn num_resident(&self) -> u32 {
+        // Row numbers have 32 bits. Without host-resident rows, all of them are before the border.
+        if self.host.is_some() { self.num_resident as u32 } else { u32::MAX }
     }
 
-    /// Rows that are far.
-    pub(in crate::exec::gpu) fn num_far(&self) -> u64 {
-        self.num_far
+    /// Bytes of host-resident rows.
+    pub(in crate::exec::gpu) fn host_bytes(&self) -> u64 {
+        ROW_BYTES * self.num_on_host
     }
 
-    /// All rows, near ones first.
+    /// All rows in order.
     #[cfg(test)]
     pub(in crate::exec::gpu) fn to_host(&self, stream: &Arc<CudaStream>) -> Vec<u32> {
-        let mut rows = stream.clone_dtoh(&self.d_near).unwrap();
+        let mut rows = stream.clone_dtoh(&self.d_rows).unwrap();
         stream.synchronize().unwrap();
-        rows.truncate(4 * self.num_near as usize);
-        if let Some(far) = &self.far {
-            let mut far_rows = vec![0; 4 * self.num_far as usize];
+        rows.truncate(4 * self.num_resident as usize);
+        if let Some(host) = &self.host {
+            let mut host_rows = vec![0; 4 * self.num_on_host as usize];
             // SAFETY: the memory has so many words, which the kernels that were waited for above have written.
-            unsafe { cudarc::driver::result::memcpy_dtoh_sync(&mut far_rows, far.address()) }.unwrap();
-            rows.extend(far_rows);
+            unsafe { cudarc::driver::result::memcpy_dtoh_sync(&mut host_rows, host.address()) }.unwrap();
+            rows.extend(host_rows);
         }
         rows
     }
 
-    /// These rows, all near.
+    /// These rows, all device-resident.
     #[cfg(test)]
-    pub(in crate::exec::gpu) fn all_near(d_near: CudaSlice<u32>) -> Self {
-        Self { num_near: d_near.len() as u64 / 4, d_near, far: None, num_far: 0 }
+    pub(in crate::exec::gpu) fn all_resident(d_rows: CudaSlice<u32>) -> Self {
+        Self { num_resident: d_rows.len() as u64 / 4, d_rows, host: None, num_on_host: 0 }
     }
 }

@@ -75,7 +75,7 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let num_rows = kernels.scan_rows(&stream, &mut counts).unwrap();
     // What no kernel writes differs from what it should be.
     let poison = |words: usize| stream.clone_htod(&vec![0xa5a5_a5a5_u32; words]).unwrap();
-    let mut rows = Rows::all_near(poison(4 * num_rows as usize));
+    let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
     let mut d_directory = poison(directory_words(&sections) as usize);
     let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
     for argument in &arguments {

@@ -1,30 +1,30 @@
-//! How often lists are going to be read, by how often a log's queries read them.
+//! Expected reads of every list, learned from the queries of a log.
 //!
-//! A list that the log names twice may be asked for often, or have been named by chance, and of those that it never names many will
-//! be asked for all the same. So what is expected of a list lies between what was counted and what lists of its length are read in
-//! the mean, as with counts of rare events always (empirical Bayes; Robbins 1956):
+//! Counts of rare events mislead: a list that the log names twice may be popular or may have been named by chance, and lists that
+//! the log never names will be read, too. So the estimate lies between a list's own count and the mean of lists of its length
+//! (empirical Bayes; Robbins 1956):
 //!
 //! ```text
 //!   expected = counted + prior · mean of its class          a class: lists whose lengths are within a quarter of an octave
 //! ```
 //!
-//! How much the prior counts depends on the log: where queries recur it misleads, where each asks for other lists it is all that is
-//! known. It is the one by which one half of the log best tells what the other half reads.
+//! The best prior depends on the log: small where queries recur, large where each query names other lists. The prior is chosen by
+//! cross-validation between the two halves of the log.
 
 use std::collections::BTreeMap;
 
-/// Classes an octave of lengths.
+/// Classes of list lengths in an octave.
 const CLASSES_AN_OCTAVE: f64 = 4.0;
-/// What is tried; the last one all but forgets what was counted.
+/// Priors that are tried. The last one nearly ignores the counts.
 const PRIORS: [f64; 8] = [0.0, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1e6];
 
-/// A list, as far as it matters how often it is read.
+/// Length and rows of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ListSize {
-    /// Its length.
-    pub postings: u32,
-    /// The rows that all of it takes.
-    pub rows: u64,
+pub(in crate::exec) struct ListSize {
+    /// Length in postings.
+    pub(in crate::exec) postings: u32,
+    /// Rows of all of its blocks.
+    pub(in crate::exec) rows: u64,
 }
 
 impl ListSize {
@@ -33,14 +33,14 @@ impl ListSize {
     }
 }
 
-/// What queries of a log read, counted by list, each half of the log by itself.
+/// Reads of each list by the queries of a log, counted for each half of the log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LearnedReads {
-    /// Sparse: lists that nobody reads are not there.
+pub(in crate::exec) struct LearnedReads {
+    /// Lists without reads are left out.
     halves: [BTreeMap<u32, f64>; 2],
 }
 
-/// What lists of each class are read in the mean, and all of these lists.
+/// Lists and rows of each class.
 #[derive(Clone, Debug, Default)]
 struct Classes {
     lists: Vec<f64>,
@@ -48,35 +48,26 @@ struct Classes {
 }
 
 impl LearnedReads {
-    /// Counts so many reads of a list by a query, of which this is the number in the log.
-    pub fn record(&mut self, query: usize, list: u32, reads: f64) {
+    /// Adds `reads` of a list by the query with this number in the log.
+    pub(in crate::exec) fn record(&mut self, query: usize, list: u32, reads: f64) {
         *self.halves[query % 2].entry(list).or_insert(0.0) += reads;
     }
 
-    /// Counts what others did, too.
+    /// Reads by list over the whole log. Lists without reads are left out.
     #[must_use]
-    pub fn with(mut self, others: Self) -> Self {
-        for (half, other) in self.halves.iter_mut().zip(others.halves) {
-            other.into_iter().for_each(|(list, reads)| *half.entry(list).or_insert(0.0) += reads);
-        }
-        self
-    }
-
-    /// What the whole log reads, by list, ascending; lists that it does not read are left out.
-    #[must_use]
-    pub fn counted(&self) -> BTreeMap<u32, f64> {
+    fn counted(&self) -> BTreeMap<u32, f64> {
         let [mut all, other] = self.halves.clone();
         other.into_iter().for_each(|(list, reads)| *all.entry(list).or_insert(0.0) += reads);
         all
     }
 
-    /// How often each row of each of these lists is expected to be read by queries like the log's, in proportion to others.
+    /// Expected reads per row of each of these lists by queries like the log's, relative to other lists.
     #[must_use]
-    pub fn row_reads(&self, lists: &[ListSize]) -> Vec<f32> {
+    pub(in crate::exec) fn row_reads(&self, lists: &[ListSize]) -> Vec<f32> {
         let classes = Classes::of(lists);
         let prior = self.best_prior(lists, &classes);
         let counted = self.counted();
-        // As much as it was worth beside one half.
+        // The prior was chosen for counts of half of the log.
         let means = classes.means(lists, &counted).into_iter().map(|mean| prior * mean / 2.0).collect::<Vec<f64>>();
         let expected = |(number, list): (u32, &ListSize)| {
             let reads = counted.get(&number).copied().unwrap_or(0.0) + means[list.class()];
@@ -85,16 +76,7 @@ impl LearnedReads {
         (0..).zip(lists).map(expected).collect()
     }
 
-    /// These lists, those first whose rows are expected to be read most; as they are where nothing is.
-    #[must_use]
-    pub fn order(&self, lists: &[ListSize]) -> Vec<u32> {
-        let row_reads = self.row_reads(lists);
-        let mut order: Vec<u32> = (0..lists.len() as u32).collect();
-        order.sort_by(|&a, &b| row_reads[b as usize].total_cmp(&row_reads[a as usize]).then(a.cmp(&b)));
-        order
-    }
-
-    /// The prior by which one half tells best what the other one reads: by which that lies nearest to the beginning, in the mean.
+    /// The prior by which one half of the log best predicts the other: the other half's reads come earliest in the order.
     fn best_prior(&self, lists: &[ListSize], classes: &Classes) -> f64 {
         let lateness = |prior: f64| -> f64 {
             let [first, second] = &self.halves;
@@ -116,7 +98,7 @@ impl Classes {
         classes
     }
 
-    /// What a list of each class is read in the mean.
+    /// Mean reads of a list, by class.
     fn means(&self, lists: &[ListSize], reads: &BTreeMap<u32, f64>) -> Vec<f64> {
         let mut means = vec![0.0; self.lists.len()];
         reads.iter().for_each(|(&list, reads)| means[lists[list as usize].class()] += reads);
@@ -124,11 +106,11 @@ impl Classes {
         means
     }
 
-    /// Where in the order that follows from `known` the `asked` reads lie in the mean, from 0 to 1: what share of them is far, over all
-    /// budgets. Of lists that nobody has read those of a class lie together.
+    /// Mean place, from 0 to 1, of the `asked` reads in the order that follows from `known` reads. It is the host-resident share of
+    /// reads, averaged over all budgets. Lists of a class without known reads share one place.
     fn lateness(&self, lists: &[ListSize], known: &BTreeMap<u32, f64>, asked: &BTreeMap<u32, f64>, prior: f64) -> f64 {
         let means = self.means(lists, known);
-        // By density: rows, and what is asked of them.
+        // Triples of reads per row, rows and asked reads.
         let mut parts: Vec<(f64, f64, f64)> = Vec::with_capacity(known.len() + means.len());
         let mut unknown: Vec<(f64, f64)> = self.rows.iter().map(|&rows| (rows, 0.0)).collect();
         for (list, reads) in known {
@@ -167,24 +149,24 @@ mod tests {
         [of(1000, 10), of(100_000, 1000)].concat()
     }
 
-    /// What of the reads of `asked` lies behind the first hundredth of all rows.
-    fn far_share(row_reads: &[f32], lists: &[ListSize], asked: &LearnedReads) -> f64 {
+    /// Share of the reads of `asked` behind the first hundredth of all rows.
+    fn host_share(row_reads: &[f32], lists: &[ListSize], asked: &LearnedReads) -> f64 {
         let mut order: Vec<usize> = (0..lists.len()).collect();
         order.sort_by(|&a, &b| row_reads[b].total_cmp(&row_reads[a]));
         let border = lists.iter().map(|list| list.rows).sum::<u64>() / 100;
         let asked = asked.counted();
-        let (mut rows, mut far, mut all) = (0, 0.0, 0.0);
+        let (mut rows, mut on_host, mut all) = (0, 0.0, 0.0);
         for list in order {
             rows += lists[list].rows;
             let reads = asked.get(&(list as u32)).copied().unwrap_or(0.0);
             all += reads;
-            far += if rows > border { reads } else { 0.0 };
+            on_host += if rows > border { reads } else { 0.0 };
         }
-        far / all
+        on_host / all
     }
 
     #[test]
-    fn where_queries_recur_what_was_counted_counts() {
+    fn where_queries_recur_counts_decide() {
         // Ten lists are all that is read.
         let mut reads = LearnedReads::default();
         (0..1000).for_each(|query| reads.record(query, 1000 + (query as u32 / 2) % 10, 5.0));
@@ -196,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn where_each_query_asks_for_another_list_its_class_tells_more_than_its_count() {
+    fn where_each_query_names_another_list_its_class_decides() {
         // Any of the short lists, and one query of eight for any of the long ones, which are a hundred times as large.
         let draw = |seed: u64, count: usize| {
             let (mut random, mut reads) = (Random::new(seed, 0), LearnedReads::default());
@@ -208,27 +190,19 @@ mod tests {
         };
         let (log, later) = (draw(1, 600), draw(2, 4000));
         let row_reads = log.row_reads(&lists());
-        // Short lists that nobody has named yet come before long ones that someone has.
+        // Short lists that were never named come before long ones that were.
         assert!(row_reads[..1000].iter().all(|&short| row_reads[1000..].iter().all(|&long| short > long)));
         let counted_only: Vec<f32> = (0..2000_u32)
             .map(|list| {
                 log.counted().get(&list).map_or(0.0, |&reads| (reads / lists()[list as usize].rows as f64) as f32)
             })
             .collect();
-        let (with, without) = (far_share(&row_reads, &lists(), &later), far_share(&counted_only, &lists(), &later));
+        let (with, without) = (host_share(&row_reads, &lists(), &later), host_share(&counted_only, &lists(), &later));
         assert!(with < 0.15 && without > 0.4, "{with} and {without}");
     }
 
     #[test]
-    fn halves_that_were_counted_apart_are_one() {
-        let (mut both, mut first, mut second) =
-            (LearnedReads::default(), LearnedReads::default(), LearnedReads::default());
-        for query in 0..40 {
-            let list = query as u32 % 7;
-            both.record(query, list, 1.5);
-            (if query < 25 { &mut first } else { &mut second }).record(query, list, 1.5);
-        }
-        assert_eq!(first.with(second), both);
+    fn without_reads_nothing_is_expected() {
         assert!(LearnedReads::default().row_reads(&lists()).iter().all(|&reads| reads == 0.0));
     }
 }

@@ -1,55 +1,54 @@
-//! What searches on a GPU read of an index's rows: counted on the host, without a GPU.
+//! Counts on the host which rows of an index a search reads on a GPU.
 //!
-//! The reads are those of `kernels/drive.cuh` where the threshold is the final one: a bound from below, and near what kernels do,
-//! whose thresholds begin at scores that are known. A list drives block by block; of a block that may reach the threshold the
-//! impacts are read. Of its postings that may, a warp takes 32 at a time: it reads their documents, and looks these up in one list
-//! after another, four documents at a time; where one is found its frequency is read.
+//! The counter replays `kernels/drive.cuh` with the final threshold, which gives a lower bound of the real reads. A driving list is
+//! scanned block by block: if a block's bound reaches the threshold, its impacts are read. A warp takes 32 postings that may reach the
+//! threshold, reads their documents and looks them up in one list after another, four documents at a time. Where a document is found,
+//! its frequency is read.
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::cpu::CpuExecutor;
-use super::{ExecError, Executor, Hit, byte_rows, query_reads, value_rows};
-use crate::cache::ReadRates;
+use super::expected_reads::query_reads;
+use super::list_rows::{byte_rows, value_rows};
+use super::read_rates::ReadRates;
+use crate::exec::cpu::CpuExecutor;
+use crate::exec::{ExecError, Executor, Hit};
 use crate::ids::TermId;
 use crate::index::{BLOCK_LEN, Bm25, Index, PostingList};
 use crate::query::{Mode, Query};
 
 /// Postings that a warp scores at a time.
 const WARP: usize = 32;
-/// Rows of a sector, which a read across the bus is made of.
+/// Rows of a sector of 32 bytes, the unit of a read across the bus.
 const SECTOR_ROWS: u32 = 2;
-/// Queries of a log that are counted at most.
+/// Queries of a log that are counted, at most.
 const MOST_QUERIES: usize = 512;
-/// Queries by which thresholds are found ask for so many documents.
+/// Results that the counted queries ask for.
 const K: usize = 10;
 
-/// A read of rows of one block.
+/// A read of consecutive rows of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowsRead {
-    /// The list,
-    pub term: TermId,
-    /// its block,
-    pub block: u32,
-    /// and rows of that block, from this one on.
-    pub first_row: u32,
-    /// See above.
-    pub num_rows: u32,
-    /// The request of a warp's that it is part of: what it reads twice in one comes once.
-    pub request: u64,
+struct RowsRead {
+    term: TermId,
+    block: u32,
+    /// The first row, counted within the block.
+    first_row: u32,
+    num_rows: u32,
+    /// The warp's request that the read is part of. A request reads each sector once.
+    request: u64,
 }
 
-/// Counts what queries read.
+/// Counts the reads of queries.
 #[derive(Debug)]
-pub struct ReadCounter {
+struct ReadCounter {
     index: Arc<Index>,
     /// Finds the thresholds.
     cpu: CpuExecutor,
     k: usize,
     hits: Vec<Hit>,
     requests: u64,
-    /// What the request under way has read: blocks and sectors.
+    /// Blocks and sectors that the current request has read.
     sectors: Vec<(u32, u32)>,
 }
 
@@ -85,17 +84,16 @@ struct Survivor {
 }
 
 impl ReadCounter {
-    /// For queries that ask for `k` documents of the index that `cpu` searches.
-    #[must_use]
-    pub fn new(index: &Arc<Index>, cpu: CpuExecutor, k: usize) -> Self {
+    /// A counter for queries that ask for `k` documents of the index that `cpu` searches.
+    fn new(index: &Arc<Index>, cpu: CpuExecutor, k: usize) -> Self {
         Self { index: Arc::clone(index), cpu, k, hits: Vec::new(), requests: 0, sectors: Vec::new() }
     }
 
-    /// Calls `read` with all that a query reads.
+    /// Calls `read` with each read of a query.
     ///
     /// # Errors
-    /// If it cannot be searched.
-    pub fn count(&mut self, query: &Query, mode: Mode, read: &mut impl FnMut(RowsRead)) -> Result<(), ExecError> {
+    /// If the query cannot be searched.
+    fn count(&mut self, query: &Query, mode: Mode, read: &mut impl FnMut(RowsRead)) -> Result<(), ExecError> {
         let modes: &[Mode] = match mode {
             Mode::AndOr => {
                 self.cpu.search(query, Mode::And, self.k, &mut self.hits)?;
@@ -114,11 +112,11 @@ impl ReadCounter {
         Ok(())
     }
 
-    /// By list, in the query's order: the sectors of 32 bytes that come across the bus if all rows are far.
+    /// For each list, in the query's order: the sectors that cross the bus if all rows are host-resident.
     ///
     /// # Errors
     /// If the query cannot be searched.
-    pub fn sectors(&mut self, query: &Query, mode: Mode) -> Result<Vec<(TermId, f64)>, ExecError> {
+    fn sectors(&mut self, query: &Query, mode: Mode) -> Result<Vec<(TermId, f64)>, ExecError> {
         let mut sums: Vec<(TermId, f64)> = query.terms.iter().map(|term| (term.term, 0.0)).collect();
         let (mut request, mut seen) = (u64::MAX, std::mem::take(&mut self.sectors));
         let counted = self.count(query, mode, &mut |read| {
@@ -126,7 +124,7 @@ impl ReadCounter {
                 request = read.request;
                 seen.clear();
             }
-            // Of two blocks one begins in the middle of a sector: taken together, as if none did.
+            // Every second block begins in the middle of a sector. The count takes all blocks as aligned.
             let sectors = read.first_row / SECTOR_ROWS..=(read.first_row + read.num_rows - 1) / SECTOR_ROWS;
             let new = sectors.filter(|&sector| {
                 let is_new = !seen.contains(&(read.block, sector));
@@ -282,10 +280,10 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
     }
 }
 
-/// What queries like these read of lists, by their length, for what is expected by lengths alone: counted, as OR and as AND, on so many
-/// of them as take a moment, evenly from all over. Queries that nobody can search tell nothing.
+/// Read rates by list length, counted on up to [`MOST_QUERIES`] evenly spaced queries of the log, each as OR and as AND. Queries that
+/// the CPU refuses are left out.
 #[must_use]
-pub fn read_rates(index: &Arc<Index>, log: &[Query]) -> ReadRates {
+pub(in crate::exec) fn read_rates(index: &Arc<Index>, log: &[Query]) -> ReadRates {
     let step = log.len().div_ceil(MOST_QUERIES).max(1);
     let cpu = CpuExecutor::new(Arc::clone(index), index.built_with());
     let sampled: Vec<&Query> = log.iter().step_by(step).collect();
@@ -302,7 +300,7 @@ pub fn read_rates(index: &Arc<Index>, log: &[Query]) -> ReadRates {
         }
         lists
     });
-    // In order, so that sums are the same whoever was first.
+    // Summed in order, so that results do not depend on the number of threads.
     ReadRates::counted(chunks.collect::<Vec<_>>().into_iter().flatten())
 }
 

@@ -1,11 +1,17 @@
-//! What reading the host's memory across the bus gives where reads follow no order: the limit of an index of which a part lies
-//! there.
+//! The rate of scattered reads of the host's memory across the bus: a limit of searches that read host-resident blocks.
 
 use cudarc::driver::PushKernelArg;
 
-use super::tiered::{IMAGES, LAYOUT, SCATTER_THREADS as THREADS};
-use super::{Device, FarMemory, GpuError, Module, shape};
+use super::{Device, GpuError, HostMemory, Images, Module, shape};
 
+/// The output of `kernels/host_reads.cu`.
+const IMAGES: Images = Images {
+    what: "the kernel that reads the host's memory",
+    ptx: include_str!("../../kernels/compiled/host_reads.ptx"),
+    cubin_sm_90: include_bytes!("../../kernels/compiled/host_reads.sm_90.cubin"),
+};
+/// Threads of a thread block. The kernel must have been compiled with the same number.
+const THREADS: u32 = 256;
 /// Thread blocks a multiprocessor.
 const BLOCKS: u32 = 8;
 /// Bytes that a thread reads at once.
@@ -19,14 +25,14 @@ const PIECES: [usize; 4] = [32, 64, 128, 512];
 
 /// Scattered reads of the host's memory.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FarReads {
+pub(crate) struct HostReads {
     /// Bytes of a piece, and pieces a second.
     pub(crate) pieces: Vec<(usize, f64)>,
     /// Whether the host gave large pages.
     pub(crate) has_large_pages: bool,
 }
 
-impl FarReads {
+impl HostReads {
     /// Measures a GPU; each number is the best of `repeats`.
     ///
     /// # Errors
@@ -35,9 +41,9 @@ impl FarReads {
         let doing = |e| GpuError::of("reading the host's memory (kernel `read_scattered`)", &e);
         let stream = device.new_stream()?;
         let module = Module::load(device, IMAGES)?;
-        module.check_layout(&stream, "tiered_layout", &LAYOUT)?;
+        module.check_layout(&stream, "host_reads_layout", &[THREADS as usize])?;
         let read = module.function("read_scattered")?;
-        let memory = FarMemory::new(device, ARRAY_BYTES / 4).map_err(doing)?;
+        let memory = HostMemory::new(device, ARRAY_BYTES / 4).map_err(doing)?;
         let d_sink = stream.alloc_zeros::<u32>(1).map_err(doing)?;
         let blocks = BLOCKS * device.multiprocessors;
         let (started, finished) = (device.new_event().map_err(doing)?, device.new_event().map_err(doing)?);
@@ -51,7 +57,7 @@ impl FarReads {
                 let mut launch = stream.launch_builder(&read);
                 launch.arg(&address).arg(&num_pieces).arg(&lanes).arg(&READS).arg(&seed).arg(&d_sink);
                 started.record(&stream).map_err(doing)?;
-                // SAFETY: the arguments are those of `read_scattered` in kernels/tiered/read.cu; the array has so many pieces.
+                // SAFETY: the arguments are those of `read_scattered` in kernels/host_reads.cu; the array has so many pieces.
                 unsafe { launch.launch(shape(blocks, THREADS)) }.map_err(doing)?;
                 finished.record(&stream).map_err(doing)?;
                 finished.synchronize().map_err(doing)?;
@@ -81,7 +87,7 @@ mod tests {
                 return;
             }
         };
-        let measured = FarReads::measure(&device, 1).unwrap();
+        let measured = HostReads::measure(&device, 1).unwrap();
         assert_eq!(measured.pieces.iter().map(|&(bytes, _)| bytes).collect::<Vec<_>>(), PIECES);
         assert!(measured.pieces.iter().all(|&(_, rate)| rate.is_finite() && rate > 0.0), "{measured:?}");
     }

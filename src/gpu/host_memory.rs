@@ -1,4 +1,4 @@
-//! Memory of the host that the GPU reads from all over.
+//! Memory of the host for scattered reads by the GPU.
 //!
 //! Reads across the bus that follow no order wait for the translation of their addresses. In pages of two megabytes the H200
 //! reads twice as many pieces a second as in the system's of four kilobytes (117 against 61 million, whatever their size up to
@@ -14,7 +14,7 @@ use super::Device;
 
 /// Bytes in the host's memory, for the GPU to write and to read.
 #[derive(Debug)]
-pub(crate) struct FarMemory {
+pub(crate) struct HostMemory {
     address: u64,
     /// What gives them back.
     #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "held for its drop"))]
@@ -36,7 +36,7 @@ struct LargePages {
     handle: sys::CUmemGenericAllocationHandle,
 }
 
-impl FarMemory {
+impl HostMemory {
     /// So many words, of which nothing is known.
     ///
     /// # Errors

@@ -1,11 +1,16 @@
-// read.cu: what reading page-locked memory of the host across the bus gives.
+// host_reads.cu: the rate of scattered reads of the host's page-locked memory across the bus. A compile unit of its own.
 //
-// Groups of threads read pieces of 32, 64 or 128 bytes, sixteen bytes a thread, at places all over a large array: as a search
-// reads blocks of lists that are not in device memory. Measured by src/gpu/limits.rs, which is all that uses it.
-// In:   an array. Out: a sum, so that nothing is left out.
+// Groups of threads read pieces of 32 to 512 bytes, sixteen bytes a thread, at random places of a large array. A search reads
+// host-resident blocks of lists like that. Only src/gpu/host_reads.rs launches this kernel.
+// In:   an array. Out: a sum, which keeps the compiler from dropping the reads.
 // Launch bounds: 256 threads. Bound by the bus.
 
-#include "tiered/tiered.cuh"
+#include "primitives.cuh"
+
+constexpr u32 SCATTER_THREADS = 256;
+
+// What the host checks when it loads the kernel.
+extern "C" __constant__ const u32 host_reads_layout[1] = {SCATTER_THREADS};
 
 // The n-th of a sequence that looks drawn: a multiplicative hash, well enough mixed for places in memory.
 __device__ __forceinline__ u64 scattered(u64 n) {
