@@ -43,6 +43,8 @@ impl Stream {
         push_string(&mut self.bytes, rest);
     }
 
+    /// The encoded words, as the GPU's indexer takes them.
+    #[cfg(feature = "gpu")]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
